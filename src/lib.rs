@@ -10,20 +10,20 @@
 //! | [`manifest`] | bytes → objects and diagnostics, as Kubernetes reads YAML |
 //! | [`fields`] | field paths and ownership (FieldsV1), masking |
 //! | [`health`] | kstatus: is this object what its spec asks for? |
-//! | [`change`] | what differs, and what it means for running pods |
+//! | [`change`] | field differences, and their impact on running pods |
 //! | [`graph`] | references, dependency order, units |
 //! | [`engine`] | entries and every decision: apply, wait, repair, prune, release |
 //! | [`render`] | plans and differences as text and JSON |
 //! | [`config`] | flags and file → one checked configuration |
-//! | [`pulse`] | signs of life of all that must make progress |
-//! | [`secret`] | texts that nobody may see, out of files |
+//! | [`pulse`] | heartbeats of every part that must make progress |
+//! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
-//! | [`cluster`] | the API server: discovery, informers, apply, delete, the parent object |
+//! | [`cluster`] | the API server: discovery, informers, apply, delete, the inventory ConfigMap |
 //! | [`queue`] | the workqueue |
-//! | [`report`] | what is told to the outside: log lines of each outcome, where everything stands, the service manager |
-//! | [`announce`] | what happens, to webhooks and as commit statuses |
+//! | [`report`] | outgoing reports: log lines, status, metrics, events, the service manager |
+//! | [`announce`] | notifications: webhooks and commit statuses |
 //! | [`daemon`] | the loop over one closed set of events |
-//! | [`serve`] | answers over HTTP: where things stand |
+//! | [`serve`] | the HTTP API: status, events, metrics |
 //! | [`cli`] | subcommands and exit codes |
 //!
 //! The first eight are the pure core: no I/O, no clock, no randomness.

@@ -1,11 +1,11 @@
-//! Signs of life: which part must make progress, and by when the next of it is due.
+//! Heartbeats: which part must make progress, and when its next sign of life is due.
 //!
-//! Each part that may hang (the loop, what reads a source, each watch) holds a [`Pulse`] and says before each
-//! wait how long that may last. Whoever wants to know whether all goes on reads [`Pulses`]: the watchdog,
-//! probes, metrics.
+//! Each part that may hang (the loop, a source reader, each watch) holds a [`Heartbeat`]. Before
+//! each wait it says how long that wait may last. The watchdog, the probes and the metrics read
+//! [`Heartbeats`].
 //!
-//! **Invariant:** says who is late and decides nothing about it. A beat takes no lock, so that it may stand in
-//! a path of every event.
+//! **Invariant:** reports who is late and decides nothing about it. A beat takes no lock, so it may
+//! stand in the path of every event.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 
 /// All parts that must make progress. Cheap to clone; all clones see the same parts.
 #[derive(Clone, Debug)]
-pub struct Pulses {
-    inner: Arc<Inner>,
+pub struct Heartbeats {
+    inner: Arc<HeartbeatRegistry>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct HeartbeatRegistry {
     /// Times are told in milliseconds after this one.
     began: Instant,
-    parts: Mutex<Vec<Weak<Part>>>,
+    parts: Mutex<Vec<Weak<HeartbeatPart>>>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct HeartbeatPart {
     name: Arc<str>,
     last: AtomicU64,
     due: AtomicU64,
@@ -33,40 +33,41 @@ struct Part {
 
 /// One part's own hold on its entry. Dropped, nothing is expected of the part any more.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct Heartbeat {
     began: Instant,
-    part: Arc<Part>,
+    part: Arc<HeartbeatPart>,
 }
 
-/// What is known of one part.
+/// The last sign of life of one part, and when the next is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sign {
-    /// What the part is: `the loop`, `source shop`, `the watch over Deployment.apps`.
+pub struct HeartbeatStatus {
+    /// The part: `the loop`, `source shop`, `the watch over Deployment.apps`.
     pub name: Arc<str>,
-    /// When it last gave a sign of life.
+    /// The time of its last sign of life.
     pub last: Instant,
-    /// When the next is due at the latest.
+    /// The latest time of its next sign of life.
     pub due: Instant,
 }
 
-impl Sign {
-    /// Whether its next sign of life is overdue.
+impl HeartbeatStatus {
+    /// Returns whether its next sign of life is overdue.
     pub fn is_late(&self, now: Instant) -> bool {
         self.due < now
     }
 }
 
-impl Default for Pulses {
+impl Default for Heartbeats {
     fn default() -> Self {
-        Self { inner: Arc::new(Inner { began: Instant::now(), parts: Mutex::default() }) }
+        Self { inner: Arc::new(HeartbeatRegistry { began: Instant::now(), parts: Mutex::default() }) }
     }
 }
 
-impl Pulses {
+impl Heartbeats {
     /// Expects signs of life of one more part, the first within this time.
-    pub fn expect(&self, name: &str, within: Duration) -> Pulse {
-        let part = Arc::new(Part { name: name.into(), last: AtomicU64::new(0), due: AtomicU64::new(0) });
-        let pulse = Pulse { began: self.inner.began, part };
+    pub fn expect(&self, name: &str, within: Duration) -> Heartbeat {
+        let part =
+            Arc::new(HeartbeatPart { name: name.into(), last: AtomicU64::new(0), due: AtomicU64::new(0) });
+        let pulse = Heartbeat { began: self.inner.began, part };
         pulse.beat(within);
         let mut parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
         parts.retain(|part| part.strong_count() > 0);
@@ -74,26 +75,29 @@ impl Pulses {
         pulse
     }
 
-    /// What is known of each part, by name.
-    pub fn signs(&self) -> Vec<Sign> {
+    /// Returns the status of each part, by name.
+    pub fn signs(&self) -> Vec<HeartbeatStatus> {
         let parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let at = |time: &AtomicU64| self.inner.began + Duration::from_millis(time.load(Ordering::Relaxed));
-        let sign =
-            |part: Arc<Part>| Sign { name: part.name.clone(), last: at(&part.last), due: at(&part.due) };
-        let mut signs: Vec<Sign> = parts.iter().filter_map(Weak::upgrade).map(sign).collect();
+        let sign = |part: Arc<HeartbeatPart>| HeartbeatStatus {
+            name: part.name.clone(),
+            last: at(&part.last),
+            due: at(&part.due),
+        };
+        let mut signs: Vec<HeartbeatStatus> = parts.iter().filter_map(Weak::upgrade).map(sign).collect();
         signs.sort_by(|a, b| a.name.cmp(&b.name));
         signs
     }
 
-    /// The parts of which a sign of life is overdue.
-    pub fn late(&self, now: Instant) -> Vec<Sign> {
+    /// Returns the parts of which a sign of life is overdue.
+    pub fn late(&self, now: Instant) -> Vec<HeartbeatStatus> {
         let mut signs = self.signs();
         signs.retain(|sign| sign.is_late(now));
         signs
     }
 }
 
-impl Pulse {
+impl Heartbeat {
     /// Gives a sign of life; the next follows within this time.
     pub fn beat(&self, within: Duration) {
         let now = self.began.elapsed();
@@ -117,13 +121,13 @@ const CENTURY: u64 = 100 * 365 * 24 * 3600 * 1000;
 mod tests {
     use super::*;
 
-    fn names(signs: &[Sign]) -> Vec<&str> {
+    fn names(signs: &[HeartbeatStatus]) -> Vec<&str> {
         signs.iter().map(|sign| &*sign.name).collect()
     }
 
     #[test]
     fn who_gives_no_sign_of_life_in_time_is_named() {
-        let pulses = Pulses::default();
+        let pulses = Heartbeats::default();
         let second = Duration::from_secs(1);
         let (lively, dull) = (pulses.expect("b", second * 60), pulses.expect("a", second * 10));
         let begun = Instant::now();
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_age_of_a_sign_is_told() {
-        let pulses = Pulses::default();
+        let pulses = Heartbeats::default();
         let pulse = pulses.expect("a", Duration::ZERO);
         let before = Instant::now();
         pulse.beat(Duration::from_secs(5));

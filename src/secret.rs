@@ -20,15 +20,15 @@ const SHORTEST: usize = 16;
 /// No secret is longer, and a file that is belongs to somebody else.
 const LONGEST: u64 = 4096;
 
-/// Whether anything has this name, be it of use or not. What cannot be looked at counts as there: nobody goes on as if
-/// nothing had been configured.
+/// Returns whether anything has this name, usable or not. A path that cannot be looked at counts as
+/// present: nobody goes on as if nothing had been configured.
 pub fn is_there(path: &Path) -> bool {
     let gone =
         |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     !fs::symlink_metadata(path).is_err_and(gone)
 }
 
-/// Opens a regular file and nothing else. Whoever reads a pipe or a terminal waits for its writer, and may do so for
+/// Opens a regular file and nothing else. Reading a pipe or a terminal may wait for its writer for
 /// ever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Before it is opened, which does something to some devices.
@@ -40,7 +40,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The first bytes of a regular file, not more than so many.
+/// Returns the first bytes of a regular file, not more than so many.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(most).read_to_end(&mut bytes)?;
@@ -98,13 +98,13 @@ impl Secret {
         Self(bytes)
     }
 
-    /// The text itself, for where it is sent; none where it is no text.
+    /// Returns the text itself, for where it is sent; none where it is no text.
     pub fn expose(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// Whether it is this text, as it came in a header, where no text has blanks at its ends; takes the same time
-    /// whatever of it is right.
+    /// Compares with a text from a header, in constant time. Blanks at the ends of the stored text
+    /// are ignored, as headers have none.
     pub fn is(&self, text: &[u8]) -> bool {
         // The codes of both are compared: how long the secret is does not show either.
         let code = |text: &[u8]| Self(b"comparison".to_vec()).code().chain_update(text);
@@ -116,14 +116,14 @@ impl Secret {
     /// # Panics
     ///
     /// Never: the algorithm takes keys of any length.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> Mac {
         #[allow(clippy::expect_used, reason = "HMAC has no wrong length of a key")]
-        Code::new_from_slice(&self.0).expect("a key of any length")
+        Mac::new_from_slice(&self.0).expect("a key of any length")
     }
 }
 
 /// HMAC-SHA-256 (RFC 2104).
-pub type Code = Hmac<Sha256>;
+pub type Mac = Hmac<Sha256>;
 
 #[cfg(test)]
 mod tests {

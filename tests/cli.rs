@@ -512,7 +512,7 @@ spec:
     "#);
 }
 
-/// Of the daemon each line is for programs then, to its last word.
+/// Each line of the daemon is for programs then, to its last word.
 #[test]
 fn flags_stand_before_and_after_the_command() {
     let bed = Bed::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);

@@ -1,13 +1,15 @@
-//! What the workload controllers really report, read as phases of a rolling update.
+//! The real reports of the workload controllers, read as phases of a rolling update.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{Cluster, Connection, Force, Informer, InformerEvent, Lookup, News, Selector};
-use rhumb::engine::Guard;
-use rhumb::engine::RollPhase::{self, FirstStart, Recovering, Replacing, Settled};
+use rhumb::cluster::{
+    ApplyForce, Cluster, Connection, Informer, InformerChange, InformerEvent, KindLookup, ListSelector,
+};
+use rhumb::engine::Precondition;
+use rhumb::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -20,12 +22,12 @@ fn plane() -> &'static controlplane::Cluster {
 /// One workload and the phases that its informer tells.
 struct Workload {
     cluster: Cluster,
-    kind: Arc<rhumb::cluster::Kind>,
+    kind: Arc<rhumb::cluster::ServedKind>,
     id: ObjectId,
     body: Value,
     events: mpsc::Receiver<InformerEvent>,
     _informer: Informer,
-    told: Vec<RollPhase>,
+    told: Vec<RolloutPhase>,
 }
 
 impl Workload {
@@ -34,12 +36,16 @@ impl Workload {
         let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
         let cluster = Cluster::connect(&connection).await.unwrap();
         let kinds = cluster.discover().await.unwrap();
-        let Lookup::Served(kind) = kinds.get(&Gvk::new("apps", "v1", kind)) else { panic!() };
+        let KindLookup::Served(kind) = kinds.get(&Gvk::new("apps", "v1", kind)) else { panic!() };
         let label = format!("{}-{name}", kind.plural);
         let set = format!("applyset-{label}-v1");
         let (sink, events) = mpsc::channel(256);
-        let informer =
-            cluster.informer(&kind, Selector::PartOf([Arc::<str>::from(set.as_str())].into()), 0, sink);
+        let informer = cluster.informer(
+            &kind,
+            ListSelector::ApplySets([Arc::<str>::from(set.as_str())].into()),
+            0,
+            sink,
+        );
         let id = ObjectId::new(&kind.gvk.group_kind(), Some("default"), name);
         let mut body = json!({
             "apiVersion": "apps/v1", "kind": kind.gvk.kind,
@@ -62,23 +68,23 @@ impl Workload {
     }
 
     async fn apply(&self) {
-        let guard = &Guard::Absent;
-        self.cluster.apply(&self.kind, &self.id, &self.body, guard, Force::Yes).await.unwrap();
+        let guard = &Precondition::Absent;
+        self.cluster.apply(&self.kind, &self.id, &self.body, guard, ApplyForce::Yes).await.unwrap();
     }
 
     /// Applies an image, and returns the phases up to the last one, each once in a row.
-    async fn roll(&mut self, image: &str, last: RollPhase) -> Vec<RollPhase> {
+    async fn roll(&mut self, image: &str, last: RolloutPhase) -> Vec<RolloutPhase> {
         self.body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         self.apply().await;
         self.until(last).await
     }
 
     /// The phases until one has held for a second.
-    async fn until(&mut self, last: RollPhase) -> Vec<RollPhase> {
+    async fn until(&mut self, last: RolloutPhase) -> Vec<RolloutPhase> {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
-                Ok(Some(InformerEvent { news: News::Seen(_, live), .. })) => {
+                Ok(Some(InformerEvent { change: InformerChange::Apply(_, live), .. })) => {
                     let phase = live.rolling.unwrap().phase;
                     if self.told.last() != Some(&phase) {
                         self.told.push(phase);
@@ -94,7 +100,7 @@ impl Workload {
 }
 
 /// A rollout begins and ends as expected; between, a controller with an old view may go back and forth.
-fn check(told: &[RollPhase], expected: [RollPhase; 2], between: &[RollPhase]) {
+fn check(told: &[RolloutPhase], expected: [RolloutPhase; 2], between: &[RolloutPhase]) {
     assert_eq!([told.first(), told.last()], [Some(&expected[0]), Some(&expected[1])], "{told:?}");
     assert!(told.iter().all(|phase| expected.contains(phase) || between.contains(phase)), "{told:?}");
 }

@@ -19,7 +19,7 @@ fn fixtures() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What an informer keeps of an object.
+/// Returns the part of an object that an informer keeps.
 fn skimmed(object: &Value) -> Value {
     let mut skimmed = object.clone();
     if let Some(spec) = skimmed.get_mut("spec").and_then(Value::as_object_mut) {

@@ -16,7 +16,7 @@ use tree::{FOLDERS, Source, files, read, sources, top_level};
 /// Modules that do no I/O and know neither clock nor chance.
 const CORE: [&str; 8] = ["object", "manifest", "fields", "health", "change", "graph", "engine", "render"];
 
-/// What the core must not use; a path counts with all that is below it.
+/// The paths that the core must not use; each counts with everything below it.
 const IMPURE: [&str; 22] = [
     "tokio",
     "kube",
@@ -42,7 +42,7 @@ const IMPURE: [&str; 22] = [
     "eprintln!",
 ];
 
-/// What ends a path that reads a clock.
+/// The ends of paths that read a clock.
 const CLOCKS: [&str; 7] = [
     "Instant::now",
     "Instant::elapsed",
@@ -67,7 +67,7 @@ const FOUNDATION: [&str; 10] = [
     "tempfile",
 ];
 
-/// What may stand at the top level, and whether it must.
+/// The allowed entries of the top level, and whether they must be there.
 const TOP_LEVEL: [(&str, bool); 20] = [
     (".cargo", false),
     (".ci", true),
@@ -297,7 +297,7 @@ fn the_top_level_is_clear() {
 fn nothing_is_left_of_the_workshop() {
     let marks = ["TODO", "FIXME", "XXX", "HACK"].map(|mark| format!("{mark}:"));
     let places = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
-    // Who lives in the examples.
+    // The people in the examples.
     let ann = format!("{}ann", places[0]);
     let documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Cargo.toml", "justfile", ".ci/run"];
     let documents = documents.map(|path| Source { path: path.to_owned(), text: read(path) });

@@ -16,7 +16,7 @@ fn units() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd")
 }
 
-/// What `systemd-analyze` says of it; none, loudly, where there is no such program.
+/// Returns the output of `systemd-analyze`; none, loudly, where there is no such program.
 fn analyzed<S: AsRef<OsStr>>(arguments: &[S]) -> Option<String> {
     let mut command = Command::new("systemd-analyze");
     command.env("LC_ALL", "C").env("SYSTEMD_COLORS", "0").args(arguments);
@@ -127,5 +127,5 @@ fn the_packaged_configuration_is_read_and_writes_nothing() {
     let text = fs::read_to_string(units().join("rhumb.yaml")).unwrap();
     let config = config::read("rhumb.yaml", &text, &Environment::default()).unwrap();
     assert_eq!(config.sources.len(), 1);
-    assert_eq!(config.sources[0].mode, config::Mode::Observe);
+    assert_eq!(config.sources[0].mode, config::SourceMode::Observe);
 }

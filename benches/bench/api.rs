@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 
-/// Whatever is waited for comes within this time, or never.
+/// The time limit of waits.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Resources that nobody but the measured program touches in a bare cluster.
@@ -97,8 +97,8 @@ impl Api {
         Ok(Watch { stream: Box::pin(stream), line: String::new() })
     }
 
-    /// How many requests the server has answered, by verb, for the resources that the measured program
-    /// works on; watches count when they end.
+    /// Returns the number of requests that the server has answered, by verb, for the resources of
+    /// the measured program; watches count when they end.
     pub(crate) async fn counts(&self) -> Outcome<BTreeMap<String, u64>> {
         let text = self.read("/metrics").await?;
         let mut counts = BTreeMap::new();
@@ -120,7 +120,7 @@ impl Api {
     }
 }
 
-/// What changed between two counts.
+/// Returns the difference of two counts.
 pub(crate) fn since(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let change = |(verb, count): (&String, &u64)| {
         let change = count - before.get(verb).copied().unwrap_or(0);

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// How many namespaces the objects are spread over.
+/// The number of namespaces that the objects are spread over.
 const TEAMS: usize = 10;
 
-/// Which objects.
+/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mix {
     /// A ConfigMap of about 350 bytes and a Deployment of about 1.6 kB for each app.
@@ -38,7 +38,7 @@ pub(crate) struct Manifest {
 }
 
 impl Corpus {
-    /// So many objects in namespaces that begin with this prefix.
+    /// Returns so many objects in namespaces with this prefix.
     pub(crate) fn new(prefix: &str, mix: Mix, count: usize) -> Self {
         Self { prefix: prefix.to_owned(), mix, count }
     }
@@ -48,7 +48,7 @@ impl Corpus {
         (0..TEAMS).map(|team| format!("{}-{team}", self.prefix)).collect()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }

@@ -10,7 +10,7 @@ use crate::numbers::{Times, ratio};
 use crate::program::run;
 use crate::table::{Aim, Table, progress};
 
-/// How often the quick one of the two is run.
+/// The number of runs of the quick one of the two.
 const RUNS: usize = 3;
 
 /// Measures S6 on what was applied.

@@ -109,7 +109,7 @@ fn floor(api: &Api, corpus: &Corpus) -> Outcome<Duration> {
 pub(crate) struct Place {
     /// Its manifests.
     pub(crate) corpus: Corpus,
-    /// Where they are.
+    /// The folder of the objects.
     pub(crate) folder: TempDir,
     /// Name of the source.
     pub(crate) name: String,

@@ -18,13 +18,13 @@ use crate::{Outcome, block_on};
 /// The user that the daemon is to the server.
 pub(crate) const USER: &str = "rhumb";
 
-/// What the daemon says after each look at everything, at debug level.
+/// The daemon's message after each resync, at debug level.
 const RESYNCED: &str = "looked at everything";
 
-/// How often the daemon looks at everything.
+/// The interval of resyncs.
 const RESYNC: Duration = Duration::from_secs(15);
 
-/// How many such looks are timed.
+/// The number of timed resyncs.
 const LOOKS: usize = 3;
 /// The source, by a command or a configuration: what one process made is found by the next.
 const NAME: &str = "default";
@@ -137,7 +137,7 @@ pub(crate) fn calls(cluster: &Cluster) -> Outcome<BTreeMap<String, usize>> {
     Ok(counts)
 }
 
-/// What was called between two counts.
+/// Returns the calls between two counts.
 pub(crate) fn new_calls(
     before: &BTreeMap<String, usize>,
     after: &BTreeMap<String, usize>,

@@ -1,4 +1,4 @@
-//! How long it takes from a commit to its write, and from a foreign write to its repair.
+//! The time from a commit to its write, and from a foreign write to its repair.
 
 use std::time::{Duration, Instant};
 

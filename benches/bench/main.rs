@@ -1,8 +1,8 @@
 //! Benchmarks: the program against a real API server, as whole processes, in one run.
 //!
-//! `cargo bench` measures all; `cargo bench -- s1 s5` some. Each scenario has a cluster of its own (but for s7 a bare one:
-//! etcd and the API server), so that none slows another down. Ratios are what carries over from one machine to
-//! another. Nothing fails here: what was aimed at stands beside what was measured.
+//! `cargo bench` measures all; `cargo bench -- s1 s5` some. Each scenario has its own cluster, so
+//! that none slows another down; all but s7 have a bare one, etcd and the API server. Ratios carry
+//! over from one machine to another. Nothing fails here: the aim stands beside the result.
 //!
 //! | scenario | measures |
 //! |---|---|
@@ -38,7 +38,7 @@ use options::{Options, Scenario};
 use table::{Table, progress};
 use tokio::runtime::{Builder, Runtime};
 
-/// What can go wrong here is only told.
+/// A result whose error is only printed.
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What is applied first, and what changes of it, on one cluster.
+/// Measures the first apply and a later change on one cluster.
 fn applied(options: &Options, table: &mut Table) -> Outcome<()> {
     let cluster = Cluster::builder().bare().start()?;
     match first_apply::measure(&cluster, options, table)? {

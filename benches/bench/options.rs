@@ -1,4 +1,4 @@
-//! What to measure, and how much of it.
+//! The scenarios to measure, and their sizes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,10 +42,10 @@ impl Scenario {
     ];
 }
 
-/// What the command line asks for.
+/// The command line.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// What to measure.
+    /// The scenarios.
     scenarios: BTreeSet<Scenario>,
     /// Objects of the small source.
     pub(crate) few: usize,
@@ -53,11 +53,11 @@ pub(crate) struct Options {
     pub(crate) many: usize,
     /// Commits, and foreign writes, of which the times are taken.
     pub(crate) samples: usize,
-    /// How often whole runs are repeated; their median counts.
+    /// The number of whole runs; their median counts.
     pub(crate) rounds: usize,
     /// Workloads of three pods that are rolled out, and a tenth of those of one pod.
     pub(crate) rollouts: usize,
-    /// How long the idle daemon is watched.
+    /// The time for which the idle daemon is watched.
     pub(crate) idle: Duration,
 }
 
@@ -101,7 +101,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a scenario is asked for.
+    /// Returns whether a scenario is asked for.
     pub(crate) fn wants(&self, scenario: Scenario) -> bool {
         self.scenarios.is_empty() || self.scenarios.contains(&scenario)
     }

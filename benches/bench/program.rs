@@ -37,7 +37,7 @@ impl Program {
     }
 }
 
-/// How long a command took, and what it printed.
+/// The duration of a command, and its output.
 pub(crate) struct Run {
     /// From its start to its end.
     pub(crate) time: Duration,
@@ -201,7 +201,7 @@ impl Drop for Daemon {
 pub(crate) struct Memory {
     /// Resident.
     pub(crate) rss: f64,
-    /// Of it pages of files: the program itself.
+    /// The pages of files among them: the program itself.
     pub(crate) file: f64,
     /// The most that was ever resident.
     pub(crate) peak: f64,

@@ -43,7 +43,7 @@ impl Repository {
         Ok(Self { git, head, path, _directory: directory })
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -21,7 +21,7 @@ use crate::{Outcome, block_on};
 const NAMESPACE: &str = "fleet";
 /// Workloads in flight at once.
 const MOST: usize = 10;
-/// So many rollouts of one workload alone are timed.
+/// The number of timed rollouts of one workload alone.
 const ALONE: usize = 5;
 
 /// Measures S7: a hundred workloads of three pods, beside kubectl, and many of one pod.
@@ -141,7 +141,8 @@ fn daemon(program: &Program, repository: &Repository) -> Outcome<Daemon> {
     program.daemon(&["run", "--config", &config.to_string_lossy()])
 }
 
-/// How long the rollout of one workload takes, from its first to its last event: the middle of some.
+/// Returns the duration of one workload's rollout, from its first to its last event: the median of
+/// some.
 fn alone(fleet: Fleet, repository: &mut Repository, cluster: &Cluster, daemon: &Daemon) -> Outcome<Duration> {
     daemon.says("created", fleet.count, Duration::from_mins(10))?;
     daemon.rests()?;
@@ -170,7 +171,7 @@ fn rolled_out(
     Ok(rolled)
 }
 
-/// What an observer saw of rollouts.
+/// The rollouts that an observer saw.
 struct Rolled {
     released: Instant,
     /// In the order in which they began, and came to be whole.
@@ -178,7 +179,7 @@ struct Rolled {
     whole: Vec<(String, Instant)>,
 }
 
-/// Whether a rollout begins with few at a time.
+/// Indicates whether a rollout begins with few at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SlowStart {
     Yes,
@@ -204,8 +205,8 @@ impl Rolled {
         most.max().unwrap_or(0).unsigned_abs()
     }
 
-    /// From the end of each rollout to the start of the next one that it makes room for: one, and while a rollout
-    /// begins slowly a second one.
+    /// Returns the times from the end of each rollout to the start of the next one that it makes
+    /// room for: one, and while a rollout begins slowly a second one.
     fn lags(&self, slow: SlowStart) -> Times {
         let mut free: VecDeque<Instant> = VecDeque::new();
         let mut window = if slow == SlowStart::Yes { 1 } else { MOST };
@@ -265,8 +266,8 @@ fn is_whole(object: &Value, replicas: u32) -> bool {
         && all.iter().all(|field| number(&format!("/status/{field}")) == u64::from(replicas))
 }
 
-/// How long so many rollouts of the same length take, as the budget lets them begin: one at first, one more with each
-/// success, and never more than so many.
+/// Returns the ideal duration of so many rollouts of the same length, as the budget lets them
+/// begin: one at first, one more with each success, and never more than so many.
 fn ideal(count: usize, most: usize, alone: Duration) -> Duration {
     let (mut left, mut window, mut time) = (count, 1, Duration::ZERO);
     while left > 0 {

@@ -8,7 +8,7 @@ pub(crate) struct Table {
     rows: Vec<[String; 4]>,
 }
 
-/// Whether an aim is reached.
+/// The comparison of a result with its aim.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
     words: &'a str,

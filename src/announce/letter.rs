@@ -1,16 +1,16 @@
-//! What is told of a notice, in the words of whom it is told to.
+//! The text of a notification, in the form that its recipient reads.
 //!
-//! **Invariant:** does no I/O; a secret stands in a letter only as the name of its file.
+//! **Invariant:** does no I/O; a secret stands in a notification only as the name of its file.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::{Forge, Occasion, Recipient, UrlAt};
+use crate::config::{Forge, NotificationEvent, Recipient, UrlSource};
 use crate::fields::blurred;
 use crate::render::harmless;
-use crate::report::{Happening, Notice};
+use crate::report::{EventReason, EventRecord};
 
 /// The version of a notice in JSON.
 const VERSION: &str = "notice.rhumb.dev/v1";
@@ -18,12 +18,12 @@ const VERSION: &str = "notice.rhumb.dev/v1";
 /// The longest description of a status that GitHub takes, in characters.
 const LONGEST: usize = 140;
 
-/// What is sent.
+/// One request to a recipient.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Letter {
-    /// Where to.
-    pub(super) url: UrlAt,
-    /// What follows the URL.
+pub(super) struct Notification {
+    /// The base URL.
+    pub(super) url: UrlSource,
+    /// The path after the URL.
     pub(super) path: String,
     /// The header that a token goes into, what stands before it there, and its file.
     pub(super) token: Option<(&'static str, &'static str, PathBuf)>,
@@ -33,8 +33,8 @@ pub(super) struct Letter {
     pub(super) status: Option<String>,
 }
 
-impl Letter {
-    /// Whether nobody misses an older one after this one.
+impl Notification {
+    /// Returns whether nobody misses an older one after this one.
     pub(super) fn voids(&self, older: &Self) -> bool {
         self.status.is_some() && self.status == older.status
     }
@@ -42,27 +42,27 @@ impl Letter {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct WebhookBody<'a> {
     api_version: &'static str,
     kind: &'static str,
     occasion: &'static str,
     text: String,
     #[serde(flatten)]
-    notice: &'a Notice,
+    notice: &'a EventRecord,
 }
 
-/// What people are told of.
-pub(super) fn occasion(happening: Happening) -> Option<Occasion> {
+/// Returns the notification event of an event reason.
+pub(super) fn occasion(happening: EventReason) -> Option<NotificationEvent> {
     match happening {
-        Happening::RevisionSettled => Some(Occasion::Succeeded),
-        Happening::RolloutFailed => Some(Occasion::Failed),
-        Happening::RolledBack => Some(Occasion::RolledBack),
-        Happening::PruneWaiting => Some(Occasion::PruneWaiting),
+        EventReason::RevisionSettled => Some(NotificationEvent::Succeeded),
+        EventReason::RolloutFailed => Some(NotificationEvent::Failed),
+        EventReason::RolledBack => Some(NotificationEvent::RolledBack),
+        EventReason::PruneWaiting => Some(NotificationEvent::PruneWaiting),
         _ => None,
     }
 }
 
-/// A recipient as the log names it: without what may be a secret.
+/// Returns a recipient as the log names it: without what may be a secret.
 pub(super) fn name(to: &Recipient) -> String {
     let host = |url: &str| {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -71,53 +71,58 @@ pub(super) fn name(to: &Recipient) -> String {
     // Somebody may have written the URL in place of its file's name.
     let shown = |file: &Path| blurred(&file.display().to_string());
     match to {
-        Recipient::Webhook { url: UrlAt::Url(url), .. } => format!("the webhook at {}", host(url)),
-        Recipient::Webhook { url: UrlAt::File(file), .. } => format!("the webhook of {}", shown(file)),
+        Recipient::Webhook { url: UrlSource::Url(url), .. } => format!("the webhook at {}", host(url)),
+        Recipient::Webhook { url: UrlSource::File(file), .. } => format!("the webhook of {}", shown(file)),
         Recipient::Slack { url } => format!("the channel of {}", shown(url)),
         Recipient::Forge { url, repository, .. } => format!("{repository} at {}", host(url)),
     }
 }
 
-/// A letter to it in which nothing stands yet.
-pub(super) fn addressed(to: &Recipient) -> Letter {
+/// Returns a letter to it in which nothing stands yet.
+pub(super) fn addressed(to: &Recipient) -> Notification {
     let (url, token) = match to {
         Recipient::Webhook { url, token } => {
             (url.clone(), token.clone().map(|file| ("authorization", "Bearer ", file)))
         }
-        Recipient::Slack { url } => (UrlAt::File(url.clone()), None),
+        Recipient::Slack { url } => (UrlSource::File(url.clone()), None),
         Recipient::Forge { forge, url, token, .. } => {
             let token = match forge {
                 Forge::GitHub => ("authorization", "Bearer ", token.clone()),
                 Forge::Gitea => ("authorization", "token ", token.clone()),
                 Forge::GitLab => ("private-token", "", token.clone()),
             };
-            (UrlAt::Url(url.trim_end_matches('/').to_owned()), Some(token))
+            (UrlSource::Url(url.trim_end_matches('/').to_owned()), Some(token))
         }
     };
-    Letter { url, path: String::new(), token, body: Value::Null, status: None }
+    Notification { url, path: String::new(), token, body: Value::Null, status: None }
 }
 
-/// What is sent of a notice; none where there is nothing to say there.
-pub(super) fn letter(to: &Recipient, occasion: Occasion, notice: &Notice) -> Option<Letter> {
+/// Returns the notification for an event; none where its recipient is not to hear of it.
+pub(super) fn letter(
+    to: &Recipient,
+    occasion: NotificationEvent,
+    notice: &EventRecord,
+) -> Option<Notification> {
     match to {
         Recipient::Webhook { .. } => {
-            let told = Told {
+            let told = WebhookBody {
                 api_version: VERSION,
                 kind: "Notice",
                 occasion: word(occasion),
                 text: text(notice),
                 notice,
             };
-            Some(Letter { body: serde_json::to_value(told).ok()?, ..addressed(to) })
+            Some(Notification { body: serde_json::to_value(told).ok()?, ..addressed(to) })
         }
         Recipient::Slack { .. } => {
-            let mark = if occasion == Occasion::Succeeded { ":white_check_mark:" } else { ":warning:" };
+            let mark =
+                if occasion == NotificationEvent::Succeeded { ":white_check_mark:" } else { ":warning:" };
             let body = json!({ "text": format!("{mark} {}", escaped(&harmless(&text(notice)))) });
-            Some(Letter { body, ..addressed(to) })
+            Some(Notification { body, ..addressed(to) })
         }
         Recipient::Forge { forge, repository, context, .. } => {
             let context = context.replace("{source}", &notice.source);
-            status(*forge, &context, occasion, notice).map(|(path, body)| Letter {
+            status(*forge, &context, occasion, notice).map(|(path, body)| Notification {
                 status: Some(format!("{path} {context}")),
                 path: path.replace("{repository}", &named(*forge, repository)),
                 body,
@@ -127,17 +132,17 @@ pub(super) fn letter(to: &Recipient, occasion: Occasion, notice: &Notice) -> Opt
     }
 }
 
-const fn word(occasion: Occasion) -> &'static str {
+const fn word(occasion: NotificationEvent) -> &'static str {
     match occasion {
-        Occasion::Succeeded => "succeeded",
-        Occasion::Failed => "failed",
-        Occasion::RolledBack => "rolled-back",
-        Occasion::PruneWaiting => "prune-waiting",
+        NotificationEvent::Succeeded => "succeeded",
+        NotificationEvent::Failed => "failed",
+        NotificationEvent::RolledBack => "rolled-back",
+        NotificationEvent::PruneWaiting => "prune-waiting",
     }
 }
 
 /// `shop: Deployment shop/web: revision 1a2b failed: … (Ann: Two replicas)`.
-fn text(notice: &Notice) -> String {
+fn text(notice: &EventRecord) -> String {
     let object = notice.object.as_ref().map(|object| format!("{object}: "));
     let made = match (&notice.author, &notice.subject) {
         (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
@@ -146,20 +151,25 @@ fn text(notice: &Notice) -> String {
     format!("{}: {}{}{made}", notice.source, object.unwrap_or_default(), notice.message)
 }
 
-/// The three characters that mean something to Slack.
+/// Returns the three characters that mean something to Slack.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The status of a commit, and where it goes. The snapshot of a folder is nobody's commit, and what waits for a person
+/// Returns the status of a commit, and where it goes. The snapshot of a folder is nobody's commit, and what waits for a person
 /// is not the commit's fault.
-fn status(forge: Forge, context: &str, occasion: Occasion, notice: &Notice) -> Option<(String, Value)> {
+fn status(
+    forge: Forge,
+    context: &str,
+    occasion: NotificationEvent,
+    notice: &EventRecord,
+) -> Option<(String, Value)> {
     notice.author.as_ref()?;
     let revision = notice.revision.as_ref().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
     let succeeded = match occasion {
-        Occasion::Succeeded => true,
-        Occasion::Failed | Occasion::RolledBack => false,
-        Occasion::PruneWaiting => return None,
+        NotificationEvent::Succeeded => true,
+        NotificationEvent::Failed | NotificationEvent::RolledBack => false,
+        NotificationEvent::PruneWaiting => return None,
     };
     let about = notice.object.as_ref().map(|object| format!("{object}: "));
     // The way back names it.
@@ -179,7 +189,7 @@ fn status(forge: Forge, context: &str, occasion: Occasion, notice: &Notice) -> O
     Some((path, json!({ "state": state, key: context, "description": description })))
 }
 
-/// A repository in a path: GitLab takes its whole name as one part.
+/// Returns a repository in a path: GitLab takes its whole name as one part.
 fn named(forge: Forge, repository: &str) -> String {
     if forge == Forge::GitLab { repository.replace('/', "%2F") } else { repository.to_owned() }
 }

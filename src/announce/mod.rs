@@ -1,8 +1,10 @@
-//! What happens, told to others over HTTP: to webhooks, to Slack, and to forges as the status of a commit.
+//! Notifications over HTTP: to webhooks, to Slack, and to forges as the status of a commit.
 //!
-//! Owns what is told of which notice (`letter`), what waits for whom (`bag`), and bringing it there, again and again where nobody answers (`post`).
+//! Owns the mapping from events to notifications (`notification`), the outbox of each recipient
+//! (`outbox`), and delivery with retries (`client`).
 //!
-//! **Invariant:** decides nothing, and holds nobody up: what cannot be brought is told in the log, and that is all.
+//! **Invariant:** decides nothing, and holds nobody up: a failed delivery is logged, and that is
+//! all.
 
 mod bag;
 mod letter;
@@ -14,32 +16,33 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::bag::Bag;
-use self::letter::{Letter, addressed, letter};
-use self::post::{Failed, Post};
+use self::bag::Outbox;
+use self::letter::{Notification, addressed, letter};
+use self::post::{DeliveryError, NotificationClient};
 use crate::config::{NotifyConfig, Recipient};
-use crate::report::{Followed, Notice, Recorder};
+use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
 /// The rests between the tries, in seconds: some ten minutes altogether. Who asks for a longer one has it.
 const RESTS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
-/// Tells these what a recorder is told from now on. Whoever is told before and after a change of them keeps what waits
-/// for it; what waits for any other is lost.
-pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: Recorder) {
+/// Sends each recorded event to these recipients from now on. A recipient that stays in the
+/// configuration keeps its outbox; the outbox of any other is dropped.
+pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: EventRecorder) {
     announce_with(recipients, &recorder, &RESTS.map(Duration::from_secs)).await;
 }
 
-/// Why nothing can be brought to it as its files are: a token or URL that cannot be read or used. Reads them.
+/// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or used. Reads them.
 pub fn unusable(to: &Recipient) -> Option<String> {
     post::checked(&addressed(to)).err().map(|why| format!("{} cannot be told: {why}", letter::name(to)))
 }
 
 async fn announce_with(
     mut recipients: watch::Receiver<Vec<NotifyConfig>>,
-    recorder: &Recorder,
+    recorder: &EventRecorder,
     rests: &[Duration],
 ) {
-    let Followed { mut coming, .. } = recorder.follow(|happening| letter::occasion(happening).is_some());
+    let LosslessSubscription { mut coming, .. } =
+        recorder.follow(|happening| letter::occasion(happening).is_some());
     let mut carriers = Vec::new();
     loop {
         let now = recipients.borrow_and_update().clone();
@@ -61,20 +64,24 @@ async fn announce_with(
     }
 }
 
-/// One recipient, and who brings it its letters. All entries that name the same one share it: what one of them is told
-/// of keeps its order with what the others are, and is told once.
-struct Carrier {
+/// One recipient and its worker. Entries that name the same recipient share it, so their
+/// notifications keep one order and are sent once.
+struct NotificationWorker {
     to: Recipient,
     entries: Vec<NotifyConfig>,
     name: String,
-    bag: Arc<Bag>,
+    outbox: Arc<Outbox>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// A carrier for each: the one that it has, where it has one.
-fn hired(recipients: Vec<NotifyConfig>, mut known: Vec<Carrier>, rests: &[Duration]) -> Vec<Carrier> {
-    let post = Arc::new(Post::new());
-    let mut carriers: Vec<Carrier> = Vec::new();
+/// Returns a carrier for each: the one that it has, where it has one.
+fn hired(
+    recipients: Vec<NotifyConfig>,
+    mut known: Vec<NotificationWorker>,
+    rests: &[Duration],
+) -> Vec<NotificationWorker> {
+    let post = Arc::new(NotificationClient::new());
+    let mut carriers: Vec<NotificationWorker> = Vec::new();
     for entry in recipients {
         if let Some(shared) = carriers.iter_mut().find(|carrier| carrier.to == entry.to) {
             shared.entries.push(entry);
@@ -82,39 +89,50 @@ fn hired(recipients: Vec<NotifyConfig>, mut known: Vec<Carrier>, rests: &[Durati
         }
         let kept = known.iter().position(|carrier| carrier.to == entry.to).map(|at| known.swap_remove(at));
         carriers.push(match kept {
-            Some(kept) => Carrier { entries: vec![entry], ..kept },
-            None => Carrier::new(entry, post.clone(), rests.to_vec()),
+            Some(kept) => NotificationWorker { entries: vec![entry], ..kept },
+            None => NotificationWorker::new(entry, post.clone(), rests.to_vec()),
         });
     }
     carriers
 }
 
-impl Carrier {
-    fn new(entry: NotifyConfig, post: Arc<Post>, rests: Vec<Duration>) -> Self {
-        let (to, name, bag) = (entry.to.clone(), letter::name(&entry.to), Arc::new(Bag::default()));
-        let (looked_at, left) = (to.clone(), Left { name: name.clone(), bag: bag.clone(), underway: 0 });
+impl NotificationWorker {
+    fn new(entry: NotifyConfig, post: Arc<NotificationClient>, rests: Vec<Duration>) -> Self {
+        let (to, name, bag) = (entry.to.clone(), letter::name(&entry.to), Arc::new(Outbox::default()));
+        let (looked_at, left) =
+            (to.clone(), PendingDeliveries { name: name.clone(), outbox: bag.clone(), underway: 0 });
         let task = async move {
-            // What a panic says may hold what was read.
+            // A panic message may hold file contents.
             if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&looked_at)).await {
                 tracing::warn!("{why}");
             }
             carry(left, &post, &rests).await;
         };
-        Self { to, entries: vec![entry], name, bag, _task: AbortOnDropHandle::new(tokio::spawn(task)) }
+        Self {
+            to,
+            entries: vec![entry],
+            name,
+            outbox: bag,
+            _task: AbortOnDropHandle::new(tokio::spawn(task)),
+        }
     }
 }
 
 /// Hands out this, and what has come behind it.
-fn hand_out(carriers: &[Carrier], first: Arc<Notice>, coming: &mut mpsc::UnboundedReceiver<Arc<Notice>>) {
+fn hand_out(
+    carriers: &[NotificationWorker],
+    first: Arc<EventRecord>,
+    coming: &mut mpsc::UnboundedReceiver<Arc<EventRecord>>,
+) {
     let mut lost = vec![0; carriers.len()];
     let behind = std::iter::from_fn(|| coming.try_recv().ok());
     for notice in std::iter::once(first).chain(behind) {
         for (carrier, lost) in carriers.iter().zip(&mut lost) {
             let letter = carrier.entries.iter().find_map(|entry| wanted(entry, &notice));
-            *lost += letter.map_or(0, |letter| carrier.bag.put(letter));
+            *lost += letter.map_or(0, |letter| carrier.outbox.put(letter));
         }
     }
-    for (Carrier { name, .. }, lost) in carriers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
+    for (NotificationWorker { name, .. }, lost) in carriers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
         tracing::warn!(
             lost,
             "{name} is not told of all that happened: too much waits for it, the oldest goes"
@@ -122,23 +140,23 @@ fn hand_out(carriers: &[Carrier], first: Arc<Notice>, coming: &mut mpsc::Unbound
     }
 }
 
-fn wanted(recipient: &NotifyConfig, notice: &Notice) -> Option<Letter> {
+fn wanted(recipient: &NotifyConfig, notice: &EventRecord) -> Option<Notification> {
     let of_source = recipient.sources.is_empty() || recipient.sources.contains(&notice.source);
     let occasion = letter::occasion(notice.reason).filter(|occasion| recipient.on.contains(occasion))?;
     of_source.then(|| letter(&recipient.to, occasion, notice)).flatten()
 }
 
 /// The letters to one recipient. Says how many are left when nobody brings them any more.
-struct Left {
+struct PendingDeliveries {
     name: String,
-    bag: Arc<Bag>,
-    /// How many are on their way.
+    outbox: Arc<Outbox>,
+    /// The number of deliveries in flight.
     underway: usize,
 }
 
-impl Drop for Left {
+impl Drop for PendingDeliveries {
     fn drop(&mut self) {
-        let left = self.bag.len() + self.underway;
+        let left = self.outbox.len() + self.underway;
         if left > 0 {
             let name = &self.name;
             tracing::warn!(
@@ -150,26 +168,31 @@ impl Drop for Left {
 }
 
 /// Brings letters to one recipient, one after another.
-async fn carry(mut left: Left, post: &Post, rests: &[Duration]) {
+async fn carry(mut left: PendingDeliveries, post: &NotificationClient, rests: &[Duration]) {
     loop {
-        let letter = left.bag.next().await;
+        let letter = left.outbox.next().await;
         left.underway = 1;
         bring(&letter, &left, post, rests).await;
         left.underway = 0;
     }
 }
 
-async fn bring(letter: &Letter, Left { name, bag, .. }: &Left, post: &Post, rests: &[Duration]) {
+async fn bring(
+    letter: &Notification,
+    PendingDeliveries { name, outbox: bag, .. }: &PendingDeliveries,
+    post: &NotificationClient,
+    rests: &[Duration],
+) {
     let mut rests = rests.iter();
     while !bag.voids(letter) {
         match (post.bring(letter).await, rests.next()) {
             (Ok(()), _) => return,
-            (Err(Failed::ForNow { why, after }), Some(rest)) => {
+            (Err(DeliveryError::Temporary { why, after }), Some(rest)) => {
                 let rest = after.unwrap_or_default().max(*rest);
                 tracing::debug!("{name}: {why}; again in {} s", rest.as_secs());
                 tokio::time::sleep(rest).await;
             }
-            (Err(Failed::ForNow { why, .. } | Failed::ForGood(why)), _) => {
+            (Err(DeliveryError::Temporary { why, .. } | DeliveryError::Permanent(why)), _) => {
                 return tracing::warn!("{name} was not told of what happened: {why}");
             }
         }

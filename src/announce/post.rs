@@ -14,8 +14,8 @@ use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
-use super::letter::Letter;
-use crate::config::{UrlAt, is_sound};
+use super::letter::Notification;
+use crate::config::{UrlSource, is_sound};
 use crate::secret::Secret;
 
 /// One try takes no longer.
@@ -24,33 +24,33 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A server that asks for a longer rest has this one.
 const LONGEST_REST: Duration = Duration::from_mins(5);
 
-/// Why a letter was not brought.
+/// The reason for a failed delivery.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failed {
+pub(super) enum DeliveryError {
     /// It may be taken later.
-    ForNow {
-        /// Why not now.
+    Temporary {
+        /// The reason, in words.
         why: String,
         /// The rest that the server asks for, within bounds.
         after: Option<Duration>,
     },
     /// It never will be.
-    ForGood(String),
+    Permanent(String),
 }
 
-impl Failed {
+impl DeliveryError {
     fn for_now(why: impl Into<String>) -> Self {
-        Self::ForNow { why: why.into(), after: None }
+        Self::Temporary { why: why.into(), after: None }
     }
 }
 
 /// Brings letters. Follows no redirect: whoever is configured is told, and nobody else.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct NotificationClient {
     client: Result<Client<HttpsConnector<HttpConnector>, Body>, String>,
 }
 
-impl Post {
+impl NotificationClient {
     /// One that trusts the authorities that the system trusts.
     pub(super) fn new() -> Self {
         let provider = rustls::crypto::ring::default_provider();
@@ -63,58 +63,61 @@ impl Post {
     }
 
     /// Tries once.
-    pub(super) async fn bring(&self, letter: &Letter) -> Result<(), Failed> {
-        let client = self.client.as_ref().map_err(Failed::for_now)?;
+    pub(super) async fn bring(&self, letter: &Notification) -> Result<(), DeliveryError> {
+        let client = self.client.as_ref().map_err(DeliveryError::for_now)?;
         let letter = letter.clone();
         // A disk that hangs holds up nobody else.
         let request = tokio::task::spawn_blocking(move || request(&letter)).await;
-        // What a panic says may hold what was read.
-        let request = request.map_err(|_| Failed::for_now("its files could not be read"))?;
-        let request = request.map_err(Failed::for_now)?;
+        // A panic message may hold file contents.
+        let request = request.map_err(|_| DeliveryError::for_now("its files could not be read"))?;
+        let request = request.map_err(DeliveryError::for_now)?;
         match tokio::time::timeout(PATIENCE, client.request(request)).await {
             Ok(Ok(response)) => judged(response.status(), response.headers(), Timestamp::now()),
             // Its words may hold the URL, which may be a secret.
             Ok(Err(error)) if error.is_connect() => {
-                Err(Failed::for_now(format!("it cannot be reached{}", cause(&error))))
+                Err(DeliveryError::for_now(format!("it cannot be reached{}", cause(&error))))
             }
-            Ok(Err(_)) => Err(Failed::for_now("the connection broke")),
-            Err(_) => Err(Failed::for_now(format!("no answer within {} s", PATIENCE.as_secs()))),
+            Ok(Err(_)) => Err(DeliveryError::for_now("the connection broke")),
+            Err(_) => Err(DeliveryError::for_now(format!("no answer within {} s", PATIENCE.as_secs()))),
         }
     }
 }
 
-/// Why there is no connection, as the system and TLS say it: they know the host alone, and nothing else of the URL.
+/// Returns why there is no connection, as the system and TLS say it: they know the host alone, and nothing else of the URL.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| (*error).source());
     let last = chain.filter_map(|error| error.downcast_ref::<io::Error>()).last();
     last.map_or_else(String::new, |error| format!(": {error}"))
 }
 
-fn judged(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), Failed> {
+fn judged(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     let why = format!("it answers {status}");
     let after = asked_rest(headers, now).map(|rest| rest.min(LONGEST_REST));
     let is_limit = status == StatusCode::FORBIDDEN && (after.is_some() || is_used_up(headers));
     match status {
         _ if status.is_success() => Ok(()),
-        // Whoever follows one may tell the token to others.
+        // A redirect may lead the token to another host.
         _ if status.is_redirection() => {
-            Err(Failed::ForGood(format!("{why}, and redirects are not followed")))
+            Err(DeliveryError::Permanent(format!("{why}, and redirects are not followed")))
         }
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED => {
-            Err(Failed::ForNow { why, after })
+            Err(DeliveryError::Temporary { why, after })
         }
-        _ if is_limit => Err(Failed::ForNow { why: format!("{why}: too much was asked of it"), after }),
-        _ if status.is_server_error() => Err(Failed::ForNow { why, after }),
-        _ => Err(Failed::ForGood(why)),
+        _ if is_limit => {
+            Err(DeliveryError::Temporary { why: format!("{why}: too much was asked of it"), after })
+        }
+        _ if status.is_server_error() => Err(DeliveryError::Temporary { why, after }),
+        _ => Err(DeliveryError::Permanent(why)),
     }
 }
 
-/// Whether nothing more may be asked for now, in the words of GitHub.
+/// Returns whether nothing more may be asked for now, in the words of GitHub.
 fn is_used_up(headers: &HeaderMap) -> bool {
     word(headers, "x-ratelimit-remaining").is_some_and(|left| left == "0")
 }
 
-/// When it may be asked again: `Retry-After` (RFC 9110, section 10.2.3), else when GitHub counts anew.
+/// Returns the pause that a server asks for: `Retry-After` (RFC 9110, section 10.2.3), else
+/// GitHub's rate limit reset.
 fn asked_rest(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let until = |then: Timestamp| Duration::try_from(then.duration_since(now)).unwrap_or_default();
     if let Some(after) = word(headers, "retry-after") {
@@ -130,21 +133,21 @@ fn word<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
 }
 
-/// Whether its files can be read and used as they are now.
-pub(super) fn checked(letter: &Letter) -> Result<(), String> {
+/// Returns whether its files can be read and used as they are now.
+pub(super) fn checked(letter: &Notification) -> Result<(), String> {
     request(letter).map(drop)
 }
 
 /// The files are read at each try: what was wrong with them may have been mended.
-fn request(letter: &Letter) -> Result<Request<Body>, String> {
+fn request(letter: &Notification) -> Result<Request<Body>, String> {
     let secret = |file: &Path| Secret::read(file);
     let text = |secret: &Secret| {
         let text = secret.expose().filter(|text| !text.contains(char::is_whitespace));
         text.map(str::to_owned).ok_or_else(|| "what is in its file is no single word".to_owned())
     };
     let url = match &letter.url {
-        UrlAt::Url(url) => url.clone(),
-        UrlAt::File(file) => text(&secret(file)?)?,
+        UrlSource::Url(url) => url.clone(),
+        UrlSource::File(file) => text(&secret(file)?)?,
     };
     if !is_sound(&url) {
         let why = "its URL is not https, and not http on this machine";

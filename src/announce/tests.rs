@@ -13,30 +13,30 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::{Forge, Occasion, Recipient, UrlAt};
+use crate::config::{Forge, NotificationEvent, Recipient, UrlSource};
 use crate::object::{GroupKind, ObjectId};
-use crate::report::{Draft, Happening};
+use crate::report::{EventDraft, EventReason};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const SECRET: &str = "canary-in-a-token";
 
-/// What a server was sent.
+/// One request that a server received.
 #[derive(Clone, Debug, PartialEq)]
-struct Sent {
+struct ReceivedRequest {
     path: String,
     token: String,
     body: Value,
 }
 
 /// A server that answers with these codes, one after another, and then with 200.
-struct Server {
+struct ScriptedServer {
     address: SocketAddr,
-    sent: Arc<Mutex<Vec<Sent>>>,
+    sent: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl Server {
+impl ScriptedServer {
     async fn start(codes: &[u16]) -> Self {
-        let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
+        let sent: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let codes = Arc::new(Mutex::new(codes.to_vec()));
         let heard = sent.clone();
         let answer = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
@@ -44,7 +44,7 @@ impl Server {
             let token = text("authorization").or(text("private-token")).unwrap_or_default();
             let body = serde_json::from_slice(&body).unwrap();
             assert_eq!((method, text("content-type").as_deref()), (Method::POST, Some("application/json")));
-            heard.lock().unwrap().push(Sent { path: uri.to_string(), token, body });
+            heard.lock().unwrap().push(ReceivedRequest { path: uri.to_string(), token, body });
             let mut codes = codes.lock().unwrap();
             let code = if codes.is_empty() { 200 } else { codes.remove(0) };
             async move { StatusCode::from_u16(code).unwrap() }
@@ -60,7 +60,7 @@ impl Server {
     }
 
     /// Waits until so many letters have come.
-    async fn await_sent(&self, count: usize) -> Vec<Sent> {
+    async fn await_sent(&self, count: usize) -> Vec<ReceivedRequest> {
         let come = async {
             while self.sent.lock().unwrap().len() < count {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -82,8 +82,8 @@ async fn axum_serve(listener: tokio::net::TcpListener, router: Router) {
     }
 }
 
-fn draft(reason: Happening, message: &str) -> Draft {
-    Draft {
+fn draft(reason: EventReason, message: &str) -> EventDraft {
+    EventDraft {
         reason,
         source: "shop".into(),
         object: Some(ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web")),
@@ -95,14 +95,14 @@ fn draft(reason: Happening, message: &str) -> Draft {
     }
 }
 
-fn notice(reason: Happening, message: &str) -> Notice {
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+fn notice(reason: EventReason, message: &str) -> EventRecord {
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
     (*recorder.after(0).past[0]).clone()
 }
 
-fn all() -> BTreeSet<Occasion> {
-    Occasion::ALL.into()
+fn all() -> BTreeSet<NotificationEvent> {
+    NotificationEvent::ALL.into()
 }
 
 fn secret(dir: &TempDir, text: &str) -> std::path::PathBuf {
@@ -123,8 +123,8 @@ fn forge(forge: Forge, url: &str, token: &Path) -> Recipient {
 
 #[test]
 fn each_recipient_is_told_in_its_own_words() {
-    fn check(to: &Recipient, occasion: Occasion, expected: (&str, Value)) {
-        let failed = notice(Happening::RolloutFailed, "revision 0123456789ab: no progress for 60s");
+    fn check(to: &Recipient, occasion: NotificationEvent, expected: (&str, Value)) {
+        let failed = notice(EventReason::RolloutFailed, "revision 0123456789ab: no progress for 60s");
         let letter = letter(to, occasion, &failed).unwrap();
         assert_eq!((&*letter.path, letter.body), expected);
     }
@@ -133,8 +133,8 @@ fn each_recipient_is_told_in_its_own_words() {
     let words =
         "shop: Deployment shop/web: revision 0123456789ab: no progress for 60s (Ann: Use <b> & \"c\")";
     check(
-        &Recipient::Webhook { url: UrlAt::Url("https://h/x".to_owned()), token: None },
-        Occasion::Failed,
+        &Recipient::Webhook { url: UrlSource::Url("https://h/x".to_owned()), token: None },
+        NotificationEvent::Failed,
         (
             "",
             json!({
@@ -146,23 +146,23 @@ fn each_recipient_is_told_in_its_own_words() {
         ),
     );
     let text = format!(":warning: {}", words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
-    check(&Recipient::Slack { url: file.into() }, Occasion::Failed, ("", json!({ "text": text })));
+    check(&Recipient::Slack { url: file.into() }, NotificationEvent::Failed, ("", json!({ "text": text })));
     let told = format!("Deployment shop/web: {description}");
     let status = |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": told});
     let path = |before: &str, name: &str| format!("{before}/{name}/statuses/{COMMIT}");
     check(
         &forge(Forge::GitHub, "https://api.github.com", file),
-        Occasion::Failed,
+        NotificationEvent::Failed,
         (&path("/repos", "acme/shop"), status("context", "failure")),
     );
     check(
         &forge(Forge::Gitea, "https://git.example.org/", file),
-        Occasion::Succeeded,
+        NotificationEvent::Succeeded,
         (&path("/api/v1/repos", "acme/shop"), status("context", "success")),
     );
     check(
         &forge(Forge::GitLab, "https://gitlab.com", file),
-        Occasion::RolledBack,
+        NotificationEvent::RolledBack,
         (&path("/api/v4/projects", "acme%2Fshop"), status("name", "failed")),
     );
 }
@@ -170,32 +170,37 @@ fn each_recipient_is_told_in_its_own_words() {
 #[test]
 fn a_forge_hears_of_commits_alone() {
     let to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
-    assert!(letter(&to, Occasion::PruneWaiting, &notice(Happening::PruneWaiting, "3 deletions")).is_none());
-    let folder = Notice { author: None, subject: None, ..notice(Happening::RevisionSettled, "all well") };
-    assert!(letter(&to, Occasion::Succeeded, &folder).is_none());
-    let long = notice(Happening::RolloutFailed, &"é".repeat(400));
-    let letter = letter(&to, Occasion::Failed, &long).unwrap();
+    assert!(
+        letter(&to, NotificationEvent::PruneWaiting, &notice(EventReason::PruneWaiting, "3 deletions"))
+            .is_none()
+    );
+    let folder =
+        EventRecord { author: None, subject: None, ..notice(EventReason::RevisionSettled, "all well") };
+    assert!(letter(&to, NotificationEvent::Succeeded, &folder).is_none());
+    let long = notice(EventReason::RolloutFailed, &"é".repeat(400));
+    let letter = letter(&to, NotificationEvent::Failed, &long).unwrap();
     assert_eq!(letter.body["description"].as_str().unwrap().chars().count(), 140);
 }
 
 /// Pods and people write what they like.
 #[test]
 fn no_words_of_others_steer_or_summon() {
-    let hostile = notice(Happening::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
+    let hostile = notice(EventReason::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
     let to = forge(Forge::GitLab, "https://gitlab.com", Path::new("/t"));
-    let status = letter(&to, Occasion::RolledBack, &hostile).unwrap();
+    let status = letter(&to, NotificationEvent::RolledBack, &hostile).unwrap();
     let shown = "Deployment shop/web: \u{fffd}<!channel>\u{fffd}\u{fffd}no";
     assert_eq!(status.body["description"], json!(shown), "its name stands there once");
-    let slack = letter(&Recipient::Slack { url: "/t".into() }, Occasion::RolledBack, &hostile).unwrap();
+    let slack =
+        letter(&Recipient::Slack { url: "/t".into() }, NotificationEvent::RolledBack, &hostile).unwrap();
     let text = slack.body["text"].as_str().unwrap();
     assert!(text.contains("\u{fffd}&lt;!channel&gt;\u{fffd}\u{fffd}no (Ann: "), "{text}");
 }
 
 /// Collects what is logged.
 #[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
+struct LogCapture(Arc<Mutex<Vec<u8>>>);
 
-impl std::io::Write for Page {
+impl std::io::Write for LogCapture {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -209,18 +214,18 @@ impl std::io::Write for Page {
 /// As at the end of the process, and where the configuration names others.
 #[tokio::test]
 async fn what_is_left_at_the_end_is_said() {
-    let page = Page::default();
+    let page = LogCapture::default();
     let to = page.clone();
     let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
     let _guard = tracing::subscriber::set_default(lines);
     // While there is only one subscriber, another thread that comes to a line first decides for all that nobody wants it.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let server = Server::start(&[503; 9]).await;
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let server = ScriptedServer::start(&[503; 9]).await;
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let announcing = announcing(vec![webhook(&server)], &recorder, &[Duration::from_hours(1)]);
     until_listening(&recorder).await;
     for message in ["one", "two", "three"] {
-        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
+        recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, message));
     }
     server.await_sent(1).await;
     announcing.abort();
@@ -238,17 +243,17 @@ async fn what_is_left_at_the_end_is_said() {
 
 #[tokio::test]
 async fn what_happens_is_brought_with_its_token() {
-    let (server, dir) = (Server::start(&[]).await, TempDir::new().unwrap());
+    let (server, dir) = (ScriptedServer::start(&[]).await, TempDir::new().unwrap());
     let file = secret(&dir, SECRET);
     let recipients = [Forge::GitHub, Forge::Gitea, Forge::GitLab].map(|kind| NotifyConfig {
         to: forge(kind, &server.url(), &file),
         sources: vec!["shop".to_owned()],
         on: all(),
     });
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let announcing = announcing(recipients.into(), &recorder, &[]);
     until_listening(&recorder).await;
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RevisionSettled, "all well"));
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RevisionSettled, "all well"));
     let mut tokens: Vec<String> = server.await_sent(3).await.into_iter().map(|sent| sent.token).collect();
     tokens.sort();
     assert_eq!(tokens, [format!("Bearer {SECRET}"), SECRET.to_owned(), format!("token {SECRET}")]);
@@ -258,12 +263,12 @@ async fn what_happens_is_brought_with_its_token() {
 /// Thousands of objects are told of in one turn of the loop.
 #[tokio::test]
 async fn what_is_asked_for_is_not_lost_among_thousands() {
-    let server = Server::start(&[]).await;
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let server = ScriptedServer::start(&[]).await;
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let announcing = announcing(vec![webhook(&server)], &recorder, &[]);
     until_listening(&recorder).await;
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "the one"));
-    (0..5000).for_each(|_| recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::Created, "of many")));
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "the one"));
+    (0..5000).for_each(|_| recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::Created, "of many")));
     assert_eq!(server.await_sent(1).await[0].body["message"], json!("the one"));
     announcing.abort();
 }
@@ -271,12 +276,12 @@ async fn what_is_asked_for_is_not_lost_among_thousands() {
 /// The last status is the one that stays.
 #[tokio::test]
 async fn the_newest_is_told_although_too_much_waits() {
-    let server = Server::start(&[]).await;
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let server = ScriptedServer::start(&[]).await;
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let announcing = announcing(vec![webhook(&server)], &recorder, &[]);
     until_listening(&recorder).await;
     for number in 1..=200 {
-        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, &number.to_string()));
+        recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, &number.to_string()));
     }
     let sent = server.await_sent(64).await;
     assert_eq!(sent.last().unwrap().body["message"], json!("200"));
@@ -285,28 +290,30 @@ async fn the_newest_is_told_although_too_much_waits() {
 
 #[tokio::test]
 async fn who_stays_keeps_what_waits_for_it() {
-    let (staying, new) = (Server::start(&[503]).await, Server::start(&[]).await);
-    let to = |server: &Server, on: &[Occasion]| NotifyConfig {
-        to: Recipient::Webhook { url: UrlAt::Url(server.url()), token: None },
+    let (staying, new) = (ScriptedServer::start(&[503]).await, ScriptedServer::start(&[]).await);
+    let to = |server: &ScriptedServer, on: &[NotificationEvent]| NotifyConfig {
+        to: Recipient::Webhook { url: UrlSource::Url(server.url()), token: None },
         sources: Vec::new(),
         on: on.iter().copied().collect(),
     };
-    let (recipients, told) = watch::channel(vec![to(&staying, &Occasion::ALL)]);
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let (recipients, told) = watch::channel(vec![to(&staying, &NotificationEvent::ALL)]);
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let heard = recorder.clone();
     let announcing = tokio::spawn(async move {
         announce_with(told, &heard, &[Duration::from_secs(1)]).await;
     });
     until_listening(&recorder).await;
     for message in ["one", "two"] {
-        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
+        recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, message));
     }
     staying.await_sent(1).await;
-    recipients.send_replace(vec![to(&new, &Occasion::ALL), to(&staying, &[Occasion::Failed])]);
+    recipients
+        .send_replace(vec![to(&new, &NotificationEvent::ALL), to(&staying, &[NotificationEvent::Failed])]);
     // At once: whoever is configured before it happens is told of it.
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "three"));
-    let messages =
-        |sent: Vec<Sent>| sent.into_iter().map(|sent| sent.body["message"].clone()).collect::<Vec<_>>();
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "three"));
+    let messages = |sent: Vec<ReceivedRequest>| {
+        sent.into_iter().map(|sent| sent.body["message"].clone()).collect::<Vec<_>>()
+    };
     assert_eq!(messages(new.await_sent(1).await), ["three"]);
     assert_eq!(messages(staying.await_sent(4).await), ["one", "one", "two", "three"]);
     drop(recipients);
@@ -320,13 +327,13 @@ fn a_status_has_the_context_that_is_configured() {
     if let Recipient::Forge { context, .. } = &mut to {
         *context = "eu/{source}/{source}".to_owned();
     }
-    let status = |reason, message| letter(&to, Occasion::Failed, &notice(reason, message)).unwrap();
-    let (first, second) = (status(Happening::RolloutFailed, "a"), status(Happening::RolledBack, "b"));
+    let status = |reason, message| letter(&to, NotificationEvent::Failed, &notice(reason, message)).unwrap();
+    let (first, second) = (status(EventReason::RolloutFailed, "a"), status(EventReason::RolledBack, "b"));
     assert_eq!(first.body["context"], json!("eu/shop/shop"));
     assert!(second.voids(&first));
 }
 
-/// What is wrong with their files is known before anything happens.
+/// A fault in a recipient's files is reported before anything happens.
 #[test]
 fn files_are_looked_at_before_they_are_needed() {
     let dir = TempDir::new().unwrap();
@@ -338,7 +345,7 @@ fn files_are_looked_at_before_they_are_needed() {
     assert!(unusable(&slack(&format!("http://example.org/{SECRET}"))).unwrap().ends_with("this machine"));
     assert_eq!(unusable(&slack(&format!("https://example.org/{SECRET}"))), None);
     let of = |name: &str| Recipient::Webhook {
-        url: UrlAt::Url("https://h".into()),
+        url: UrlSource::Url("https://h".into()),
         token: Some(dir.path().join(name)),
     };
     assert_eq!(unusable(&of("secret")), None);
@@ -347,22 +354,23 @@ fn files_are_looked_at_before_they_are_needed() {
 
 #[tokio::test]
 async fn only_what_is_asked_for_is_told() {
-    let server = Server::start(&[]).await;
-    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
-    let recipient = |source: &str, on: &[Occasion]| NotifyConfig {
+    let server = ScriptedServer::start(&[]).await;
+    let to = Recipient::Webhook { url: UrlSource::Url(server.url()), token: None };
+    let recipient = |source: &str, on: &[NotificationEvent]| NotifyConfig {
         to: to.clone(),
         sources: vec![source.to_owned()],
         on: on.iter().copied().collect(),
     };
-    let recipients = vec![recipient("shop", &[Occasion::Failed]), recipient("other", &Occasion::ALL)];
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "before it began"));
+    let recipients =
+        vec![recipient("shop", &[NotificationEvent::Failed]), recipient("other", &NotificationEvent::ALL)];
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "before it began"));
     let announcing = announcing(recipients, &recorder, &[]);
     until_listening(&recorder).await;
     for (reason, message) in [
-        (Happening::RevisionSettled, "not asked for"),
-        (Happening::DriftRepaired, "told nobody"),
-        (Happening::RolloutFailed, "told"),
+        (EventReason::RevisionSettled, "not asked for"),
+        (EventReason::DriftRepaired, "told nobody"),
+        (EventReason::RolloutFailed, "told"),
     ] {
         recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
     }
@@ -374,19 +382,19 @@ async fn only_what_is_asked_for_is_told() {
 
 #[tokio::test]
 async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
-    let server = Server::start(&[503, 429, 401, 200, 404, 200]).await;
+    let server = ScriptedServer::start(&[503, 429, 401, 200, 404, 200]).await;
     let dir = TempDir::new().unwrap();
     let to = Recipient::Slack { url: secret(&dir, &format!("{}/services/{SECRET}", server.url())) };
     let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let rests = [Duration::from_millis(1); 5];
     let announcing = announcing(recipients, &recorder, &rests);
     until_listening(&recorder).await;
     for message in ["one", "two", "three"] {
-        recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, message));
+        recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, message));
     }
     let sent = server.await_sent(6).await;
-    let said = |sent: &Sent| {
+    let said = |sent: &ReceivedRequest| {
         let text = sent.body["text"].as_str().unwrap().to_owned();
         ["one", "two", "three"].into_iter().find(|word| text.contains(*word)).unwrap()
     };
@@ -397,16 +405,16 @@ async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
 
 #[tokio::test]
 async fn no_failure_shows_a_secret() {
-    async fn check(letter: Letter, expected: &str) {
-        let failed = Post::new().bring(&letter).await.unwrap_err();
+    async fn check(letter: Notification, expected: &str) {
+        let failed = NotificationClient::new().bring(&letter).await.unwrap_err();
         let words = format!("{failed:?}");
         assert!(words.contains(expected), "{words}");
         assert!(!words.contains(SECRET), "{words}");
     }
     let dir = TempDir::new().unwrap();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let to = |url: &str| Letter {
-        url: UrlAt::File(secret(&dir, url)),
+    let to = |url: &str| Notification {
+        url: UrlSource::File(secret(&dir, url)),
         path: String::new(),
         token: None,
         body: json!({}),
@@ -416,16 +424,18 @@ async fn no_failure_shows_a_secret() {
     check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
     check(to(&format!("two words {SECRET}")), "no single word").await;
     check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;
-    let gone = Letter { url: UrlAt::File(dir.path().join("none")), ..to("") };
+    let gone = Notification { url: UrlSource::File(dir.path().join("none")), ..to("") };
     check(gone, "No such file").await;
-    let name =
-        letter::name(&Recipient::Webhook { url: UrlAt::Url(format!("https://h:1/{SECRET}")), token: None });
+    let name = letter::name(&Recipient::Webhook {
+        url: UrlSource::Url(format!("https://h:1/{SECRET}")),
+        token: None,
+    });
     assert_eq!(name, "the webhook at h:1");
 }
 
 fn announcing(
     recipients: Vec<NotifyConfig>,
-    recorder: &Recorder,
+    recorder: &EventRecorder,
     rests: &[Duration],
 ) -> tokio::task::JoinHandle<()> {
     let (recorder, rests) = (recorder.clone(), rests.to_vec());
@@ -437,23 +447,23 @@ fn announcing(
 
 #[tokio::test]
 async fn others_are_told_after_a_new_configuration() {
-    let (before, after) = (Server::start(&[]).await, Server::start(&[]).await);
-    let to = |server: &Server| NotifyConfig {
-        to: Recipient::Webhook { url: UrlAt::Url(server.url()), token: None },
+    let (before, after) = (ScriptedServer::start(&[]).await, ScriptedServer::start(&[]).await);
+    let to = |server: &ScriptedServer| NotifyConfig {
+        to: Recipient::Webhook { url: UrlSource::Url(server.url()), token: None },
         sources: Vec::new(),
         on: all(),
     };
     let (recipients, told) = watch::channel(vec![to(&before)]);
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let announcing = tokio::spawn(announce(told, recorder.clone()));
     until_listening(&recorder).await;
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "one"));
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "one"));
     before.await_sent(1).await;
     recipients.send_replace(vec![to(&after)]);
     // Nothing tells when the new ones listen: what happens before is not told to them.
     let come = async {
         while after.sent.lock().unwrap().is_empty() {
-            recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "two"));
+            recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "two"));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -465,17 +475,22 @@ async fn others_are_told_after_a_new_configuration() {
 /// One entry is told of failures, another one of the rest, and both set the same status.
 #[tokio::test]
 async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
-    let (server, dir) = (Server::start(&[503]).await, TempDir::new().unwrap());
+    let (server, dir) = (ScriptedServer::start(&[503]).await, TempDir::new().unwrap());
     let to = forge(Forge::GitHub, &server.url(), &secret(&dir, SECRET));
-    let only = |on: Occasion| NotifyConfig { to: to.clone(), sources: Vec::new(), on: [on].into() };
-    let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-    let entries = vec![only(Occasion::Failed), only(Occasion::Succeeded), only(Occasion::Succeeded)];
+    let only = |on: NotificationEvent| NotifyConfig { to: to.clone(), sources: Vec::new(), on: [on].into() };
+    let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
+    let entries = vec![
+        only(NotificationEvent::Failed),
+        only(NotificationEvent::Succeeded),
+        only(NotificationEvent::Succeeded),
+    ];
     let announcing = announcing(entries, &recorder, &[Duration::from_millis(200)]);
     until_listening(&recorder).await;
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RolloutFailed, "bad"));
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "bad"));
     server.await_sent(1).await;
-    recorder.record(Timestamp::UNIX_EPOCH, draft(Happening::RevisionSettled, "well"));
-    let other = Draft { revision: Some(COMMIT.replace('0', "f")), ..draft(Happening::RolloutFailed, "next") };
+    recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RevisionSettled, "well"));
+    let other =
+        EventDraft { revision: Some(COMMIT.replace('0', "f")), ..draft(EventReason::RolloutFailed, "next") };
     recorder.record(Timestamp::UNIX_EPOCH, other);
     let states: Vec<Value> =
         server.await_sent(3).await.into_iter().map(|sent| sent.body["description"].clone()).collect();
@@ -484,14 +499,14 @@ async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
     announcing.abort();
 }
 
-/// A webhook at a server that is told of everything.
-fn webhook(server: &Server) -> NotifyConfig {
-    let to = Recipient::Webhook { url: UrlAt::Url(server.url()), token: None };
+/// Returns a webhook at a server that is told of everything.
+fn webhook(server: &ScriptedServer) -> NotifyConfig {
+    let to = Recipient::Webhook { url: UrlSource::Url(server.url()), token: None };
     NotifyConfig { to, sources: Vec::new(), on: all() }
 }
 
 /// Waits until somebody listens.
-async fn until_listening(recorder: &Recorder) {
+async fn until_listening(recorder: &EventRecorder) {
     while recorder.followers() == 0 {
         tokio::task::yield_now().await;
     }

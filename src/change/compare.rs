@@ -1,12 +1,12 @@
-//! Whether a manifest asks for another value than the cluster shows, though the cluster shows more: defaults,
-//! and what admission adds.
+//! Compares a manifest's value with the cluster's, which also has defaults and additions by
+//! admission.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
 use super::lists;
-use crate::fields::{self, Element, Path};
+use crate::fields::{self, FieldPath, PathElement};
 
 /// Maps without defaults, to which nobody else adds: a key that only the cluster has was taken away.
 const CLOSED: [&str; 6] = ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
@@ -14,17 +14,17 @@ const CLOSED: [&str; 6] = ["binaryData", "data", "matchLabels", "nodeSelector", 
 /// Maps whose values are quantities.
 const QUANTITIES: [&str; 4] = ["capacity", "hard", "limits", "requests"];
 
-/// Whether the cluster may show more items in a list than the manifest names.
+/// Indicates whether the cluster may show more items in a list than the manifest names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lists {
+pub(super) enum ListComparison {
     /// No: a list is as long as the manifest makes it.
     Exact,
     /// Yes: admission adds volumes, mounts and tolerations to a Pod.
     MayGrow,
 }
 
-/// Whether a manifest's value of this field differs from the cluster's where the manifest says something.
-pub(super) fn asks_other(field: &str, live: Option<&Value>, wanted: &Value, lists: Lists) -> bool {
+/// Returns whether a manifest's value of this field differs from the cluster's where the manifest says something.
+pub(super) fn asks_other(field: &str, live: Option<&Value>, wanted: &Value, lists: ListComparison) -> bool {
     match (live, wanted) {
         (_, Value::Null) => false,
         // The server leaves zero values out.
@@ -35,21 +35,26 @@ pub(super) fn asks_other(field: &str, live: Option<&Value>, wanted: &Value, list
     }
 }
 
-/// Whether an object that the cluster shows has another value at a path than the content asks for, as far as the normal
-/// forms that are known here tell.
-pub fn is_other_at(path: &Path, live: &Value, content: &Value) -> bool {
+/// Returns whether an object in the cluster has another value at a path than the content asks for.
+/// Values are compared as far as their normal forms are known here.
+pub fn is_other_at(path: &FieldPath, live: &Value, content: &Value) -> bool {
     let field = path.elements().iter().rev().find_map(|element| match element {
-        Element::Key(key) => Some(&**key),
+        PathElement::Key(key) => Some(&**key),
         _ => None,
     });
     match (path.find(live), path.find(content)) {
         (None, None) => false,
         (Some(_), None) => true,
-        (live, Some(wanted)) => asks_other(field.unwrap_or_default(), live, wanted, Lists::Exact),
+        (live, Some(wanted)) => asks_other(field.unwrap_or_default(), live, wanted, ListComparison::Exact),
     }
 }
 
-fn maps_differ(field: &str, live: &Map<String, Value>, wanted: &Map<String, Value>, lists: Lists) -> bool {
+fn maps_differ(
+    field: &str,
+    live: &Map<String, Value>,
+    wanted: &Map<String, Value>,
+    lists: ListComparison,
+) -> bool {
     let said = wanted.iter().any(|(key, value)| {
         let own = live.get(key);
         let is_same = QUANTITIES.contains(&field)
@@ -59,17 +64,17 @@ fn maps_differ(field: &str, live: &Map<String, Value>, wanted: &Map<String, Valu
     said || CLOSED.contains(&field) && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
 }
 
-fn lists_differ(field: &str, live: &[Value], wanted: &[Value], lists: Lists) -> bool {
-    if lists == Lists::Exact && live.len() != wanted.len() {
+fn lists_differ(field: &str, live: &[Value], wanted: &[Value], lists: ListComparison) -> bool {
+    if lists == ListComparison::Exact && live.len() != wanted.len() {
         return true;
     }
     match lists::pair(field, live, wanted) {
         Some(pairs) => {
             pairs.items.iter().any(|(_, live, wanted)| {
                 wanted.is_some_and(|wanted| live.is_none() || asks_other("", *live, wanted, lists))
-            }) || lists == Lists::Exact && !pairs.same_order
+            }) || lists == ListComparison::Exact && !pairs.same_order
         }
-        None if lists == Lists::MayGrow => {
+        None if lists == ListComparison::MayGrow => {
             wanted.iter().any(|item| !live.iter().any(|own| !asks_other("", Some(own), item, lists)))
         }
         None => live.iter().zip(wanted).any(|(own, item)| asks_other("", Some(own), item, lists)),

@@ -5,33 +5,33 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{FieldChange, lists, present};
-use crate::fields::{Element, Path, masked_pair};
+use crate::fields::{FieldPath, PathElement, masked_pair};
 use crate::object::ObjectId;
 
 /// Lists the fields in which two trees of an object differ, masked for Secrets, without what only the server
 /// sets.
 ///
-/// Items of lists are matched by what names them, so that a path reads `.containers[name="web"].image`. A list
-/// of scalars, or one whose items have no names, is shown whole; one whose items only stand in another order is
-/// shown as the list of their names. A null is taken as absent. For an object that comes or goes, the fields are
-/// those of its top level.
+/// List items are matched by their merge keys, so that a path reads
+/// `.containers[name="web"].image`. A list of scalars, or of items without names, is shown whole. A
+/// list that is only reordered is shown as the list of its names. A null is taken as absent. For an
+/// object that comes or goes, the fields are those of its top level.
 pub fn fields(id: &ObjectId, before: Option<&Value>, after: Option<&Value>) -> Vec<FieldChange> {
     let empty = Value::Object(Map::new());
     let (old, new) = (before.unwrap_or(&empty), after.unwrap_or(&empty));
     let (mut old, mut new) = masked_pair(&id.group_kind(), old, new);
     present::drop_noise(&mut old);
     present::drop_noise(&mut new);
-    let mut walk = Walk { path: Path::default(), found: Vec::new() };
+    let mut walk = DiffWalk { path: FieldPath::default(), found: Vec::new() };
     walk.object(&old, &new);
     walk.found
 }
 
-struct Walk {
-    path: Path,
+struct DiffWalk {
+    path: FieldPath,
     found: Vec<FieldChange>,
 }
 
-impl Walk {
+impl DiffWalk {
     /// The top level: what names the object is no field of it, and metadata always is looked into.
     fn object(&mut self, old: &Value, new: &Value) {
         let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
@@ -51,7 +51,7 @@ impl Walk {
         let empty = Map::new();
         let old = old.and_then(Value::as_object).unwrap_or(&empty);
         let new = new.and_then(Value::as_object).unwrap_or(&empty);
-        self.path.push(Element::key("metadata"));
+        self.path.push(PathElement::key("metadata"));
         for key in keys(old, new).into_iter().filter(|key| !matches!(*key, "name" | "namespace")) {
             self.child(key, old.get(key), new.get(key));
         }
@@ -59,7 +59,7 @@ impl Walk {
     }
 
     fn child(&mut self, key: &str, old: Option<&Value>, new: Option<&Value>) {
-        self.path.push(Element::key(key));
+        self.path.push(PathElement::key(key));
         self.values(key, old, new);
         self.path.pop();
     }
@@ -92,7 +92,7 @@ impl Walk {
             }
         } else if old.len() == new.len() && old.iter().chain(new).all(Value::is_object) {
             for (nth, (old, new)) in old.iter().zip(new).enumerate() {
-                self.path.push(Element::Index(nth));
+                self.path.push(PathElement::Index(nth));
                 self.values("", Some(old), Some(new));
                 self.path.pop();
             }
@@ -106,11 +106,11 @@ impl Walk {
     }
 }
 
-/// The names of a list's items, in its order.
+/// Returns the names of a list's items, in its order.
 fn names(field: &str, list: &[Value], other: &[Value]) -> Value {
     let pairs = lists::pair(field, other, list).map(|pairs| pairs.items).unwrap_or_default();
     let names = pairs.iter().filter(|(.., own)| own.is_some()).map(|(element, ..)| match element {
-        Element::Item(keys) => {
+        PathElement::Item(keys) => {
             let parts: Vec<String> = keys.iter().map(|(_, value)| plain(value)).collect();
             Value::from(parts.join(" "))
         }

@@ -5,15 +5,15 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
-use super::compare::{Lists, asks_other, compare_quantities};
+use super::compare::{ListComparison, asks_other, compare_quantities};
 use crate::object::{GroupKind, at, text_at};
 
 /// A field that the API server does not let change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct ImmutableField {
     /// The field, as people write it: `.spec.selector`.
     pub path: String,
-    /// Why, as a sentence without its end.
+    /// The reason, as a sentence without its full stop.
     pub text: &'static str,
 }
 
@@ -21,11 +21,11 @@ const FIXED: &str = "field is immutable";
 
 /// Names the fields of a wanted content that the API server would refuse to change on this live object.
 ///
-/// Conservative: what it names is refused, but the server may refuse more. Where the cluster shows more than the
-/// manifest says, that is taken as defaults, not as a change; so a field that only leaves the manifest is named
-/// only in maps that have no defaults (`data`, `parameters`, `matchLabels`).
-pub fn immutable(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<Rule> {
-    let check = Check { live, wanted };
+/// Conservative: what it names is refused, but the server may refuse more. A value that only the
+/// cluster shows is taken as a default, not as a change. A field that only leaves the manifest is
+/// therefore named only in maps without defaults (`data`, `parameters`, `matchLabels`).
+pub fn immutable(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<ImmutableField> {
+    let check = ImmutabilityCheck { live, wanted };
     match (&*kind.group, &*kind.kind) {
         ("", "ConfigMap") => check.frozen(&["data", "binaryData"]),
         ("", "Secret") => [check.frozen(&["data"]), check.fields(&[&["type"]])].concat(),
@@ -36,7 +36,9 @@ pub fn immutable(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<Rule> {
         ("", "Service") => check.service(),
         ("apps", "ControllerRevision") => check.fields(&[&["data"]]),
         ("apps", "DaemonSet" | "Deployment" | "ReplicaSet") => check.fields(&[&["spec", "selector"]]),
-        ("apps", "StatefulSet") => check.spec_but(&STATEFUL_SET_MUTABLE, STATEFUL_SET_TEXT, Lists::Exact),
+        ("apps", "StatefulSet") => {
+            check.spec_but(&STATEFUL_SET_MUTABLE, STATEFUL_SET_TEXT, ListComparison::Exact)
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => check.definition(),
         ("batch", "Job") => check.job(),
         ("certificates.k8s.io", "ClusterTrustBundle") => check.fields(&[&["spec", "signerName"]]),
@@ -85,7 +87,7 @@ const JOB: [&[&str]; 6] = [
     &["spec", "selector"],
     &["spec", "successPolicy"],
 ];
-/// What is no volume source in the spec of a `PersistentVolume`, and may change.
+/// The fields of a `PersistentVolume`'s spec that are no volume source, and that may change.
 const VOLUME_MUTABLE: [&str; 7] = [
     "accessModes",
     "capacity",
@@ -95,7 +97,7 @@ const VOLUME_MUTABLE: [&str; 7] = [
     "storageClassName",
     "volumeAttributesClassName",
 ];
-/// What may change of a Pod, at least in one direction.
+/// The fields of a Pod that may change, at least in one direction.
 const POD_MUTABLE: [&str; 7] = [
     "activeDeadlineSeconds",
     "containers",
@@ -109,28 +111,29 @@ const POD_TEXT: &str = "pod updates may not change fields other than image, acti
      terminationGracePeriodSeconds and tolerations";
 const CLAIM_TEXT: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-struct Check<'a> {
+struct ImmutabilityCheck<'a> {
     live: &'a Value,
     wanted: &'a Value,
 }
 
-impl Check<'_> {
-    /// The rule for a field, if the manifest asks for another value.
-    fn field(&self, path: &[&str], text: &'static str) -> Option<Rule> {
+impl ImmutabilityCheck<'_> {
+    /// Returns the rule for a field, if the manifest asks for another value.
+    fn field(&self, path: &[&str], text: &'static str) -> Option<ImmutableField> {
         let name = path.last()?;
-        asks_other(name, at(self.live, path), at(self.wanted, path)?, Lists::Exact).then(|| rule(path, text))
+        asks_other(name, at(self.live, path), at(self.wanted, path)?, ListComparison::Exact)
+            .then(|| rule(path, text))
     }
 
-    fn fields(&self, paths: &[&[&str]]) -> Vec<Rule> {
+    fn fields(&self, paths: &[&[&str]]) -> Vec<ImmutableField> {
         self.fields_because(paths, FIXED)
     }
 
-    fn fields_because(&self, paths: &[&[&str]], text: &'static str) -> Vec<Rule> {
+    fn fields_because(&self, paths: &[&[&str]], text: &'static str) -> Vec<ImmutableField> {
         paths.iter().filter_map(|path| self.field(path, text)).collect()
     }
 
-    /// All of the spec but some of its keys.
-    fn spec_but(&self, mutable: &[&str], text: &'static str, lists: Lists) -> Vec<Rule> {
+    /// Returns all of the spec but some of its keys.
+    fn spec_but(&self, mutable: &[&str], text: &'static str, lists: ListComparison) -> Vec<ImmutableField> {
         let Some(wanted) = self.wanted.get("spec").and_then(Value::as_object) else { return Vec::new() };
         let fixed = wanted.iter().filter(|(key, _)| !mutable.contains(&key.as_str()));
         fixed
@@ -139,8 +142,8 @@ impl Check<'_> {
             .collect()
     }
 
-    /// A ConfigMap or Secret that was made immutable.
-    fn frozen(&self, fields: &[&str]) -> Vec<Rule> {
+    /// Returns a ConfigMap or Secret that was made immutable.
+    fn frozen(&self, fields: &[&str]) -> Vec<ImmutableField> {
         const TEXT: &str = "field is immutable when `immutable` is set";
         if self.live.get("immutable") != Some(&Value::Bool(true)) {
             return Vec::new();
@@ -153,14 +156,14 @@ impl Check<'_> {
         for field in fields {
             let wanted = self.wanted.get(*field).filter(|value| !value.is_null()).unwrap_or(&none);
             let live = self.live.get(*field).unwrap_or(&none);
-            if asks_other(field, Some(live), wanted, Lists::Exact) {
+            if asks_other(field, Some(live), wanted, ListComparison::Exact) {
                 rules.push(rule(&[field], TEXT));
             }
         }
         rules
     }
 
-    fn job(&self) -> Vec<Rule> {
+    fn job(&self) -> Vec<ImmutableField> {
         let mut rules = self.fields(&JOB);
         let is_indexed = text_at(self.live, &["spec", "completionMode"]) == "Indexed";
         if !is_indexed {
@@ -173,7 +176,7 @@ impl Check<'_> {
         rules
     }
 
-    fn service(&self) -> Vec<Rule> {
+    fn service(&self) -> Vec<ImmutableField> {
         const TEXT: &str = "may not change once set";
         let external = "ExternalName";
         let wanted_type = match text_at(self.wanted, &["spec", "type"]) {
@@ -206,7 +209,7 @@ impl Check<'_> {
         rules
     }
 
-    fn claim(&self) -> Vec<Rule> {
+    fn claim(&self) -> Vec<ImmutableField> {
         let is_bound = text_at(self.live, &["status", "phase"]) == "Bound";
         let mut mutable = vec!["resources"];
         for (may_change, key) in [
@@ -218,13 +221,13 @@ impl Check<'_> {
                 mutable.push(key);
             }
         }
-        let mut rules = self.spec_but(&mutable, CLAIM_TEXT, Lists::Exact);
+        let mut rules = self.spec_but(&mutable, CLAIM_TEXT, ListComparison::Exact);
         rules.extend(self.claim_size(is_bound));
         rules
     }
 
     /// The size of an unbound claim cannot change; that of a bound one cannot fall below its volume's.
-    fn claim_size(&self, is_bound: bool) -> Option<Rule> {
+    fn claim_size(&self, is_bound: bool) -> Option<ImmutableField> {
         const PATH: [&str; 4] = ["spec", "resources", "requests", "storage"];
         let order = compare_quantities(at(self.wanted, &PATH)?, at(self.live, &PATH)?)?;
         let capacity = at(self.live, &["status", "capacity", "storage"]);
@@ -239,13 +242,13 @@ impl Check<'_> {
         }
     }
 
-    fn volume(&self) -> Vec<Rule> {
+    fn volume(&self) -> Vec<ImmutableField> {
         const TEXT: &str = "spec.persistentvolumesource is immutable after creation";
         let has_affinity = at(self.live, &["spec", "nodeAffinity"]).is_some();
         let mut rules = self.spec_but(
             &[&VOLUME_MUTABLE[..], &["nodeAffinity", "volumeMode"]].concat(),
             TEXT,
-            Lists::Exact,
+            ListComparison::Exact,
         );
         if rules.iter().any(|rule| rule.path == ".spec.csi") && self.only_adds_expand_secret() {
             rules.retain(|rule| rule.path != ".spec.csi");
@@ -268,24 +271,24 @@ impl Check<'_> {
         if let Some(without) = without.as_object_mut() {
             without.remove(KEY);
         }
-        live.get(KEY).is_none() && !asks_other("csi", Some(live), &without, Lists::Exact)
+        live.get(KEY).is_none() && !asks_other("csi", Some(live), &without, ListComparison::Exact)
     }
 
-    fn pod(&self) -> Vec<Rule> {
-        let mut rules = self.spec_but(&POD_MUTABLE, POD_TEXT, Lists::MayGrow);
+    fn pod(&self) -> Vec<ImmutableField> {
+        let mut rules = self.spec_but(&POD_MUTABLE, POD_TEXT, ListComparison::MayGrow);
         for list in ["containers", "initContainers"] {
             let Some(Value::Array(wanted)) = at(self.wanted, &["spec", list]) else { continue };
             let imageless: Value = wanted.iter().map(without_image).collect();
             let live = at(self.live, &["spec", list]);
             let is_longer = live.and_then(Value::as_array).map(Vec::len) != Some(wanted.len());
-            if is_longer || asks_other(list, live, &imageless, Lists::MayGrow) {
+            if is_longer || asks_other(list, live, &imageless, ListComparison::MayGrow) {
                 rules.push(rule(&["spec", list], POD_TEXT));
             }
         }
         rules
     }
 
-    fn definition(&self) -> Vec<Rule> {
+    fn definition(&self) -> Vec<ImmutableField> {
         let mut rules = self.fields(&[&["spec", "group"], &["spec", "names", "plural"]]);
         let conditions = at(self.live, &["status", "conditions"]).and_then(Value::as_array);
         let is_established = conditions.into_iter().flatten().any(|condition| {
@@ -297,7 +300,7 @@ impl Check<'_> {
         rules
     }
 
-    fn cidrs(&self) -> Vec<Rule> {
+    fn cidrs(&self) -> Vec<ImmutableField> {
         const PATH: [&str; 2] = ["spec", "cidrs"];
         let none = json!([]);
         let list = |object| at(object, &PATH).unwrap_or(&none).as_array().cloned().unwrap_or_default();
@@ -316,6 +319,6 @@ fn without_image(container: &Value) -> Value {
     container
 }
 
-fn rule(path: &[&str], text: &'static str) -> Rule {
-    Rule { path: crate::fields::Path::of_keys(path).to_string(), text }
+fn rule(path: &[&str], text: &'static str) -> ImmutableField {
+    ImmutableField { path: crate::fields::FieldPath::of_keys(path).to_string(), text }
 }

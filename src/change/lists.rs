@@ -1,33 +1,33 @@
-//! Which item of one list is which item of another.
+//! Pairs the items of two lists.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::fields::Element;
+use crate::fields::PathElement;
 use crate::object::{at, canonical_json};
 
 /// One of the keys that tell the items of a list apart.
-struct Key {
-    /// Where it stands in the item.
+struct MergeKey {
+    /// The path of the key within the item.
     path: &'static [&'static str],
-    /// What it is taken for where it is left out.
+    /// The default of the key.
     default: Option<&'static str>,
 }
 
-const fn key(path: &'static [&'static str]) -> Key {
-    Key { path, default: None }
+const fn key(path: &'static [&'static str]) -> MergeKey {
+    MergeKey { path, default: None }
 }
 
-const fn or(path: &'static [&'static str], default: &'static str) -> Key {
-    Key { path, default: Some(default) }
+const fn or(path: &'static [&'static str], default: &'static str) -> MergeKey {
+    MergeKey { path, default: Some(default) }
 }
 
-const NAME: &[Key] = &[key(&["name"])];
+const NAME: &[MergeKey] = &[key(&["name"])];
 
-/// The keys of the API's lists, by the name of the field that holds the list. More than the API's own merge keys:
-/// this is for people, and a list that is atomic to the API still reads better item by item.
-const KEYS: &[(&str, &[Key])] = &[
+/// The keys of the API's lists, by the name of the field that holds the list. There are more than
+/// the API's own merge keys: an atomic list, too, reads better item by item.
+const KEYS: &[(&str, &[MergeKey])] = &[
     ("conditions", &[key(&["type"])]),
     ("hostAliases", &[key(&["ip"])]),
     ("items", &[key(&["key"])]),
@@ -47,20 +47,20 @@ const KEYS: &[(&str, &[Key])] = &[
 ];
 
 /// The items of two lists, paired.
-pub(super) struct Pairs<'a> {
+pub(super) struct ItemPairs<'a> {
     /// Each with what names it: first those of the second list in its order, then what only the first has.
-    pub(super) items: Vec<(Element, Option<&'a Value>, Option<&'a Value>)>,
-    /// Whether the items that both have stand in the same order.
+    pub(super) items: Vec<(PathElement, Option<&'a Value>, Option<&'a Value>)>,
+    /// Indicates whether the items that both have stand in the same order.
     pub(super) same_order: bool,
 }
 
 /// Pairs two lists by the keys of their items; none when their items cannot be told apart.
-pub(super) fn pair<'a>(field: &str, before: &'a [Value], after: &'a [Value]) -> Option<Pairs<'a>> {
+pub(super) fn pair<'a>(field: &str, before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
     let known = KEYS.iter().filter(|(name, _)| *name == field).map(|(_, keys)| *keys);
     known.chain([NAME]).find_map(|keys| paired(keys, before, after))
 }
 
-fn paired<'a>(keys: &[Key], before: &'a [Value], after: &'a [Value]) -> Option<Pairs<'a>> {
+fn paired<'a>(keys: &[MergeKey], before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
     let (old, new) = (named(keys, before)?, named(keys, after)?);
     let places: HashMap<&str, usize> = old.iter().enumerate().map(|(nth, item)| (&*item.text, nth)).collect();
     let kept: Vec<Option<usize>> = new.iter().map(|item| places.get(&*item.text).copied()).collect();
@@ -76,22 +76,22 @@ fn paired<'a>(keys: &[Key], before: &'a [Value], after: &'a [Value]) -> Option<P
             items.push((item.element, Some(value), None));
         }
     }
-    Some(Pairs { items, same_order })
+    Some(ItemPairs { items, same_order })
 }
 
-struct Named {
+struct NamedItem {
     text: String,
-    element: Element,
+    element: PathElement,
 }
 
-/// The names of all items; none when one has no name, or two have the same.
-fn named(keys: &[Key], items: &[Value]) -> Option<Vec<Named>> {
-    let named: Vec<Named> = items.iter().map(|item| name(keys, item)).collect::<Option<_>>()?;
+/// Returns the names of all items; none when one has no name, or two have the same.
+fn named(keys: &[MergeKey], items: &[Value]) -> Option<Vec<NamedItem>> {
+    let named: Vec<NamedItem> = items.iter().map(|item| name(keys, item)).collect::<Option<_>>()?;
     let different: HashSet<&str> = named.iter().map(|item| &*item.text).collect();
     (different.len() == items.len()).then_some(named)
 }
 
-fn name(keys: &[Key], item: &Value) -> Option<Named> {
+fn name(keys: &[MergeKey], item: &Value) -> Option<NamedItem> {
     item.as_object()?;
     let mut parts = Vec::with_capacity(keys.len());
     for key in keys {
@@ -103,5 +103,5 @@ fn name(keys: &[Key], item: &Value) -> Option<Named> {
         parts.push((key.path.join(".").into(), value));
     }
     let text = parts.iter().map(|(_, value)| canonical_json(value)).collect::<Vec<_>>().join(",");
-    Some(Named { text, element: Element::Item(parts) })
+    Some(NamedItem { text, element: PathElement::Item(parts) })
 }

@@ -1,10 +1,10 @@
-//! What differs, and what it means for running pods.
+//! Differences between objects, and their impact on running pods.
 //!
 //! Owns the list of differing fields ([`fields`]), what a change does to pods ([`impact`],
-//! [`touches_template`]), the API's table of fields that cannot change ([`immutable()`]) and the forms in which an
-//! object is shown ([`presentable`], [`yaml()`], [`unified`]).
+//! [`touches_template`]), the API's table of fields that cannot change ([`immutable()`]) and the
+//! printable forms of an object ([`presentable`], [`yaml()`], [`unified`]).
 //!
-//! Everything that leaves this module is masked where it is meant to be shown.
+//! Everything printable that leaves this module is masked.
 //!
 //! **Invariant:** knows no terminal, no cluster and no history: two trees in, a judgement out.
 
@@ -18,14 +18,14 @@ mod yaml;
 
 pub use compare::is_other_at;
 pub use diff::fields;
-pub use immutable::{Rule, immutable};
+pub use immutable::{ImmutableField, immutable};
 pub use pods::{impact, lets_go, touches_template};
 pub use present::{laid_over, presentable, presentable_pair, unified};
 pub use yaml::yaml;
 
 use serde_json::Value;
 
-/// What a change does to the pods of its object.
+/// The kind of impact that a change has on the pods of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImpactKind {
     /// No change.
@@ -40,10 +40,10 @@ pub enum ImpactKind {
     Recreate,
 }
 
-/// What a change does, and to how many pods.
+/// The impact of a change, with the number of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impact {
-    /// What it does.
+    /// The kind of impact.
     pub kind: ImpactKind,
     /// Pods that are started, stopped or replaced.
     pub pods: u32,
@@ -54,9 +54,9 @@ pub struct Impact {
 pub struct FieldChange {
     /// As people write it: `.spec.template.spec.containers[name="web"].image`.
     pub path: String,
-    /// What the cluster shows; none where there is no such field.
+    /// The cluster's value; none where the field is absent.
     pub before: Option<Value>,
-    /// What it becomes; none where the field goes away.
+    /// The new value; none where the field goes away.
     pub after: Option<Value>,
 }
 

@@ -1,15 +1,15 @@
-//! What a change does to running pods.
+//! The impact of a change on running pods.
 
 use serde_json::Value;
 
 use super::immutable::immutable;
 use super::{Impact, ImpactKind, diff};
-use crate::fields::Path;
+use crate::fields::FieldPath;
 use crate::object::{GroupKind, ObjectId, at, text_at};
 
-/// How the controller of a kind deals with a changed pod template.
+/// The way in which the controller of a kind rolls out a changed pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Roll {
+enum TemplateRollout {
     Deployment,
     StatefulSet,
     DaemonSet,
@@ -19,7 +19,7 @@ enum Roll {
     Never,
 }
 
-impl Roll {
+impl TemplateRollout {
     fn of(kind: &GroupKind) -> Self {
         match (&*kind.group, &*kind.kind) {
             ("apps", "Deployment") => Self::Deployment,
@@ -31,7 +31,7 @@ impl Roll {
     }
 }
 
-/// Whether a group is Kubernetes' own.
+/// Returns whether a group is Kubernetes' own.
 fn is_built_in(group: &str) -> bool {
     let own = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
     own.contains(&group) || group.ends_with(".k8s.io") && !group.starts_with("x-")
@@ -77,13 +77,13 @@ pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -
 }
 
 /// Pods that come and go with their number, whatever the template.
-struct Moved {
+struct ReplicaChange {
     kept: u32,
     removed: u32,
     added: u32,
 }
 
-fn moved(kind: &GroupKind, before: &Value, after: &Value) -> Moved {
+fn moved(kind: &GroupKind, before: &Value, after: &Value) -> ReplicaChange {
     let both = (count(before, "replicas"), count(after, "replicas"));
     let (old, new) = match both {
         (Some(old), Some(new)) => (old, new),
@@ -97,16 +97,16 @@ fn moved(kind: &GroupKind, before: &Value, after: &Value) -> Moved {
     };
     let (from, to) = (first_ordinal(kind, before), first_ordinal(kind, after));
     let kept = old.saturating_add(from).min(new.saturating_add(to)).saturating_sub(from.max(to));
-    Moved { kept, removed: old - kept, added: new - kept }
+    ReplicaChange { kept, removed: old - kept, added: new - kept }
 }
 
-/// The number of a `StatefulSet`'s first pod.
+/// Returns the number of a `StatefulSet`'s first pod.
 fn first_ordinal(kind: &GroupKind, object: &Value) -> u32 {
     let start = kind.is("apps", "StatefulSet").then(|| at(object, &["spec", "ordinals", "start"]));
     start.and_then(number).unwrap_or(0)
 }
 
-/// Whether a held `DaemonSet` asks for other nodes.
+/// Returns whether a held `DaemonSet` asks for other nodes.
 fn leaves_nodes(kind: &GroupKind, before: &Value, after: &Value) -> bool {
     let place = |object, field| at(object, &["spec", "template", "spec", field]);
     kind.is("apps", "DaemonSet")
@@ -123,22 +123,22 @@ fn gone(kind: &GroupKind, before: &Value) -> Impact {
     }
 }
 
-/// Whether repairing these lost paths may restart pods; paths of the object's own content.
-pub fn touches_template(kind: &GroupKind, uncovered: &[Path]) -> bool {
-    let place: &[&str] = match Roll::of(kind) {
-        Roll::Never if kind.is("", "Pod") => &["spec"],
-        Roll::Never => return false,
+/// Returns whether repairing these lost paths may restart pods; paths of the object's own content.
+pub fn touches_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
+    let place: &[&str] = match TemplateRollout::of(kind) {
+        TemplateRollout::Never if kind.is("", "Pod") => &["spec"],
+        TemplateRollout::Never => return false,
         _ => &["spec", "template"],
     };
-    let ordinals = |path: &Path| kind.is("apps", "StatefulSet") && path.meets(&["spec", "ordinals"]);
+    let ordinals = |path: &FieldPath| kind.is("apps", "StatefulSet") && path.meets(&["spec", "ordinals"]);
     uncovered.iter().any(|path| path.meets(place) || ordinals(path))
 }
 
-/// Whether setting paths that an object has lost may let go of pods that keep an older template: who pauses a workload, or
-/// holds its pods by a partition or by `OnDelete`, takes these away from the manifest.
-pub fn lets_go(kind: &GroupKind, uncovered: &[Path]) -> bool {
-    let place: &[&str] = match Roll::of(kind) {
-        Roll::Never => return false,
+/// Returns whether setting lost paths may free pods that keep an older template. A workload is
+/// paused, or holds its pods by a partition or by `OnDelete`, by taking such paths away.
+pub fn lets_go(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
+    let place: &[&str] = match TemplateRollout::of(kind) {
+        TemplateRollout::Never => return false,
         _ if kind.is("apps", "Deployment") => &["spec", "paused"],
         _ => &["spec", "updateStrategy"],
     };
@@ -148,10 +148,10 @@ pub fn lets_go(kind: &GroupKind, uncovered: &[Path]) -> bool {
 /// Pods that a change between two live trees restarts.
 fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
     if kind.is("", "Pod") {
-        // What may change of a Pod in place restarts a container only where its image changes.
+        // A change in place restarts a container only where its image changes.
         return u32::from(images(before) != images(after));
     }
-    let roll = Roll::of(kind);
+    let roll = TemplateRollout::of(kind);
     if !rolls(roll, after) || holds_all(roll, after) {
         return 0;
     }
@@ -162,12 +162,12 @@ fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
     if !frees(roll, before, after) {
         return 0;
     }
-    // What was held back: the pods that are not of the newest template yet.
+    // The pods that were held back: those that are not of the newest template yet.
     match roll {
-        Roll::DaemonSet => {
+        TemplateRollout::DaemonSet => {
             status(before, "desiredNumberScheduled").saturating_sub(status(before, "updatedNumberScheduled"))
         }
-        Roll::StatefulSet
+        TemplateRollout::StatefulSet
             if text_at(before, &["status", "currentRevision"])
                 == text_at(before, &["status", "updateRevision"]) =>
         {
@@ -177,26 +177,28 @@ fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
     }
 }
 
-/// Whether an object's controller replaces pods when its template changes.
-fn rolls(roll: Roll, object: &Value) -> bool {
+/// Returns whether an object's controller replaces pods when its template changes.
+fn rolls(roll: TemplateRollout, object: &Value) -> bool {
     match roll {
-        Roll::Never => false,
-        Roll::Custom => at(object, &["spec", "template", "spec", "containers"]).is_some_and(Value::is_array),
+        TemplateRollout::Never => false,
+        TemplateRollout::Custom => {
+            at(object, &["spec", "template", "spec", "containers"]).is_some_and(Value::is_array)
+        }
         _ => true,
     }
 }
 
-/// Whether an object's own settings keep every pod where it is.
-fn holds_all(roll: Roll, object: &Value) -> bool {
+/// Returns whether an object's own settings keep every pod where it is.
+fn holds_all(roll: TemplateRollout, object: &Value) -> bool {
     match roll {
-        Roll::Deployment => is_paused(object),
-        Roll::StatefulSet | Roll::DaemonSet => is_on_delete(object),
-        Roll::Custom | Roll::Never => false,
+        TemplateRollout::Deployment => is_paused(object),
+        TemplateRollout::StatefulSet | TemplateRollout::DaemonSet => is_on_delete(object),
+        TemplateRollout::Custom | TemplateRollout::Never => false,
     }
 }
 
-/// Whether a change lets a rollout go on that was held.
-fn frees(roll: Roll, before: &Value, after: &Value) -> bool {
+/// Returns whether a change lets a rollout go on that was held.
+fn frees(roll: TemplateRollout, before: &Value, after: &Value) -> bool {
     holds_all(roll, before) && !holds_all(roll, after) || partition(roll, after) < partition(roll, before)
 }
 
@@ -226,8 +228,8 @@ fn is_on_delete(object: &Value) -> bool {
     text_at(object, &["spec", "updateStrategy", "type"]) == "OnDelete"
 }
 
-fn partition(roll: Roll, object: &Value) -> u32 {
-    if roll != Roll::StatefulSet {
+fn partition(roll: TemplateRollout, object: &Value) -> u32 {
+    if roll != TemplateRollout::StatefulSet {
         return 0;
     }
     number(at(object, &["spec", "updateStrategy", "rollingUpdate", "partition"])).unwrap_or(0)

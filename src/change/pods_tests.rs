@@ -1,9 +1,9 @@
-//! What a change does to running pods.
+//! The impact of a change on running pods.
 
 use serde_json::{Value, json};
 
 use super::{Impact, ImpactKind, impact, lets_go, touches_template};
-use crate::fields::Path;
+use crate::fields::FieldPath;
 use crate::object::GroupKind;
 
 fn kind(name: &str) -> GroupKind {
@@ -15,7 +15,7 @@ fn kind(name: &str) -> GroupKind {
     }
 }
 
-/// A workload with this image and more of its spec.
+/// Returns a workload with this image and more of its spec.
 fn workload(image: &str, spec: Value) -> Value {
     let mut object =
         json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": image}]}}}});
@@ -219,7 +219,7 @@ fn an_immutable_field_recreates_the_object_with_its_pods() {
 #[test]
 fn lost_paths_of_a_template_cost_pods_to_repair() {
     fn check(name: &str, path: &[&str], expected: bool) {
-        let paths = [Path::of_keys(&["metadata", "labels", "a"]), Path::of_keys(path)];
+        let paths = [FieldPath::of_keys(&["metadata", "labels", "a"]), FieldPath::of_keys(path)];
         assert_eq!(touches_template(&kind(name), &paths), expected, "{name} {path:?}");
     }
     check("Deployment", &["spec", "template", "spec", "containers"], true);
@@ -239,7 +239,7 @@ fn lost_paths_of_a_template_cost_pods_to_repair() {
 #[test]
 fn lost_paths_that_hold_pods_back_let_them_go_when_they_are_set() {
     fn check(name: &str, path: &[&str], expected: bool) {
-        let paths = [Path::of_keys(&["metadata", "labels", "a"]), Path::of_keys(path)];
+        let paths = [FieldPath::of_keys(&["metadata", "labels", "a"]), FieldPath::of_keys(path)];
         assert_eq!(lets_go(&kind(name), &paths), expected, "{name} {path:?}");
     }
     check("Deployment", &["spec", "paused"], true);

@@ -46,7 +46,7 @@ pub(super) fn drop_noise(object: &mut Value) {
     }
 }
 
-/// The live object as it would be with a content laid over it. Less exact than a dry run: what leaves the
+/// Returns the live object as it would be with a content laid over it. Less exact than a dry run: what leaves the
 /// content stays, and defaults are those of the live object.
 pub fn laid_over(live: &Value, content: &Value) -> Value {
     laid_over_at("", live, content)

@@ -1,4 +1,4 @@
-//! What differs, and how it is shown.
+//! Differences and their printable forms.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn id(group: &str, kind: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new(group, kind), Some("shop"), "web")
 }
 
-/// Each change as one line: path, before, after.
+/// Returns each change as one line: path, before, after.
 fn told(changes: &[FieldChange]) -> Vec<String> {
     let shown = |value: &Option<Value>| value.as_ref().map_or_else(|| "-".to_owned(), Value::to_string);
     changes

@@ -1,7 +1,8 @@
 //! JSON trees as YAML that people read and Kubernetes reads back as the same tree.
 //!
-//! The usual writers fall short on both: they leave `on` and `0o7` plain, which Kubernetes' YAML 1.1 does not read as
-//! text, and they put a text of many lines into one as soon as one of them ends in a space.
+//! The usual writers fall short on both. They leave `on` and `0o7` plain, which Kubernetes' YAML
+//! 1.1 does not read as text. They fold a text of many lines into one as soon as a line ends in a
+//! space.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 
 /// Writes a tree as block YAML, texts of several lines as blocks; nothing for null.
 pub fn yaml(value: &Value) -> String {
-    let mut writer = Writer { out: String::new() };
+    let mut writer = YamlWriter { out: String::new() };
     match value {
         Value::Null => {}
         Value::String(_) => {
@@ -21,11 +22,11 @@ pub fn yaml(value: &Value) -> String {
     writer.out
 }
 
-struct Writer {
+struct YamlWriter {
     out: String,
 }
 
-impl Writer {
+impl YamlWriter {
     /// Writes a value whose first line has been indented already.
     fn block(&mut self, value: &Value, indent: usize) {
         match value {
@@ -152,7 +153,7 @@ impl Writer {
     }
 }
 
-/// Whether a character stands in one line as it is. Line breaks of Unicode do not, nor byte order marks, nor what
+/// Returns whether a character stands in one line as it is. Line breaks of Unicode do not, nor byte order marks, nor what
 /// turns the direction of a terminal's text.
 fn is_printable(c: char) -> bool {
     let hidden =
@@ -166,7 +167,7 @@ fn is_literal(text: &str) -> bool {
         && text.chars().all(|c| matches!(c, '\n' | '\t') || is_printable(c))
 }
 
-/// Whether a text can stand without quotes: nothing in it is syntax, and no reader takes it for something else.
+/// Returns whether a text can stand without quotes: nothing in it is syntax, and no reader takes it for something else.
 fn is_plain(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '.');
     let inside = |c: char| is_word(c) || " -+:,@#%=*&!?|<>()[]{};$^~'\"\\`".contains(c);
@@ -182,7 +183,7 @@ fn is_plain(text: &str) -> bool {
         && !is_other(text)
 }
 
-/// Whether some reader of YAML, 1.1 or 1.2, takes this text for null, a boolean, a number or a date.
+/// Returns whether some reader of YAML, 1.1 or 1.2, takes this text for null, a boolean, a number or a date.
 fn is_other(text: &str) -> bool {
     const WORDS: [&str; 12] =
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "inf"];

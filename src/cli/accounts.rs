@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use super::rights::{Conduct, Plural, Reach, Rights};
+use super::rights::{PluralLookup, Reach, Rights, SourceAccess};
 use crate::cluster::ServiceAccount;
-use crate::config::{AccountName, SourceConfig};
+use crate::config::{ServiceAccountName, SourceConfig};
 use crate::object::Object;
 
-/// What is said of the roles of an account, before them.
+/// The comment above the roles of an account.
 pub(super) const ACTS: &str = "sources act as this service account, with these rights and no others";
 
 /// The rights of each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Actors {
+pub(super) struct AccountRights {
     /// Those of rhumb's own account.
     pub(super) own: Rights,
     /// Those of service accounts in its namespace.
-    pub(super) accounts: BTreeMap<AccountName, Rights>,
+    pub(super) accounts: BTreeMap<ServiceAccountName, Rights>,
 }
 
-impl Actors {
+impl AccountRights {
     /// As yet with what rhumb's own account needs.
     pub(super) fn new(own: Rights) -> Self {
         Self { own, accounts: BTreeMap::new() }
     }
 
-    /// The rights as which a source acts.
+    /// Returns the rights as which a source acts.
     pub(super) fn of(&mut self, source: &SourceConfig) -> &mut Rights {
         match &source.service_account {
             None => &mut self.own,
@@ -34,16 +34,17 @@ impl Actors {
     }
 
     /// Adds what follows from all that sources hold.
-    pub(super) fn add(&mut self, all: &[(&SourceConfig, Vec<Object>)], plural: Plural<'_>) {
+    pub(super) fn add(&mut self, all: &[(&SourceConfig, Vec<Object>)], plural: PluralLookup<'_>) {
         for (source, held) in all {
-            let terms = (Conduct::of(source), &Reach::of(source));
+            let terms = (SourceAccess::of(source), &Reach::of(source));
             self.of(source).add_source(terms, held, plural);
         }
         for (acting, _) in all {
-            // A policy may be of another source than its binding. What others write is not for this account.
+            // A policy may be of another source than its binding. Text that others write is not for
+            // this account.
             let seen_by = |(source, held): &(&SourceConfig, Vec<Object>)| {
                 let same = source.service_account == acting.service_account;
-                (if same { Conduct::of(source) } else { Conduct::Observes }, held.clone())
+                (if same { SourceAccess::of(source) } else { SourceAccess::Observe }, held.clone())
             };
             let holdings: Vec<_> = all.iter().map(seen_by).collect();
             self.of(acting).add_bindings(&holdings, plural);
@@ -61,7 +62,7 @@ impl Actors {
         self
     }
 
-    /// The accounts as the server knows them, each with its rights.
+    /// Returns the accounts as the server knows them, each with its rights.
     pub(super) fn accounts(&self, system: &str) -> impl Iterator<Item = (ServiceAccount, &Rights)> {
         self.accounts.iter().map(move |(name, rights)| (ServiceAccount::new(system, name.as_str()), rights))
     }

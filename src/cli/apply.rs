@@ -10,24 +10,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
 use super::object_name::ObjectName;
-use super::once::Once;
-use super::terminal::Answer;
-use super::{CommandError, Exit, Terminal, diff, session};
+use super::once::OneShotSource;
+use super::terminal::Confirmation;
+use super::{CommandError, ExitStatus, Terminal, diff, session};
 use progress::{PROGRESS_INTERVAL, PassProgress};
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{self, Ending, Pass, Reconciler, Until};
-use crate::engine::{BlastRadius, Plan, Reason, Verdict, precious};
-use crate::object::{Class, ObjectId};
-use crate::render::{self, Outcome, Palette, Tense};
-use crate::report::{Tale, Told, brief};
+use crate::daemon::{self, PassEnding, PassResult, Reconciler, StopCondition};
+use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, precious};
+use crate::object::{ErrorClass, ObjectId};
+use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
+use crate::report::{ObjectEvent, Outcome, brief};
 
-/// How long one pass goes on while something still moves, when health is not waited for.
+/// The maximum duration of a pass in which something still moves, when health is not waited for.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &ApplyArgs, mut once: Once, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn carry_out(
+    args: &ApplyArgs,
+    mut once: OneShotSource,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let runtime = session::runtime()?;
     let (cluster, note) = runtime.block_on(once.connect())?;
     diff::notes(note.iter().chain(&once.note()), terminal);
@@ -46,24 +50,24 @@ pub(super) fn carry_out(args: &ApplyArgs, mut once: Once, terminal: &Terminal) -
 }
 
 /// As [`exit`], for what would be done.
-fn tried(plan: &Plan) -> Exit {
-    let open = plan.objects.iter().any(|p| matches!(p.verdict, Verdict::Wait | Verdict::Refuse));
+fn tried(plan: &Plan) -> ExitStatus {
+    let open = plan.objects.iter().any(|p| matches!(p.verdict, PlannedAction::Wait | PlannedAction::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     if plan.guarded {
-        Exit::Guarded
+        ExitStatus::Guarded
     } else if open || unread {
-        Exit::Differs
+        ExitStatus::Differs
     } else {
-        Exit::Done
+        ExitStatus::Done
     }
 }
 
 async fn apply(
     args: &ApplyArgs,
-    once: &Once,
+    once: &OneShotSource,
     cluster: &Cluster,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let foreseen = match args.output {
         ApplyOutput::Text => None,
         ApplyOutput::Json => Some(diff::plan(once, cluster).await?),
@@ -83,22 +87,23 @@ async fn apply(
 
 async fn one_pass(
     args: &ApplyArgs,
-    once: &Once,
+    once: &OneShotSource,
     cluster: &Cluster,
     terminal: &Terminal,
-) -> Result<Pass, CommandError> {
+) -> Result<PassResult, CommandError> {
     let mut setup = once.setup(cluster).await?;
     if args.yes {
         setup.radius = BlastRadius { count: u32::MAX, percent: 100 };
     }
     let until = match args.wait {
-        Some(wait) => Until::Healthy(Instant::now() + wait.get()),
-        None => Until::Settled(Instant::now() + PATIENCE),
+        Some(wait) => StopCondition::Healthy(Instant::now() + wait.get()),
+        None => StopCondition::Settled(Instant::now() + PATIENCE),
     };
     let setup = session::daemon(&once.config, cluster.clone(), vec![setup]);
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
-    // What was begun is finished, whoever stops reading; that is told at the end.
+    // A pass that was begun is finished even if standard output is closed; the error is returned at
+    // the end.
     let mut printed = Ok(());
     let mut progress = PassProgress::default();
     let mut pauses = interval_at(Tick::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
@@ -111,13 +116,13 @@ async fn one_pass(
                 continue;
             }
         };
-        let Some(Tale { id, told, .. }) = next else { break };
+        let Some(ObjectEvent { id, told, .. }) = next else { break };
         progress.note(&id, &told);
         if args.output == ApplyOutput::Text && printed.is_ok() {
             terminal.progress("");
             match told {
                 // It is cut at the edge of the terminal, where a colour would go on.
-                Told::Waiting(_) | Told::Unhealthy(_) => {
+                Outcome::Waiting(_) | Outcome::Unhealthy(_) => {
                     terminal.progress(line(&id, &told, Palette::Plain).trim_end());
                 }
                 _ => printed = terminal.print(&line(&id, &told, terminal.palette())),
@@ -127,7 +132,7 @@ async fn one_pass(
     terminal.progress("");
     let ended = pass.await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        Err(stopped) => CommandError::new(Class::Internal, format!("the pass did not end: {stopped}")),
+        Err(stopped) => CommandError::new(ErrorClass::Internal, format!("the pass did not end: {stopped}")),
     });
     let pass = ended??;
     // It was not the source that could not be read.
@@ -137,17 +142,17 @@ async fn one_pass(
     }
 }
 
-/// Asks the person at the terminal whether deletions beyond the blast radius are meant, and confirms them.
-/// What is deleted only when named stays for `prune confirm`.
+/// Asks the person at the terminal to confirm deletions beyond the blast radius. An object that is
+/// deleted only by name is left to `prune confirm`.
 async fn asked(
     args: &ApplyArgs,
     config: &Config,
     source: &str,
     cluster: &Cluster,
-    pass: &Pass,
+    pass: &PassResult,
     terminal: &Terminal,
 ) -> Result<Option<String>, CommandError> {
-    if args.output == ApplyOutput::Json || !pass.told.values().any(Told::is_guarded) {
+    if args.output == ApplyOutput::Json || !pass.told.values().any(Outcome::is_guarded) {
         return Ok(None);
     }
     let Some(parent) = cluster.parent(&config.namespace, source).await? else { return Ok(None) };
@@ -156,7 +161,7 @@ async fn asked(
     let Some(first) = pending.first() else { return Ok(None) };
     let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
     let question = format!("{}:\n  {}\nDelete {}?", first.reason, names.join("\n  "), counted(pending.len()));
-    if terminal.ask(&question) != Some(Answer::Yes) {
+    if terminal.ask(&question) != Some(Confirmation::Yes) {
         return Ok(None);
     }
     let uids = pending.iter().map(|pending| pending.uid.clone()).collect();
@@ -169,45 +174,50 @@ fn counted(objects: usize) -> String {
     if objects == 1 { "this object".to_owned() } else { format!("these {objects} objects") }
 }
 
-pub(super) fn line(id: &ObjectId, told: &Told, palette: Palette) -> String {
+pub(super) fn line(id: &ObjectId, told: &Outcome, palette: Palette) -> String {
     let text;
     let outcome = match told {
-        Told::Created => Outcome::Created,
-        Told::Configured | Told::Repaired(_) => Outcome::Configured,
-        Told::Unchanged => Outcome::Unchanged,
-        Told::Pruned => Outcome::Pruned,
-        Told::Recreated => Outcome::Recreated,
-        Told::Recreating => Outcome::Waiting("deleted, to be created again"),
-        Told::Unhealthy(_) => {
+        Outcome::Created => ApplyOutcome::Created,
+        Outcome::Configured | Outcome::Repaired(_) => ApplyOutcome::Configured,
+        Outcome::Unchanged => ApplyOutcome::Unchanged,
+        Outcome::Pruned => ApplyOutcome::Pruned,
+        Outcome::Recreated => ApplyOutcome::Recreated,
+        Outcome::Recreating => ApplyOutcome::Waiting("deleted, to be created again"),
+        Outcome::Unhealthy(_) => {
             text = told.to_string();
-            Outcome::Waiting(&text)
+            ApplyOutcome::Waiting(&text)
         }
-        Told::Waiting(Reason::Kept(why)) => Outcome::Kept(why),
-        Told::Waiting(reason) => {
+        Outcome::Waiting(Reason::Kept(why)) => ApplyOutcome::Kept(why),
+        Outcome::Waiting(reason) => {
             text = reason.to_string();
-            if reason.is_as_asked() { Outcome::Kept(&text) } else { Outcome::Waiting(&text) }
+            if reason.is_as_asked() { ApplyOutcome::Kept(&text) } else { ApplyOutcome::Waiting(&text) }
         }
-        Told::Refused(Reason::Rejected(why)) => {
+        Outcome::Refused(Reason::Rejected(why)) => {
             text = format!("{}; `rhumb why` says all of it", brief(why));
-            Outcome::Failed(&text)
+            ApplyOutcome::Failed(&text)
         }
-        Told::Refused(reason) => {
+        Outcome::Refused(reason) => {
             text = reason.to_string();
-            Outcome::Refused(&text)
+            ApplyOutcome::Refused(&text)
         }
     };
     render::progress(id, outcome, palette)
 }
 
-/// What is still open, and what reading found.
-fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> Result<(), CommandError> {
+/// Prints the open objects and the findings.
+fn conclude(
+    args: &ApplyArgs,
+    pass: &PassResult,
+    plan: &Plan,
+    terminal: &Terminal,
+) -> Result<(), CommandError> {
     match args.output {
         ApplyOutput::Json => terminal.hand_over(&render::json(plan))?,
         ApplyOutput::Text => {
-            for (id, told) in pass.told.iter().filter(|(_, told)| matches!(told, Told::Waiting(_))) {
+            for (id, told) in pass.told.iter().filter(|(_, told)| matches!(told, Outcome::Waiting(_))) {
                 terminal.print(&line(id, told, terminal.palette()))?;
             }
-            terminal.print(&render::summary(plan, Tense::Did))?;
+            terminal.print(&render::summary(plan, SummaryTense::Did))?;
             terminal.print(&unfinished(pass))?;
             terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
@@ -230,8 +240,8 @@ fn conclude(args: &ApplyArgs, pass: &Pass, plan: &Plan, terminal: &Terminal) -> 
     Ok(())
 }
 
-/// What goes on only while somebody stays, or when a person says so.
-fn unfinished(pass: &Pass) -> String {
+/// Returns the work that continues only while a process stays, or after a person's order.
+fn unfinished(pass: &PassResult) -> String {
     let line = |(id, step): (&ObjectId, &String)| format!("unfinished: {}: {step}\n", ObjectName::of(id));
     let lines: String = pass.held.iter().map(line).collect();
     let Some((first, _)) = pass.held.first_key_value() else { return lines };
@@ -241,21 +251,21 @@ fn unfinished(pass: &Pass) -> String {
     )
 }
 
-fn exit(args: &ApplyArgs, pass: &Pass) -> Exit {
+fn exit(args: &ApplyArgs, pass: &PassResult) -> ExitStatus {
     if !pass.readable {
-        return Exit::Unreadable;
+        return ExitStatus::Unreadable;
     }
-    let guarded = pass.told.values().any(Told::is_guarded);
-    let open = pass.told.values().any(Told::is_open);
+    let guarded = pass.told.values().any(Outcome::is_guarded);
+    let open = pass.told.values().any(Outcome::is_open);
     let unread =
         !pass.incomplete.is_empty() || pass.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     if guarded {
-        Exit::Guarded
+        ExitStatus::Guarded
     } else if open || unread {
-        Exit::Differs
-    } else if pass.ending == Ending::TimedOut || (args.wait.is_some() && !pass.unhealthy.is_empty()) {
-        Exit::TimedOut
+        ExitStatus::Differs
+    } else if pass.ending == PassEnding::TimedOut || (args.wait.is_some() && !pass.unhealthy.is_empty()) {
+        ExitStatus::TimedOut
     } else {
-        Exit::Done
+        ExitStatus::Done
     }
 }

@@ -1,4 +1,4 @@
-//! What can be typed, and nothing of what it means.
+//! The command line's grammar, without its meaning.
 
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are, backticks included")]
 
@@ -14,14 +14,14 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 
 use super::help;
 use super::object_name::ObjectName;
-use crate::config::{Duration, Name, TreePath};
-use crate::engine::{Adopt, BlastRadius};
+use crate::config::{DnsLabel, PositiveDuration, TreePath};
+use crate::engine::{AdoptPolicy, BlastRadius};
 
 pub(super) use looking::{
-    CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateWhat, OverviewArgs,
-    OverviewOutput, RbacArgs, SourcesArgs, TopArgs,
+    CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateTarget, RbacArgs, SourceSetArgs,
+    StatusArgs, StatusOutputFormat, TopArgs,
 };
-pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, StatusArgs, WhyArgs};
+pub(super) use rollout::{HoldArgs, ObjectArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs, WhyArgs};
 
 /// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
 #[derive(Debug, Parser)]
@@ -35,17 +35,17 @@ pub(super) use rollout::{HoldArgs, NameArgs, PromoteArgs, RolloutCommand, Status
     arg_required_else_help = true
 )]
 pub struct CommandLine {
-    /// What holds for each command.
+    /// The flags of every command.
     #[command(flatten)]
-    pub global: Global,
-    /// What to do.
+    pub global: GlobalArgs,
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What holds for each command.
+/// The flags of every command.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Global {
+pub struct GlobalArgs {
     /// Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's service account]
     #[arg(long, global = true, display_order = 91, value_name = "FILE", help_heading = "Cluster")]
     pub kubeconfig: Option<PathBuf>,
@@ -54,13 +54,13 @@ pub struct Global {
     pub context: Option<String>,
     /// Namespace of the sources' parent objects [default: rhumb-system]
     #[arg(long, global = true, display_order = 93, value_name = "NAMESPACE", help_heading = "Cluster")]
-    pub system_namespace: Option<Name>,
+    pub system_namespace: Option<DnsLabel>,
     /// Namespace of objects that name none [default: default]
     #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
-    pub namespace: Option<Name>,
+    pub namespace: Option<DnsLabel>,
     /// Name of the source; what one source owns, no other touches [default: that of its place]
     #[arg(long, global = true, display_order = 95, value_name = "NAME", help_heading = "Source")]
-    pub name: Option<Name>,
+    pub name: Option<DnsLabel>,
     /// Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG's state home]
     #[arg(long, global = true, display_order = 96, value_name = "DIR", help_heading = "Source")]
     pub state_directory: Option<PathBuf>,
@@ -110,7 +110,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// When to colour.
+/// The choice of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal
@@ -122,7 +122,7 @@ pub enum Color {
     Never,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Follow a source, or those of a configuration, until told to stop
@@ -143,20 +143,20 @@ pub enum Command {
     /// See and confirm deletions that wait for a person
     #[command(after_help = help::PRUNE, subcommand_required = true)]
     Prune {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: PruneCommand,
     },
     /// See rollouts, and order what becomes of them
     #[command(after_help = help::ROLLOUT, subcommand_required = true)]
     Rollout {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         command: RolloutCommand,
     },
     /// Show what runs, from which revision, and what is not as it should be
     #[command(after_help = help::OVERVIEW)]
-    Status(OverviewArgs),
+    Status(StatusArgs),
     /// Watch sources, rollouts, the budget and the queue on a full screen
     #[command(after_help = help::TOP)]
     Top(TopArgs),
@@ -170,7 +170,7 @@ pub enum Command {
     #[command(after_help = help::HOLD)]
     Hold(HoldArgs),
     /// End a hold
-    Release(NameArgs),
+    Release(ObjectArgs),
     /// Look whether all is there that rhumb needs: the server, git, files, rights
     #[command(after_help = help::CHECK)]
     Check(CheckArgs),
@@ -187,9 +187,9 @@ pub enum Command {
     Version(VersionArgs),
 }
 
-/// What a command reads that reads it once: a source, or single files.
+/// The input of a one-shot command: a source, or single files.
 #[derive(Clone, Debug, Args)]
-pub struct OnceArgs {
+pub struct OneShotArgs {
     /// Directory, git repository on this host, git URL, file, or - for standard input
     #[arg(value_name = "SOURCE", required_unless_present_any = ["files", "config"])]
     pub source: Option<String>,
@@ -201,15 +201,15 @@ pub struct OnceArgs {
     pub config: Option<PathBuf>,
     /// Name of a source of the configuration file
     #[arg(long = "source", value_name = "NAME", requires = "config")]
-    pub named: Option<Name>,
-    /// Where in it.
+    pub named: Option<DnsLabel>,
+    /// The location within the source.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub location: LocationArgs,
 }
 
-/// Where in a source, and what it may do.
+/// The location within a source, and the policy for it.
 #[derive(Clone, Debug, Default, Args)]
-pub struct PlaceArgs {
+pub struct LocationArgs {
     /// Branch, tag or commit
     #[arg(long = "ref", value_name = "REF", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub reference: Option<String>,
@@ -218,7 +218,7 @@ pub struct PlaceArgs {
     pub path: Option<TreePath>,
     /// Whether to take over objects that exist already: never, if-unowned or always
     #[arg(long, value_name = "POLICY", default_value_t, value_parser = adopt, hide_possible_values = true, help_heading = "Source")]
-    pub adopt: Adopt,
+    pub adopt: AdoptPolicy,
     /// Deletions that need no confirmation: a count, or a share as 10% [default: 10, and at most 10%]
     #[arg(long, value_name = "BOUND", help_heading = "Source")]
     pub blast_radius: Option<BlastRadius>,
@@ -233,12 +233,12 @@ pub struct RunArgs {
     /// Configuration file with any number of sources
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["source", "reference", "path", "adopt", "blast_radius", "interval", "no_prune"])]
     pub config: Option<PathBuf>,
-    /// Where in it.
+    /// The location within the source.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub location: LocationArgs,
     /// How often a remote repository is asked [default: 1m]
-    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = Duration::regular)]
-    pub interval: Option<Duration>,
+    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = PositiveDuration::regular)]
+    pub interval: Option<PositiveDuration>,
     /// Delete nothing that the source no longer names
     #[arg(long, help_heading = "Source")]
     pub no_prune: bool,
@@ -250,9 +250,9 @@ pub struct RunArgs {
 /// `rhumb diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// What is read.
+    /// The input.
     #[command(flatten)]
-    pub what: OnceArgs,
+    pub source: OneShotArgs,
     /// Form of the output: text, unified, json or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: DiffOutput,
@@ -275,15 +275,15 @@ pub enum DiffOutput {
 /// `rhumb apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// What is read.
+    /// The input.
     #[command(flatten)]
-    pub what: OnceArgs,
+    pub source: OneShotArgs,
     /// Delete what the source no longer names
     #[arg(long, conflicts_with_all = ["files", "config"])]
     pub prune: bool,
     /// Wait until all is healthy, at most so long [default: 10m]
     #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
-    pub wait: Option<Duration>,
+    pub wait: Option<PositiveDuration>,
     /// Ask the server, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -316,7 +316,7 @@ pub struct ValidateArgs {
     pub config: Option<PathBuf>,
     /// Name of a source of the configuration file
     #[arg(long = "source", value_name = "NAME", requires = "config")]
-    pub named: Option<Name>,
+    pub named: Option<DnsLabel>,
 }
 
 /// `rhumb render`.
@@ -340,7 +340,7 @@ pub enum RenderOutput {
     Json,
 }
 
-/// What to do with deletions that wait.
+/// The subcommands of `rhumb prune`.
 #[derive(Debug, Subcommand)]
 pub enum PruneCommand {
     /// List the deletions that wait, each with its reason
@@ -355,15 +355,15 @@ pub enum PruneCommand {
 pub struct PruneListArgs {
     /// Name of the source, as --name [default: all sources]
     #[arg(long, value_name = "NAME")]
-    pub source: Option<Name>,
+    pub source: Option<DnsLabel>,
     /// Form of the output: text or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
-    pub output: ListOutput,
+    pub output: PruneListOutput,
 }
 
 /// Form of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ListOutput {
+pub enum PruneListOutput {
     /// A line for each object, with its reason
     #[default]
     Text,
@@ -379,7 +379,7 @@ pub struct PruneConfirmArgs {
     pub objects: Vec<ObjectName>,
     /// Name of the source, as --name [default: all sources]
     #[arg(long, value_name = "NAME")]
-    pub source: Option<Name>,
+    pub source: Option<DnsLabel>,
     /// Confirm all that the source's list shows, if exactly so many wait
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
@@ -390,7 +390,7 @@ pub struct PruneConfirmArgs {
 pub struct UninstallArgs {
     /// Name of the source [default: all of them, and what they share]
     #[arg(value_name = "SOURCE")]
-    pub source: Option<Name>,
+    pub source: Option<DnsLabel>,
     /// Delete the objects of the source too, past all but what their annotations keep
     #[arg(long)]
     pub delete_objects: bool,
@@ -406,9 +406,12 @@ pub struct UninstallArgs {
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
 
-fn adopt(word: &str) -> Result<Adopt, String> {
-    let known = || Adopt::ALL.map(Adopt::word).join(", ");
-    Adopt::ALL.into_iter().find(|adopt| adopt.word() == word).ok_or_else(|| format!("none of {}", known()))
+fn adopt(word: &str) -> Result<AdoptPolicy, String> {
+    let known = || AdoptPolicy::ALL.map(AdoptPolicy::word).join(", ");
+    AdoptPolicy::ALL
+        .into_iter()
+        .find(|adopt| adopt.word() == word)
+        .ok_or_else(|| format!("none of {}", known()))
 }
 
 /// Reads a command line; help and version are "errors" too, as clap has it.
@@ -420,8 +423,8 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
     CommandLine::from_arg_matches_mut(&mut matches)
 }
 
-/// The command line, in which commands that look at files alone take the flags of clusters and sources
-/// like all others, but do not speak of them.
+/// Returns the command line. Commands that read files alone accept the flags of clusters and
+/// sources, but do not list them.
 pub(super) fn command() -> clap::Command {
     let whole = CommandLine::command();
     let under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));

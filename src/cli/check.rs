@@ -9,23 +9,24 @@ use std::process::Command;
 
 use serde_json::json;
 
-use self::granted::{Denied, permissions};
-use super::accounts::Actors;
-use super::args::{CheckArgs, CheckOutput, Global};
-use super::naming::{self, Naming};
+use self::granted::{DeniedAccess, permissions};
+use super::accounts::AccountRights;
+use super::args::{CheckArgs, CheckOutput, GlobalArgs};
+use super::naming::{self, NameOrigin};
 use super::rbac;
-use super::rights::{Conduct, Rights, own_plurals};
+use super::rights::{Rights, SourceAccess, own_plurals};
 use super::session::patiently;
-use super::{CommandError, Exit, Terminal, holdings, remains, session, settings, share};
+use super::{CommandError, ExitStatus, Terminal, holdings, remains, session, settings, share};
 use crate::announce::unusable;
 use crate::cluster::{
-    self, Access, Cluster, Kinds, Looked, Lookup, explain_unread_claims, explain_unreadable_budget,
+    self, AccessRequest, Cluster, KindLookup, KindTable, LiveLookup, explain_unread_claims,
+    explain_unreadable_budget,
 };
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
-use crate::engine::{Book, Life, Prune, Seals};
-use crate::manifest::Scopes;
-use crate::object::{Class, GroupKind, Gvk, Object};
-use crate::render::{Palette, Style};
+use crate::engine::{HashSeals, PrunePolicy, RolloutLedger, SourceLifecycle};
+use crate::manifest::KindScopes;
+use crate::object::{ErrorClass, GroupKind, Gvk, Object};
+use crate::render::{Palette, TextStyle};
 use crate::source::{GitVersion, unusable_keys};
 
 /// The form of the JSON.
@@ -37,9 +38,9 @@ const KUBERNETES: (u32, u32) = (1, 27);
 /// Questions to the server at a time.
 const CONCURRENCY: usize = 8;
 
-/// How something is.
+/// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+enum CheckLevel {
     Ok,
     Warning,
     Missing,
@@ -47,29 +48,29 @@ enum Level {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Finding {
-    level: Level,
+struct CheckFinding {
+    level: CheckLevel,
     text: String,
 }
 
-impl Finding {
-    fn new(level: Level, text: impl Into<String>) -> Self {
+impl CheckFinding {
+    fn new(level: CheckLevel, text: impl Into<String>) -> Self {
         Self { level, text: super::overview::clean(&text.into()) }
     }
 
     fn word(&self) -> &'static str {
         match self.level {
-            Level::Ok => "ok",
-            Level::Warning => "warning",
-            Level::Missing => "missing",
+            CheckLevel::Ok => "ok",
+            CheckLevel::Warning => "warning",
+            CheckLevel::Missing => "missing",
         }
     }
 
     fn line(&self, palette: Palette) -> String {
         let style = match self.level {
-            Level::Ok => Style::Added,
-            Level::Warning => Style::Warning,
-            Level::Missing => Style::Error,
+            CheckLevel::Ok => TextStyle::Added,
+            CheckLevel::Warning => TextStyle::Warning,
+            CheckLevel::Missing => TextStyle::Error,
         };
         let word = format!("{:<8}", self.word());
         format!("{}{}\n", palette.paint(style, &word), self.text)
@@ -78,10 +79,10 @@ impl Finding {
 
 /// All that was found.
 #[derive(Debug, Default)]
-struct Report {
-    findings: Vec<Finding>,
-    denied: Vec<Denied>,
-    /// What grants what is missing.
+struct CheckReport {
+    findings: Vec<CheckFinding>,
+    denied: Vec<DeniedAccess>,
+    /// The roles that grant the missing rights.
     roles: String,
     /// Sources of which not all is known.
     unread: BTreeSet<String>,
@@ -89,37 +90,37 @@ struct Report {
     ending: Vec<SourceConfig>,
 }
 
-impl Report {
-    fn tell(&mut self, level: Level, text: impl Into<String>) {
-        self.findings.push(Finding::new(level, text));
+impl CheckReport {
+    fn tell(&mut self, level: CheckLevel, text: impl Into<String>) {
+        self.findings.push(CheckFinding::new(level, text));
     }
 
-    /// What failed, or what was found.
+    /// Records the finding of a step; returns its value where it succeeded.
     fn tried<T>(&mut self, tried: Result<T, CommandError>, what: &str) -> Option<T> {
-        tried.map_err(|error| self.tell(Level::Missing, format!("{what}: {error}"))).ok()
+        tried.map_err(|error| self.tell(CheckLevel::Missing, format!("{what}: {error}"))).ok()
     }
 
     fn is_whole(&self) -> bool {
-        self.findings.iter().all(|finding| finding.level != Level::Missing)
+        self.findings.iter().all(|finding| finding.level != CheckLevel::Missing)
     }
 }
 
 /// Carries the command out. Writes nothing to the cluster.
 pub(super) fn carry_out(
     args: &CheckArgs,
-    global: &Global,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let config = settings::named(global, &args.sources, terminal)?;
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     for source in &config.sources {
-        report.tell(Level::Ok, format!("source {} is configured", source.name));
+        report.tell(CheckLevel::Ok, format!("source {} is configured", source.name));
     }
     git(&mut report);
     secret_files(&config, &mut report);
     keys(&config, &mut report);
     notifications(&config, &mut report);
-    let naming = if args.sources.config.is_some() { Naming::Given } else { Naming::of(global) };
+    let naming = if args.sources.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(global) };
     session::runtime()?.block_on(in_cluster(config, naming, &mut report));
     match args.output {
         CheckOutput::Text => {
@@ -132,10 +133,10 @@ pub(super) fn carry_out(
         }
         CheckOutput::Json => terminal.hand_over(&format!("{}\n", form(&report)))?,
     }
-    Ok(if report.is_whole() { Exit::Done } else { Exit::Differs })
+    Ok(if report.is_whole() { ExitStatus::Done } else { ExitStatus::Differs })
 }
 
-fn form(report: &Report) -> serde_json::Value {
+fn form(report: &CheckReport) -> serde_json::Value {
     let findings = report.findings.iter();
     let findings: Vec<_> =
         findings.map(|finding| json!({"level": finding.word(), "message": finding.text})).collect();
@@ -156,26 +157,26 @@ fn form(report: &Report) -> serde_json::Value {
     })
 }
 
-fn lacking(denied: &Denied) -> serde_json::Value {
+fn lacking(denied: &DeniedAccess) -> serde_json::Value {
     match &denied.access {
-        Access::Path { verb, path } => {
+        AccessRequest::Path { verb, path } => {
             json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.said()})
         }
-        Access::Objects { verb, group, resource, namespace, name } => json!({
+        AccessRequest::Objects { verb, group, resource, namespace, name } => json!({
             "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
             "reason": denied.why, "said": denied.said(),
         }),
     }
 }
 
-fn git(report: &mut Report) {
+fn git(report: &mut CheckReport) {
     let said = Command::new("git").arg("--version").output().ok().filter(|said| said.status.success());
     let text = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     match text.as_deref().map(|text| (text, GitVersion::read(text))) {
         Some((text, Some(version))) if version.is_safe() => match version.repaired_by() {
-            None => report.tell(Level::Ok, text),
+            None => report.tell(CheckLevel::Ok, text),
             Some(repaired) => report.tell(
-                Level::Warning,
+                CheckLevel::Warning,
                 format!(
                     "{text}: a repository of this host may run commands by it, unless its packagers mended \
                      that: {repaired} has the repair"
@@ -183,50 +184,55 @@ fn git(report: &mut Report) {
             ),
         },
         Some((text, _)) => report.tell(
-            Level::Missing,
+            CheckLevel::Missing,
             format!(
                 "{text}: git {} or newer is needed, as older ones run commands that a repository's \
                  configuration names",
                 GitVersion::FLOOR
             ),
         ),
-        None => report.tell(Level::Missing, "git is not in the PATH: it fetches from remote repositories"),
+        None => {
+            report.tell(CheckLevel::Missing, "git is not in the PATH: it fetches from remote repositories")
+        }
     }
 }
 
-/// The first two numbers in a text, as `v1.36.4` has them.
+/// Returns the first two numbers in a text, as `v1.36.4` has them.
 fn version(text: &str) -> Option<(u32, u32)> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Whether commits can be verified by the keys that sources ask for.
-fn keys(config: &Config, report: &mut Report) {
+/// Checks that commits can be verified by the keys of the sources.
+fn keys(config: &Config, report: &mut CheckReport) {
     for file in config.key_files() {
         match unusable_keys(file) {
-            Some(why) => report.tell(Level::Missing, why),
+            Some(why) => report.tell(CheckLevel::Missing, why),
             None => {
-                report.tell(Level::Ok, format!("commits can be verified by the keys of {}", file.display()));
+                report.tell(
+                    CheckLevel::Ok,
+                    format!("commits can be verified by the keys of {}", file.display()),
+                );
             }
         }
     }
 }
 
-/// Whether whoever is told of what happens can be: what their files hold, and of what. Tells nobody anything.
-fn notifications(config: &Config, report: &mut Report) {
+/// Checks that recipients of notifications can be reached: reads their files. Sends nothing.
+fn notifications(config: &Config, report: &mut CheckReport) {
     for recipient in &config.notify {
         if let Some(why) = unusable(&recipient.to) {
-            report.tell(Level::Missing, why);
+            report.tell(CheckLevel::Missing, why);
         }
     }
     for uncommitted in config.uncommitted() {
-        report.tell(Level::Warning, uncommitted.to_string());
+        report.tell(CheckLevel::Warning, uncommitted.to_string());
     }
 }
 
 /// Files with keys and tokens that others may read.
-fn secret_files(config: &Config, report: &mut Report) {
+fn secret_files(config: &Config, report: &mut CheckReport) {
     let mut files: Vec<_> = config.connection.kubeconfig.clone().into_iter().collect();
     let folder = settings::credentials_directory();
     let listed = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -241,37 +247,38 @@ fn secret_files(config: &Config, report: &mut Report) {
             Ok(found) => {
                 let mode = found.permissions().mode() & 0o777;
                 let text = format!("{}: everybody may use it (mode {mode:04o})", file.display());
-                report.tell(Level::Warning, text);
+                report.tell(CheckLevel::Warning, text);
             }
             Err(error) => {
-                report.tell(Level::Missing, format!("{}: {}", file.display(), super::exit::plain(&error)));
+                report
+                    .tell(CheckLevel::Missing, format!("{}: {}", file.display(), super::exit::plain(&error)));
             }
         }
     }
 }
 
-async fn in_cluster(mut config: Config, naming: Naming, report: &mut Report) {
+async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckReport) {
     let Some(cluster) = report.tried(session::connect(&config).await, "the cluster") else { return };
     let answered = cluster.server_version().await.map_err(CommandError::from);
     let Some(told) = report.tried(answered, "the API server") else { return };
     if version(&told).is_some_and(|version| version >= KUBERNETES) {
         report.tell(
-            Level::Ok,
+            CheckLevel::Ok,
             format!("the API server answers: Kubernetes {told}, context {}", cluster.context()),
         );
     } else {
-        report.tell(Level::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
+        report.tell(CheckLevel::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
     }
     let settled = naming::settle(&mut config, naming, None, &cluster).await;
     if let Some(Some(note)) = report.tried(settled, "the name of the source") {
-        report.tell(Level::Ok, note);
+        report.tell(CheckLevel::Ok, note);
     }
     let kinds = match patiently(|| cluster.discover()).await {
         Ok(kinds) => kinds,
         Err(error) => {
             let role = "system:discovery";
             return report.tell(
-                Level::Missing,
+                CheckLevel::Missing,
                 format!(
                     "which kinds the server has is not known, and nothing else was asked: {}",
                     untold(&error, role)
@@ -281,7 +288,7 @@ async fn in_cluster(mut config: Config, naming: Naming, report: &mut Report) {
     };
     match kinds.unknown_groups() {
         silent if silent.is_empty() => {
-            report.tell(Level::Ok, format!("it serves {} kinds", kinds.scopes().count()));
+            report.tell(CheckLevel::Ok, format!("it serves {} kinds", kinds.scopes().count()));
         }
         silent => {
             let groups: Vec<&str> = silent.into_iter().collect();
@@ -289,7 +296,7 @@ async fn in_cluster(mut config: Config, naming: Naming, report: &mut Report) {
                 "the servers of these API groups do not answer: {}; `kubectl get apiservices` says why",
                 groups.join(", ")
             );
-            report.tell(Level::Warning, text);
+            report.tell(CheckLevel::Warning, text);
         }
     }
     if let Some(folder) = report.tried(session::state(&config, &cluster).await, "the state directory") {
@@ -302,51 +309,57 @@ async fn in_cluster(mut config: Config, naming: Naming, report: &mut Report) {
     }
 }
 
-/// What the server said where it should have told something that everybody may ask who has this role.
-fn untold(error: &cluster::Error, role: &str) -> String {
+/// Returns the finding for a request that the server refused though everybody with this role may
+/// make it.
+fn untold(error: &cluster::ClusterError, role: &str) -> String {
     match error.class() {
-        Class::Forbidden => format!("{error}; the ClusterRole {role} grants it"),
+        ErrorClass::Forbidden => format!("{error}; the ClusterRole {role} grants it"),
         _ => error.to_string(),
     }
 }
 
 /// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is asked about with all others.
-async fn budget(cluster: &Cluster, namespace: &str, report: &mut Report) {
+async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
-    match Book::parse(&budget.text, &Seals::default()) {
+    match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
         Ok(book) if !book.unread.is_empty() => {
-            report.tell(Level::Missing, explain_unread_claims(namespace, book.unread.len()));
+            report.tell(CheckLevel::Missing, explain_unread_claims(namespace, book.unread.len()));
         }
-        Ok(_) => report.tell(Level::Ok, "the rollout budget can be read"),
-        Err(error) => report.tell(Level::Missing, explain_unreadable_budget(namespace, &error.to_string())),
+        Ok(_) => report.tell(CheckLevel::Ok, "the rollout budget can be read"),
+        Err(error) => {
+            report.tell(CheckLevel::Missing, explain_unreadable_budget(namespace, &error.to_string()))
+        }
     }
 }
 
-/// Whether caches can be kept.
-fn writable(folder: &Path, report: &mut Report) {
+/// Checks that caches can be written.
+fn writable(folder: &Path, report: &mut CheckReport) {
     let tried = std::fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
     match tried {
-        Ok(_) => report.tell(Level::Ok, format!("state directory {} can be written", folder.display())),
+        Ok(_) => report.tell(CheckLevel::Ok, format!("state directory {} can be written", folder.display())),
         Err(error) => {
             let why = super::exit::plain(&error);
-            report.tell(Level::Missing, format!("state directory {}: {why}", folder.display()));
+            report.tell(CheckLevel::Missing, format!("state directory {}: {why}", folder.display()));
         }
     }
 }
 
-/// The configuration with the sources that stand in the cluster.
-async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Config {
+/// Returns the configuration with the sources that stand in the cluster.
+async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &mut CheckReport) -> Config {
     if !config.custom_sources.is_open() {
         return config.clone();
     }
-    if let Lookup::Unserved { .. } = kinds.preferred(&GroupKind::new("rhumb.dev", "Source")) {
-        report.tell(Level::Missing, "the server has no kind Source: examples/in-cluster/crd.yaml defines it");
+    if let KindLookup::Unserved { .. } = kinds.preferred(&GroupKind::new("rhumb.dev", "Source")) {
+        report.tell(
+            CheckLevel::Missing,
+            "the server has no kind Source: examples/in-cluster/crd.yaml defines it",
+        );
         return config.clone();
     }
     let path = custom_path(&config.namespace);
     let listed = match patiently(|| cluster.custom_sources(&path)).await {
         // The right to list them is asked about, and told, with all others.
-        Err(error) if error.class() == Class::Forbidden => return config.clone(),
+        Err(error) if error.class() == ErrorClass::Forbidden => return config.clone(),
         listed => report.tried(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
     };
     let read = listed.into_iter().flatten();
@@ -354,18 +367,18 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
     let followed =
         deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed);
-    report.ending = followed.filter(|source| source.life == Life::Ends).collect();
+    report.ending = followed.filter(|source| source.life == SourceLifecycle::Ends).collect();
     for custom in &customs {
         let name = &custom.name;
         match &custom.config {
             _ if config.names(name) => {
                 let text = format!("source {name} stands in the cluster too: that of the file is followed");
-                report.tell(Level::Warning, text);
+                report.tell(CheckLevel::Warning, text);
             }
-            Ok(_) => report.tell(Level::Ok, format!("source {name} stands in the cluster")),
+            Ok(_) => report.tell(CheckLevel::Ok, format!("source {name} stands in the cluster")),
             Err(why) => {
                 let text = format!("source {name}, which stands in the cluster, cannot be followed: {why}");
-                report.tell(Level::Missing, text);
+                report.tell(CheckLevel::Missing, text);
                 report.unread.insert(name.clone());
             }
         }
@@ -374,23 +387,28 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
     let configs = customs.into_iter().filter(|custom| !config.names(&custom.name));
     let mut joined = config.clone();
     joined.sources.extend(configs.filter_map(|custom| {
-        // Whoever deletes such a Source has all of its objects deleted, whatever `prune` says.
+        // Deleting such a Source deletes all of its objects, whatever `prune` says.
         let takes_all = custom.policy == DeletionPolicy::Delete;
         let source = custom.config.ok()?;
-        Some(SourceConfig { prune: if takes_all { Prune::On } else { source.prune }, ..source })
+        Some(SourceConfig { prune: if takes_all { PrunePolicy::On } else { source.prune }, ..source })
     }));
     joined
 }
 
-async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut Report) -> Option<Actors> {
-    let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
+async fn rights(
+    config: &Config,
+    cluster: &Cluster,
+    kinds: &KindTable,
+    report: &mut CheckReport,
+) -> Option<AccountRights> {
+    let mut rights = Rights::of_rhumb(&config.namespace, SourceAccess::of_all(config));
     if share::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
         rights.add_customs(&config.namespace);
     }
-    let mut scopes = Scopes::builtin();
+    let mut scopes = KindScopes::builtin();
     for (kind, scope) in kinds.scopes() {
         scopes.insert(kind.clone(), scope.into());
     }
@@ -404,19 +422,21 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         };
         let kinds: BTreeSet<_> = held.objects.iter().map(|object| object.id.group_kind()).collect();
         let text = format!("source {}: {} objects of {} kinds", source.name, held.objects.len(), kinds.len());
-        report.tell(Level::Ok, text);
+        report.tell(CheckLevel::Ok, text);
         if !held.complete {
             let text = format!("source {}: not all files are understood: `rhumb validate`", source.name);
-            report.tell(Level::Missing, text);
+            report.tell(CheckLevel::Missing, text);
             report.unread.insert(source.name.clone());
         }
         for found in &held.refused {
-            report
-                .tell(Level::Warning, format!("source {}: {}: {}", source.name, found.origin, found.message));
+            report.tell(
+                CheckLevel::Warning,
+                format!("source {}: {}: {}", source.name, found.origin, found.message),
+            );
         }
         all.push((source, held.objects));
     }
-    let mut actors = Actors::new(rights);
+    let mut actors = AccountRights::new(rights);
     add(&mut actors, &all, kinds);
     let ending: Vec<SourceConfig> = report.ending.clone();
     let held = all.iter().map(|(source, held)| (*source, &held[..]));
@@ -424,13 +444,13 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
         let seen = remains::add(cluster, kinds, &config.namespace, one, actors.of(one.0)).await;
         let name = format!("the inventory of source {}", one.0.name);
         for unseen in report.tried(seen.map_err(CommandError::from), &name).into_iter().flatten() {
-            report.tell(Level::Missing, unseen);
+            report.tell(CheckLevel::Missing, unseen);
         }
     }
     let actors = actors.finished(&config.namespace);
     let rights = &actors.own;
     for binding in &rights.unbound {
-        report.tell(Level::Warning, format!("{binding}: {}", rbac::UNBOUND));
+        report.tell(CheckLevel::Warning, format!("{binding}: {}", rbac::UNBOUND));
     }
     let all: Vec<Object> = all.into_iter().flat_map(|(_, held)| held).collect();
     unserved(&all, kinds, report);
@@ -439,68 +459,75 @@ async fn rights(config: &Config, cluster: &Cluster, kinds: &Kinds, report: &mut 
 }
 
 /// Adds what follows from all that sources hold.
-fn add(actors: &mut Actors, all: &[(&SourceConfig, Vec<Object>)], kinds: &Kinds) {
+fn add(actors: &mut AccountRights, all: &[(&SourceConfig, Vec<Object>)], kinds: &KindTable) {
     let own = own_plurals(all.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| match (own.get(kind), kinds.preferred(kind)) {
         (Some(plural), _) => Some(plural.clone()),
-        (None, Lookup::Served(kind)) => Some(kind.plural.to_string()),
-        (None, Lookup::Unserved { .. } | Lookup::Unknown) => None,
+        (None, KindLookup::Served(kind)) => Some(kind.plural.to_string()),
+        (None, KindLookup::Unserved { .. } | KindLookup::Unknown) => None,
     };
     actors.add(all, &plural);
 }
 
 /// Kinds of objects that neither the server has nor a source defines, or of which it cannot tell.
-fn unserved(held: &[Object], kinds: &Kinds, report: &mut Report) {
+fn unserved(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
     let own = own_plurals(held.iter());
     let asked: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();
     for gvk in asked.into_iter().filter(|gvk| !own.contains_key(&gvk.group_kind())) {
         match kinds.get(gvk) {
-            Lookup::Served(_) => {}
-            Lookup::Unserved { versions } => {
+            KindLookup::Served(_) => {}
+            KindLookup::Unserved { versions } => {
                 let others = if versions.is_empty() {
                     String::new()
                 } else {
                     format!(": it serves {}", versions.join(", "))
                 };
-                report.tell(Level::Missing, format!("the server has no kind {gvk}{others}"));
+                report.tell(CheckLevel::Missing, format!("the server has no kind {gvk}{others}"));
             }
-            Lookup::Unknown => {
+            KindLookup::Unknown => {
                 let text = format!(
                     "the server of the API group {} does not answer, so nothing of the kind {} can be read or written, \
                      and what rights on it are called is a guess",
                     gvk.group, gvk.kind
                 );
-                report.tell(Level::Missing, text);
+                report.tell(CheckLevel::Missing, text);
             }
         }
     }
 }
 
-/// Namespaces that nobody has made, and that no source holds. Whoever may not look at them is told nothing.
-async fn unmade(rights: &Rights, held: &[Object], cluster: &Cluster, kinds: &Kinds, report: &mut Report) {
-    let Lookup::Served(kind) = kinds.preferred(&GroupKind::new("", "Namespace")) else { return };
+/// Finds namespaces that do not exist and that no source holds. Without the right to look, it
+/// reports nothing.
+async fn unmade(
+    rights: &Rights,
+    held: &[Object],
+    cluster: &Cluster,
+    kinds: &KindTable,
+    report: &mut CheckReport,
+) {
+    let KindLookup::Served(kind) = kinds.preferred(&GroupKind::new("", "Namespace")) else { return };
     let comes =
         |name: &str| held.iter().any(|object| object.id.is("", "Namespace") && object.id.name() == name);
     let names = rights.namespaces.iter().filter(|name| !comes(name)).cloned().collect();
     let Ok(there) = patiently(|| cluster.look(&kind, None, &names)).await else { return };
-    for name in names.iter().filter(|name| matches!(there.get(*name), Some(Looked::Absent))) {
-        report.tell(Level::Missing, format!("namespace {name} is not there, and no source has it"));
+    for name in names.iter().filter(|name| matches!(there.get(*name), Some(LiveLookup::Absent))) {
+        report.tell(CheckLevel::Missing, format!("namespace {name} is not there, and no source has it"));
     }
 }
 
-fn all_granted(count: usize, config: &Config, report: &mut Report) {
+fn all_granted(count: usize, config: &Config, report: &mut CheckReport) {
     for source in &config.sources {
         if let Some(bound) = rbac::bounds(source) {
-            report.tell(Level::Ok, format!("source {} {bound}", source.name));
+            report.tell(CheckLevel::Ok, format!("source {} {bound}", source.name));
         }
     }
     let unread: Vec<&str> = report.unread.iter().map(String::as_str).collect();
     if unread.is_empty() {
-        report.tell(Level::Ok, format!("all {count} rights that these sources need are granted"));
+        report.tell(CheckLevel::Ok, format!("all {count} rights that these sources need are granted"));
     } else {
         let unread = unread.join(", ");
         let text = format!("{count} rights are granted; which others are needed is not known: {unread}");
-        report.tell(Level::Warning, text);
+        report.tell(CheckLevel::Warning, text);
     }
 }
 

@@ -3,48 +3,48 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::{Global, OnceArgs};
+use super::args::{GlobalArgs, OneShotArgs};
 use super::once::{self, STANDARD_INPUT};
-use super::settings::{self, Reading};
+use super::settings::{self, FileRead};
 use super::{CommandError, Terminal, session};
-use crate::config::{Config, Location, Mode, Name, SourceConfig};
+use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::SourceSetup;
-use crate::engine::Prune;
-use crate::source::{self, Disk, Place};
+use crate::engine::PrunePolicy;
+use crate::source::{self, DiskSnapshot, LocationKind};
 
 /// The sources of a file, and which of them are meant.
 #[derive(Debug)]
-pub(super) struct Configured {
+pub(super) struct SelectedSources {
     /// The checked settings, with all sources of the file.
     pub(super) config: Config,
     file: String,
     /// The only one that is meant; none for all.
     named: Option<String>,
-    substitute: Option<Substitute>,
+    source_override: Option<SourceOverride>,
 }
 
-/// What is looked at in place of what the file names.
+/// The input that replaces the file's own location.
 #[derive(Debug)]
-struct Substitute {
-    disk: Arc<Disk>,
-    /// Whether it is all of the source, or files of it.
-    prune: Prune,
+struct SourceOverride {
+    disk: Arc<DiskSnapshot>,
+    /// Indicates whether it is all of the source, or files of it.
+    prune: PrunePolicy,
 }
 
-impl Configured {
+impl SelectedSources {
     /// Reads a configuration file, and finds the source of this name in it.
     pub(super) fn read(
-        global: &Global,
-        (file, named): (&Path, Option<&Name>),
+        global: &GlobalArgs,
+        (file, named): (&Path, Option<&DnsLabel>),
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if global.name.is_some() {
             return Err(CommandError::usage("--name cannot be used with --config")
                 .hint("--source chooses one of the sources that the file names"));
         }
-        let config = settings::from_file(global, Mode::Enforce, (file, Reading::First), terminal)?;
-        let (file, named) = (file.display().to_string(), named.map(Name::to_string));
-        let configured = Self { config, file, named, substitute: None };
+        let config = settings::from_file(global, SourceMode::Enforce, (file, FileRead::First), terminal)?;
+        let (file, named) = (file.display().to_string(), named.map(DnsLabel::to_string));
+        let configured = Self { config, file, named, source_override: None };
         if configured.config.sources.is_empty() {
             return Err(CommandError::usage(format!("{} has no source", configured.file))
                 .hint("sources that stand in the cluster are not among those that are looked at"));
@@ -61,15 +61,17 @@ impl Configured {
     /// As [`Configured::read`], with what stands on the command line beside it: files or a directory that are judged as if
     /// the source had them.
     pub(super) fn compared(
-        global: &Global,
-        args: &OnceArgs,
+        global: &GlobalArgs,
+        args: &OneShotArgs,
         file: &Path,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         let mut configured = Self::read(global, (file, args.named.as_ref()), terminal)?;
-        configured.substitute = match &args.source {
+        configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
-            None => Some(Substitute { disk: once::named_files(&args.files)?, prune: Prune::Partial }),
+            None => {
+                Some(SourceOverride { disk: once::named_files(&args.files)?, prune: PrunePolicy::Partial })
+            }
             Some(text) => {
                 let is_name = configured.config.sources.iter().any(|source| source.name == *text);
                 let hinted = |error: CommandError| {
@@ -81,19 +83,19 @@ impl Configured {
                 Some(substitute(text).map_err(hinted)?)
             }
         };
-        if configured.substitute.is_some() {
+        if configured.source_override.is_some() {
             configured.single("what is named beside --config is judged as one source")?;
         }
         Ok(configured)
     }
 
-    /// The settings with the only source that is meant.
+    /// Returns the settings with the only source that is meant.
     pub(super) fn into_single(self) -> Result<Config, CommandError> {
         let source = self.single("one source is applied at a time")?.clone();
         Ok(Config { sources: vec![source], ..self.config })
     }
 
-    /// The only source that is meant; `why` is told where several are.
+    /// Returns the only source that is meant; `why` is told where several are.
     pub(super) fn single(&self, why: &str) -> Result<&SourceConfig, CommandError> {
         let mut chosen = self.chosen();
         match (chosen.next(), chosen.next()) {
@@ -103,21 +105,21 @@ impl Configured {
         }
     }
 
-    /// The sources that are meant.
+    /// Returns the sources that are meant.
     pub(super) fn chosen(&self) -> impl Iterator<Item = &SourceConfig> {
         self.config.sources.iter().filter(|source| self.is_chosen(&source.name))
     }
 
-    /// Whether a source is meant.
+    /// Returns whether a source is meant.
     pub(super) fn is_chosen(&self, name: &str) -> bool {
         self.named.as_ref().is_none_or(|named| named == name)
     }
 
-    /// A source, ready to be read.
+    /// Returns a source, ready to be read.
     pub(super) fn setup(&self, source: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-        match &self.substitute {
-            Some(Substitute { disk, prune }) if self.is_chosen(&source.name) => {
-                let prune = if *prune == Prune::Partial { Prune::Partial } else { source.prune };
+        match &self.source_override {
+            Some(SourceOverride { disk, prune }) if self.is_chosen(&source.name) => {
+                let prune = if *prune == PrunePolicy::Partial { PrunePolicy::Partial } else { source.prune };
                 let source = SourceConfig { prune, ..source.clone() };
                 Ok(session::on_disk(&source, session::place(&source), disk.clone()))
             }
@@ -125,16 +127,16 @@ impl Configured {
         }
     }
 
-    /// What has to be said of what was looked at.
+    /// Returns notes about the input.
     pub(super) fn notes(&self) -> Vec<String> {
-        let (Some(substitute), Some(source)) = (&self.substitute, self.chosen().next()) else {
+        let (Some(substitute), Some(source)) = (&self.source_override, self.chosen().next()) else {
             return Vec::new();
         };
         let mut notes = Vec::new();
-        if substitute.prune == Prune::Partial {
+        if substitute.prune == PrunePolicy::Partial {
             notes.push(once::only_a_part(&source.name));
         }
-        if matches!(source.location, Location::Git { verify: Some(_), .. }) {
+        if matches!(source.location, SourceLocation::Git { verify: Some(_), .. }) {
             let name = &source.name;
             notes
                 .push(format!("source {name} follows signed commits alone; files on disk have no signature"));
@@ -148,14 +150,16 @@ impl Configured {
     }
 }
 
-fn substitute(text: &str) -> Result<Substitute, CommandError> {
+fn substitute(text: &str) -> Result<SourceOverride, CommandError> {
     if text == STANDARD_INPUT {
-        return Ok(Substitute { disk: once::named_files(&[text.into()])?, prune: Prune::Partial });
+        return Ok(SourceOverride { disk: once::named_files(&[text.into()])?, prune: PrunePolicy::Partial });
     }
     match source::classify(text)? {
-        Place::File(path) => Ok(Substitute { disk: once::named_files(&[path])?, prune: Prune::Partial }),
-        Place::Directory(path) | Place::Repository(path) if !source::is_url(text) => {
-            Ok(Substitute { disk: source::read_disk(&path)?.into(), prune: Prune::On })
+        LocationKind::File(path) => {
+            Ok(SourceOverride { disk: once::named_files(&[path])?, prune: PrunePolicy::Partial })
+        }
+        LocationKind::Directory(path) | LocationKind::Repository(path) if !source::is_url(text) => {
+            Ok(SourceOverride { disk: source::read_disk(&path)?.into(), prune: PrunePolicy::On })
         }
         _ => Err(CommandError::usage(format!(
             "{text} is no directory, and the file says where its sources are"

@@ -1,7 +1,7 @@
-//! What a panic says: where it was, and never what was in memory there.
+//! The message of a panic: its place, and never the values in memory there.
 //!
-//! The standard library repeats the text that could not be cut, and libraries the error that nobody expected. Either may
-//! be a Secret's.
+//! A panic of the standard library repeats the text that could not be sliced; one of a library, the
+//! unexpected error. Either may hold a Secret.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -13,7 +13,7 @@ use super::log_line::json_line;
 use super::terminal::Terminal;
 use crate::render::harmless;
 
-/// How those complaints of the standard library begin that have only numbers in them, up to the first quote.
+/// The beginnings of standard library messages that contain only numbers, up to the first quote.
 const OF_NUMBERS: [&str; 8] = [
     "index out of bounds: ",
     "range start index ",
@@ -51,7 +51,7 @@ fn told(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     text
 }
 
-/// A message that has nothing put into it, or numbers alone.
+/// Returns a message that has nothing put into it, or numbers alone.
 fn words(payload: &(dyn Any + Send)) -> Option<String> {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         return Some((*text).to_owned());

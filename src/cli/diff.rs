@@ -2,24 +2,28 @@
 
 use std::path::Path;
 
-use super::args::{DiffArgs, DiffOutput, Global};
-use super::configured::Configured;
-use super::once::Once;
-use super::{CommandError, Exit, Terminal, session};
+use super::args::{DiffArgs, DiffOutput, GlobalArgs};
+use super::configured::SelectedSources;
+use super::once::OneShotSource;
+use super::{CommandError, ExitStatus, Terminal, session};
 use crate::cluster::Cluster;
 use crate::daemon;
-use crate::engine::{Plan, Verdict};
+use crate::engine::{Plan, PlannedAction};
 use crate::render;
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &DiffArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
-    match &args.what.config {
+pub(super) fn carry_out(
+    args: &DiffArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    match &args.source.config {
         Some(file) => configured(args, global, file, terminal),
-        None => single(args, Once::compared(global, args)?, terminal),
+        None => single(args, OneShotSource::compared(global, args)?, terminal),
     }
 }
 
-fn single(args: &DiffArgs, mut once: Once, terminal: &Terminal) -> Result<Exit, CommandError> {
+fn single(args: &DiffArgs, mut once: OneShotSource, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let (plan, note) = session::runtime()?.block_on(async {
         let (cluster, note) = once.connect().await?;
         Ok::<_, CommandError>((plan(&once, &cluster).await?, note))
@@ -28,17 +32,17 @@ fn single(args: &DiffArgs, mut once: Once, terminal: &Terminal) -> Result<Exit, 
     Ok(exit(&plan))
 }
 
-/// The sources of a file as one daemon would follow them, each under its heading where several are shown.
+/// Returns the sources of a file as one daemon would follow them, each under its heading where several are shown.
 fn configured(
     args: &DiffArgs,
-    global: &Global,
+    global: &GlobalArgs,
     file: &Path,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    let configured = Configured::compared(global, &args.what, file, terminal)?;
+) -> Result<ExitStatus, CommandError> {
+    let configured = SelectedSources::compared(global, &args.source, file, terminal)?;
     let (plans, notes) = session::runtime()?.block_on(plans(&configured))?;
     let is_only = plans.len() == 1;
-    let mut exit = Exit::Done;
+    let mut exit = ExitStatus::Done;
     for (number, (name, plan)) in plans.into_iter().enumerate() {
         if !is_only {
             terminal.print(&heading(args.output, &name, number))?;
@@ -70,9 +74,9 @@ fn heading(output: DiffOutput, name: &str, number: usize) -> String {
 }
 
 /// A plan of each source that is meant, or why there is none, and what is to be told of them all.
-type Plans = (Vec<(String, Result<Plan, CommandError>)>, Vec<String>);
+type SourcePlans = (Vec<(String, Result<Plan, CommandError>)>, Vec<String>);
 
-async fn plans(configured: &Configured) -> Result<Plans, CommandError> {
+async fn plans(configured: &SelectedSources) -> Result<SourcePlans, CommandError> {
     let config = &configured.config;
     let cluster = session::connect(config).await?;
     let state = session::state(config, &cluster).await?;
@@ -131,7 +135,7 @@ pub(super) fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, terminal: &
 }
 
 /// One dry run over the only source.
-pub(super) async fn plan(once: &Once, cluster: &Cluster) -> Result<Plan, CommandError> {
+pub(super) async fn plan(once: &OneShotSource, cluster: &Cluster) -> Result<Plan, CommandError> {
     let setup = once.setup(cluster).await?;
     Ok(Box::pin(daemon::preview(cluster, &once.config.namespace, setup)).await?)
 }
@@ -145,10 +149,10 @@ impl From<daemon::PreviewError> for CommandError {
     }
 }
 
-/// Returns 0 only for a source that was understood whole and does not differ. What could not be read at all is an
-/// error before there is a plan.
-fn exit(plan: &Plan) -> Exit {
+/// Returns 0 only for a source that was understood whole and does not differ. A source that cannot
+/// be read is an error before there is a plan.
+fn exit(plan: &Plan) -> ExitStatus {
     let misread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
-    let differs = plan.objects.iter().any(|planned| planned.verdict != Verdict::Unchanged);
-    if misread || differs { Exit::Differs } else { Exit::Done }
+    let differs = plan.objects.iter().any(|planned| planned.verdict != PlannedAction::Unchanged);
+    if misread || differs { ExitStatus::Differs } else { ExitStatus::Done }
 }

@@ -3,43 +3,44 @@
 use axum::body::Body;
 use futures::StreamExt as _;
 
-use super::args::{EventsArgs, EventsOutput, Global};
+use super::args::{EventsArgs, EventsOutput, GlobalArgs};
 use super::overview::clean;
-use super::settings::{self, Asked};
-use super::socket::{Socket, Unanswered};
-use super::{CommandError, Exit, Terminal, session};
-use crate::object::Class;
-use crate::render::{Palette, Style};
-use crate::report::{Notice, Status};
+use super::settings::{self, StatusSource};
+use super::socket::{DaemonSocket, SocketError};
+use super::{CommandError, ExitStatus, Terminal, session};
+use crate::object::ErrorClass;
+use crate::render::{Palette, TextStyle};
+use crate::report::{DaemonStatus, EventRecord};
 
 /// The longest line that is taken, in bytes: a notice has some 2000.
 const LONGEST: usize = 1 << 20;
 
-/// Where to look without a daemon.
+/// The hint for a missing daemon.
 const LEFT: &str =
     "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there";
 
 /// Carries the command out.
 pub(super) fn carry_out(
     args: &EventsArgs,
-    global: &Global,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    let (Asked::Daemon(path) | Asked::First(path)) = settings::asked(global, args.socket.socket.as_deref())?
+) -> Result<ExitStatus, CommandError> {
+    let (StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path)) =
+        settings::asked(global, args.socket.socket.as_deref())?
     else {
         return Err(CommandError::usage(
             "the daemon alone tells what happened, and these flags name a cluster",
         )
         .hint(LEFT));
     };
-    let socket = Socket::at(&path);
+    let socket = DaemonSocket::at(&path);
     session::runtime()?.block_on(async {
         let mut page = format!("/v1/events?follow={}", if args.follow { "yes" } else { "no" });
         if let Some(source) = &args.source {
             page.push_str("&source=");
             page.push_str(source.as_str());
             // A source that is gone may have left something to tell, and one that comes will.
-            let status = socket.read::<Status>("/v1/status").await;
+            let status = socket.read::<DaemonStatus>("/v1/status").await;
             if status.is_ok_and(|status| status.sources.iter().all(|known| known.name != source.as_str())) {
                 terminal.tell(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
             }
@@ -47,15 +48,15 @@ pub(super) fn carry_out(
         let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(LEFT))?;
         tell(body, args.output, terminal).await?;
         if args.follow {
-            return Err(CommandError::new(Class::Transient, "the daemon ended the stream")
+            return Err(CommandError::new(ErrorClass::Transient, "the daemon ended the stream")
                 .hint("it ended itself, or so much happened that this was too slow: begin again"));
         }
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     })
 }
 
-/// What happened after the notice of this number; 0 for all that is kept.
-pub(super) async fn after(socket: &Socket, number: u64) -> Result<Vec<Notice>, Unanswered> {
+/// Returns the events after this number; 0 for all that are kept.
+pub(super) async fn after(socket: &DaemonSocket, number: u64) -> Result<Vec<EventRecord>, SocketError> {
     let text = socket.get(&format!("/v1/events?follow=no&after={number}")).await?;
     let told = text.lines().filter_map(|line| line.strip_prefix("data: "));
     Ok(told.filter_map(|data| serde_json::from_str(data).ok()).collect())
@@ -64,7 +65,7 @@ pub(super) async fn after(socket: &Socket, number: u64) -> Result<Vec<Notice>, U
 /// Prints each notice as it comes.
 async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
     let mut coming = body.into_data_stream();
-    let mut lines = Lines::default();
+    let mut lines = EventStreamLines::default();
     loop {
         let bytes = tokio::select! {
             bytes = coming.next() => bytes,
@@ -74,7 +75,7 @@ async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(
         // The daemon ended in the middle of something.
         let Ok(bytes) = bytes else { return Ok(()) };
         for data in lines.take(&bytes) {
-            match (output, serde_json::from_str::<Notice>(&data)) {
+            match (output, serde_json::from_str::<EventRecord>(&data)) {
                 (EventsOutput::Json, _) => terminal.hand_over(&format!("{data}\n"))?,
                 (EventsOutput::Text, Ok(notice)) => terminal.print(&line(&notice, terminal.palette()))?,
                 (EventsOutput::Text, Err(error)) => {
@@ -86,36 +87,36 @@ async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(
 }
 
 /// One line: when, what, on what, and by whom.
-fn line(notice: &Notice, palette: Palette) -> String {
+fn line(notice: &EventRecord, palette: Palette) -> String {
     let at = notice.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
+    let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
     let reason = notice.reason.to_string();
     let by = by(notice).map(|by| format!(" {by}")).unwrap_or_default();
-    let (at, by) = (palette.paint(Style::Faint, &at), palette.paint(Style::Faint, &by));
+    let (at, by) = (palette.paint(TextStyle::Faint, &at), palette.paint(TextStyle::Faint, &by));
     format!("{at} {} {}{by}\n", palette.paint(style, &reason), what(notice))
 }
 
 /// On what, and what more there is to say.
-pub(super) fn what(notice: &Notice) -> String {
+pub(super) fn what(notice: &EventRecord) -> String {
     let text = clean(&notice.to_string());
     let rest = text.strip_prefix(&*notice.reason.to_string()).map(|rest| rest.trim_start().to_owned());
     rest.unwrap_or(text)
 }
 
-/// By whose revision.
-pub(super) fn by(notice: &Notice) -> Option<String> {
+/// Returns the revision and author behind an event.
+pub(super) fn by(notice: &EventRecord) -> Option<String> {
     let (revision, author) = (notice.revision.as_ref()?, notice.author.as_ref()?);
     let short = crate::object::Revision::new(revision).short().to_owned();
     Some(format!("({} {})", clean(&short), clean(author)))
 }
 
-/// What stands behind `data:` in a stream of server-sent events.
+/// The `data:` lines of a stream of server-sent events.
 #[derive(Debug, Default)]
-struct Lines {
+struct EventStreamLines {
     rest: Vec<u8>,
 }
 
-impl Lines {
+impl EventStreamLines {
     fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let mut found = Vec::new();
@@ -141,7 +142,7 @@ mod tests {
         let text =
             "retry: 2000\n\nid: 1\nevent: notice\ndata: {\"a\": \"\u{e4}\"}\n\n:\n\ndata: two\n\ndata: thr";
         for size in [1, 2, 7, text.len()] {
-            let mut lines = Lines::default();
+            let mut lines = EventStreamLines::default();
             let found: Vec<String> =
                 text.as_bytes().chunks(size).flat_map(|piece| lines.take(piece)).collect();
             assert_eq!(found, ["{\"a\": \"\u{e4}\"}", "two"], "in pieces of {size}");
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_notice_is_a_line() {
-        let notice: Notice = serde_json::from_value(serde_json::json!({
+        let notice: EventRecord = serde_json::from_value(serde_json::json!({
             "number": 7, "at": "2030-01-02T03:04:05Z", "reason": "RolloutFailed", "source": "shop",
             "object": {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"},
             "message": "it does\nnot come up \u{1b}[2J", "revision": "0123456789abcdef", "author": "Ada",

@@ -1,14 +1,14 @@
-//! How a command ends.
+//! The exit status of a command.
 
 use std::io;
 use std::process::ExitCode;
 
-use crate::object::Class;
+use crate::object::ErrorClass;
 use crate::source;
 
-/// What the exit code says.
+/// The meaning of the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ExitStatus {
     /// Done, or no difference.
     Done = 0,
     /// Something differs, waits, was refused or did not parse.
@@ -27,58 +27,58 @@ pub enum Exit {
     Aborted = 130,
 }
 
-impl Exit {
-    /// The one of two ends that says more of what went wrong.
+impl ExitStatus {
+    /// Returns the one of two ends that says more of what went wrong.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         if other as u8 > self as u8 { other } else { self }
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(exit as u8)
     }
 }
 
-impl From<Class> for Exit {
-    fn from(class: Class) -> Self {
+impl From<ErrorClass> for ExitStatus {
+    fn from(class: ErrorClass) -> Self {
         match class {
-            Class::Config | Class::Source | Class::Internal => Self::Unreadable,
-            Class::Invalid | Class::Conflict => Self::Differs,
-            Class::Forbidden | Class::Transient => Self::Unreachable,
+            ErrorClass::Config | ErrorClass::Source | ErrorClass::Internal => Self::Unreadable,
+            ErrorClass::Invalid | ErrorClass::Conflict => Self::Differs,
+            ErrorClass::Forbidden | ErrorClass::Transient => Self::Unreachable,
         }
     }
 }
 
-/// Why a command could not do its work: printed as `error: …`, then a line `hint: …` for each hint.
+/// The error of a command: printed as `error: …`, then a line `hint: …` for each hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
-    /// What kind of trouble it is.
-    pub class: Class,
-    /// What failed, on what, and why; empty when there is nobody to tell.
+    /// The class of the error.
+    pub class: ErrorClass,
+    /// The failure, its subject and its reason; empty when nobody reads it.
     pub message: String,
-    /// What to do.
+    /// The remedies.
     pub hints: Vec<String>,
     /// The exit code.
-    pub exit: Exit,
+    pub exit: ExitStatus,
 }
 
 impl CommandError {
-    /// An error whose class decides the exit code.
-    pub fn new(class: Class, message: impl Into<String>) -> Self {
+    /// Returns an error whose class decides the exit code.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self { class, message: message.into(), hints: Vec::new(), exit: class.into() }
     }
 
-    /// An error of the command line itself.
+    /// Returns an error of the command line itself.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Class::Config, message)
+        Self::new(ErrorClass::Config, message)
     }
 
     /// Nobody reads what is printed any more: no error, but the end.
     pub fn unread() -> Self {
-        Self::new(Class::Internal, "").exit(Exit::Done)
+        Self::new(ErrorClass::Internal, "").exit(ExitStatus::Done)
     }
 
     /// Adds what to do.
@@ -90,28 +90,29 @@ impl CommandError {
 
     /// Ends with another exit code than that of its class.
     #[must_use]
-    pub fn exit(mut self, exit: Exit) -> Self {
+    pub fn exit(mut self, exit: ExitStatus) -> Self {
         self.exit = exit;
         self
     }
 }
 
-impl From<source::Error> for CommandError {
-    fn from(error: source::Error) -> Self {
+impl From<source::SourceError> for CommandError {
+    fn from(error: source::SourceError) -> Self {
         match &error {
             // Its own text is for those who follow it: here there is no last revision.
-            source::Error::Missing { place } => {
+            source::SourceError::Missing { place } => {
                 let missing = Self::new(error.class(), format!("{place}: no such file or directory"));
                 if place.contains('/') {
                     return missing;
                 }
                 missing.hint("a path or a git URL is wanted here, not the name of a source")
             }
-            source::Error::Unreachable { place, .. } | source::Error::NotARepository { place, .. } => {
+            source::SourceError::Unreachable { place, .. }
+            | source::SourceError::NotARepository { place, .. } => {
                 Self::new(error.class(), error.to_string())
                     .hint(format!("check with `git ls-remote {place}` that it answers"))
             }
-            source::Error::NoReference { place, .. } => Self::new(error.class(), error.to_string())
+            source::SourceError::NoReference { place, .. } => Self::new(error.class(), error.to_string())
                 .hint(format!("`git ls-remote {place}` lists them")),
             other => Self::new(other.class(), other.to_string()),
         }
@@ -124,11 +125,11 @@ impl From<io::Error> for CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::unread();
         }
-        Self::new(Class::Internal, format!("cannot write to standard output: {}", plain(&error)))
+        Self::new(ErrorClass::Internal, format!("cannot write to standard output: {}", plain(&error)))
     }
 }
 
-/// What the system says, without its number.
+/// Returns the system's message without its error number.
 pub(super) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()

@@ -1,92 +1,94 @@
-//! What the cluster tells of one managed object beside itself: what its source's parent and the rollout budget say.
+//! The facts about one managed object that stand outside of it: in its source's inventory and in
+//! the rollout ledger.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::object_name::ObjectName;
-use super::rollout_words::{Stand, stand};
-use super::survey::Standing;
-use super::target::{Desk, Target};
+use super::rollout_words::{RolloutState, stand};
+use super::survey::ObjectStanding;
+use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, steps, survey};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
-    Book, HOLD, Hold, Member, PAUSED, Paused, Queued, Rejection, Release, Seals, TOLD, Way, is_workload,
+    HOLD, HashSeals, HoldIntent, PAUSED, PauseIntent, QueuedObject, Rejection, RejectionAction, Release,
+    RolloutLedger, TOLD, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
 
 /// The facts about one object, as texts of the cluster.
-pub(super) struct Facts {
+pub(super) struct ObjectFacts {
     id: ObjectId,
     applyset: String,
-    standing: Standing,
-    paused: Option<(String, Paused)>,
-    hold: Option<Hold>,
+    standing: ObjectStanding,
+    paused: Option<(String, PauseIntent)>,
+    hold: Option<HoldIntent>,
     rejection: Option<Rejection>,
-    /// Why its deletion waits for a person.
+    /// The reason for which its deletion waits for a person.
     pending: Option<String>,
-    book: Book,
-    /// How to mend the budget object, where it cannot be read.
+    ledger: RolloutLedger,
+    /// The command that mends the rollout ledger, where it cannot be read.
     unreadable: Option<String>,
-    /// Where its steps stand.
+    /// The progress of its steps.
     steps: Vec<String>,
 }
 
-impl Facts {
+impl ObjectFacts {
     /// Reads what is not known yet.
-    pub(super) async fn read(desk: &Desk, target: &Target) -> Result<Self, CommandError> {
+    pub(super) async fn read(desk: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
         let (book, unreadable) = book(desk).await?;
         let stand = is_workload(&target.id).then(|| stand(&target.object).1);
-        let at_rest = (stand == Some(Stand::Done)).then(|| target.id.clone());
+        let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
         let book = without_left_claims(book, &at_rest.into_iter().collect());
         let parent = &target.parent;
-        let own = Paused::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
-        let whole = parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
+        let own = PauseIntent::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
+        let whole = parent.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
         let whole = whole.map(|paused| (format!("source {}", target.source), paused));
         let rejections = daemon::rejections(parent);
         let pending = daemon::pending_prunes(parent).into_iter().find(|pending| pending.id == target.id);
-        let ends = |hold: &Hold| hold.until.is_some_and(|until| until > Timestamp::now());
+        let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&desk.system, &target.source),
             standing: survey::standing(desk, target, &book),
             paused: own.or(whole),
-            hold: Hold::parse(target.annotation(HOLD)).filter(ends),
+            hold: HoldIntent::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
-            book,
+            ledger: book,
             unreadable,
             steps: steps::lines(desk, target).await,
         })
     }
 
-    /// The phase, in one word.
+    /// Returns the phase, in one word.
     pub(super) fn phase(&self) -> String {
         self.standing.phase.map_or_else(|| "Unknown".to_owned(), |phase| phase.to_string())
     }
 
-    /// Whether nothing of the budget object can be read.
+    /// Returns whether nothing of the budget object can be read.
     fn is_unreadable(&self) -> bool {
-        self.unreadable.is_some() && self.book.unread.is_empty()
+        self.unreadable.is_some() && self.ledger.unread.is_empty()
     }
 
     /// Its place among those that wait to be rolled out.
-    pub(super) fn queued(&self) -> Option<&Queued> {
-        self.book.queue.iter().find(|queued| queued.id == self.id && *queued.applyset == *self.applyset)
+    pub(super) fn queued(&self) -> Option<&QueuedObject> {
+        self.ledger.queue.iter().find(|queued| queued.id == self.id && *queued.applyset == *self.applyset)
     }
 
     fn unit(&self) -> Option<&crate::engine::Unit> {
-        let ours = self.book.units.iter().filter(|unit| *unit.applyset == *self.applyset);
+        let ours = self.ledger.units.iter().filter(|unit| *unit.applyset == *self.applyset);
         ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
     }
 
-    /// What keeps it from the newest revision, as far as the cluster tells.
+    /// Returns the reasons that keep it from the newest revision, as far as the cluster shows them.
     pub(super) fn waits(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queued().map(ToString::to_string).into_iter().collect();
         lines.extend(self.unreadable.iter().cloned());
-        lines.extend(self.standing.told.iter().cloned());
+        lines.extend(self.standing.reason.iter().cloned());
         lines.extend(self.steps.iter().cloned());
         if let Some(hold) = &self.hold {
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
@@ -97,8 +99,10 @@ impl Facts {
         }
         if let Some(rejection) = &self.rejection {
             let stays = match rejection.way {
-                Way::Back => "it stays at the content before until the content changes in git",
-                Way::Held => "it is held as it is",
+                RejectionAction::RollBack => {
+                    "it stays at the content before until the content changes in git"
+                }
+                RejectionAction::Hold => "it is held as it is",
             };
             lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
         }
@@ -123,18 +127,18 @@ impl Facts {
         lines
     }
 
-    /// What the rollout budget says, in one line.
+    /// Returns the state of the rollout budget, in one line.
     pub(super) fn budget(&self) -> String {
         if self.is_unreadable() {
             return "rollout budget: it cannot be read".to_owned();
         }
-        let own = if self.book.claims.contains_key(&self.id) { ", this one among them" } else { "" };
-        format!("{}{own}", budget_words(&self.book))
+        let own = if self.ledger.claims.contains_key(&self.id) { ", this one among them" } else { "" };
+        format!("{}{own}", budget_words(&self.ledger))
     }
 }
 
-/// Whether an object shows what was rejected. Of a Secret the content is sealed; the revision tells it too.
-pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &Member) -> bool {
+/// Returns whether an object shows what was rejected. Of a Secret the content is sealed; the revision tells it too.
+pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &UnitMember) -> bool {
     let same = |shown: &Release| match member.content {
         Some(_) if member.is_unreadable() => shown.revision == rejection.unit.revision,
         content => content == Some(shown.hash),
@@ -142,10 +146,10 @@ pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &Mem
     shown.is_some_and(same)
 }
 
-/// The rollout budget of the cluster, and how to mend it where it cannot be read.
-pub(super) async fn book(desk: &Desk) -> Result<(Book, Option<String>), CommandError> {
+/// Returns the rollout budget of the cluster, and how to mend it where it cannot be read.
+pub(super) async fn book(desk: &ClusterSession) -> Result<(RolloutLedger, Option<String>), CommandError> {
     let budget = desk.cluster.budget(&desk.system).await?;
-    let read = budget.map(|budget| Book::parse(&budget.text, &Seals::default()));
+    let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashSeals::default()));
     Ok(match read.transpose() {
         Ok(book) => {
             let book = book.unwrap_or_default();
@@ -153,12 +157,14 @@ pub(super) async fn book(desk: &Desk) -> Result<(Book, Option<String>), CommandE
             let unread = unread.map(|count| explain_unread_claims(&desk.system, count));
             (book, unread)
         }
-        Err(error) => (Book::default(), Some(explain_unreadable_budget(&desk.system, &error.to_string()))),
+        Err(error) => {
+            (RolloutLedger::default(), Some(explain_unreadable_budget(&desk.system, &error.to_string())))
+        }
     })
 }
 
-/// Those of these sources that wait, each in a line, and how many more do.
-pub(super) fn queue_lines(book: &Book, applysets: &BTreeSet<String>) -> Vec<String> {
+/// Returns those of these sources that wait, each in a line, and how many more do.
+pub(super) fn queue_lines(book: &RolloutLedger, applysets: &BTreeSet<String>) -> Vec<String> {
     let ours = book.queue.iter().filter(|queued| applysets.contains(&*queued.applyset));
     let mut lines = Vec::new();
     for queued in ours {
@@ -173,17 +179,17 @@ pub(super) fn queue_lines(book: &Book, applysets: &BTreeSet<String>) -> Vec<Stri
     lines
 }
 
-/// So many of those that hold something of it are named.
+/// The maximum number of holders of the budget that are named.
 const HOLDERS: usize = 3;
 
 /// Takes out the claims that ended processes have left behind, of workloads that are at rest: their rollouts are over.
-pub(super) fn without_left_claims(mut book: Book, at_rest: &BTreeSet<ObjectId>) -> Book {
+pub(super) fn without_left_claims(mut book: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
     book.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
     book
 }
 
-/// How much of it is taken, and by whom.
-pub(super) fn budget_words(book: &Book) -> String {
+/// Returns how much of it is taken, and by whom.
+pub(super) fn budget_words(book: &RolloutLedger) -> String {
     let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), book.holder_words(claim));
     let holders: Vec<String> = book.claims.iter().take(HOLDERS).map(holder).collect();
     let more = match book.claims.len().saturating_sub(HOLDERS) {
@@ -205,15 +211,16 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_told_as_far_as_it_is_known() {
-        let queued = |number: usize, applyset: &str| Queued {
+        let queued = |number: usize, applyset: &str| QueuedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), &format!("w{number}")),
             applyset: applyset.into(),
             place: Some((number as u32, 170)),
             reason: "it is so".into(),
         };
-        let mut queue: Vec<Queued> = (1..=TOLD).map(|number| queued(number, "ours")).collect();
+        let mut queue: Vec<QueuedObject> = (1..=TOLD).map(|number| queued(number, "ours")).collect();
         queue.push(queued(3, "another"));
-        let lines = queue_lines(&Book { queue, ..Book::default() }, &["ours".to_owned()].into());
+        let lines =
+            queue_lines(&RolloutLedger { queue, ..RolloutLedger::default() }, &["ours".to_owned()].into());
         assert_eq!(lines.len(), TOLD + 1);
         let first = "shop/deployment.apps/w1: waiting in the rollout queue: 1st of 170, as it is so";
         assert_eq!(lines[0], first);

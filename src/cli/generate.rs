@@ -8,10 +8,10 @@ use std::path::Path;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::args::{self, GenerateArgs, GenerateWhat};
+use super::args::{self, GenerateArgs, GenerateTarget};
 use super::exit::plain;
-use super::{CommandError, Exit};
-use crate::object::Class;
+use super::{CommandError, ExitStatus};
+use crate::object::ErrorClass;
 
 /// The section of pages about commands for administrators.
 const SECTION: &str = "8";
@@ -20,18 +20,18 @@ const SECTION: &str = "8";
 const NAME: &str = "rhumb";
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &GenerateArgs) -> Result<Exit, CommandError> {
-    let made = match args.what {
-        GenerateWhat::Man => manuals(&args.directory),
-        GenerateWhat::Completions => completions(&args.directory),
+pub(super) fn carry_out(args: &GenerateArgs) -> Result<ExitStatus, CommandError> {
+    let made = match args.target {
+        GenerateTarget::Man => manuals(&args.directory),
+        GenerateTarget::Completions => completions(&args.directory),
     };
-    made.map(|()| Exit::Done).map_err(|error| {
+    made.map(|()| ExitStatus::Done).map_err(|error| {
         let place = args.directory.display();
-        CommandError::new(Class::Config, format!("{place}: {}", plain(&error)))
+        CommandError::new(ErrorClass::Config, format!("{place}: {}", plain(&error)))
     })
 }
 
-/// The command line without what is hidden.
+/// Returns the command line without what is hidden.
 fn shown() -> clap::Command {
     let whole = args::command();
     let subcommands: Vec<clap::Command> =
@@ -63,7 +63,7 @@ fn manuals(folder: &Path) -> std::io::Result<()> {
     fs::write(folder.join("rhumb.yaml.5"), manual::configuration())
 }
 
-/// The page of a command, and those of its subcommands.
+/// Returns the page of a command, and those of its subcommands.
 fn page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<()> {
     let subcommands = command.get_subcommands().filter(|command| !command.is_hide_set());
     for subcommand in subcommands {

@@ -1,4 +1,4 @@
-//! What `--help` says below the flags: how it works, examples, exit codes.
+//! The text of `--help` below the flags: concepts, examples, exit codes.
 
 pub(super) const MAIN: &str = "\
 Changes are applied, drift is repaired, and what a source no longer names is deleted with care.

@@ -6,29 +6,29 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
 use super::overview::clean;
-use super::target::{Desk, Target};
-use super::{CommandError, Exit, Terminal, facts};
-use crate::cluster::{FieldOwners, Lookup, applyset_id};
+use super::target::{ClusterSession, ManagedObject};
+use super::{CommandError, ExitStatus, Terminal, facts};
+use crate::cluster::{FieldOwners, KindLookup, applyset_id};
 use crate::daemon;
-use crate::engine::{Acknowledged, Authored, Release, is_workload};
+use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
 use crate::fields;
 use crate::object::{GroupKind, RELEASE, Revision, annotation, at, text_at};
 
 /// One revision of a workload.
 #[derive(Default)]
-struct Line {
+struct HistoryLine {
     number: i64,
     revision: Option<Revision>,
     when: String,
     hash: String,
-    /// What its pods are made of, but for the annotations by which they are restarted.
+    /// The pod template without the annotations that restart pods.
     pods: Value,
-    whose: Whose,
+    author: RevisionAuthor,
 }
 
-/// Who brought the template of a revision.
+/// The author of a revision's template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Whose {
+enum RevisionAuthor {
     /// The commit that its annotation names, which controllers copy from the workload.
     #[default]
     Commit,
@@ -37,7 +37,11 @@ enum Whose {
 }
 
 /// Prints the revisions of a workload, the newest first.
-pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) async fn print(
+    desk: &ClusterSession,
+    name: &ObjectName,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let target = desk.target(name).await?;
     if !is_workload(&target.id) {
         let message = format!("{} has no revisions in the cluster", target.id);
@@ -45,14 +49,14 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     }
     let mut lines = lines(desk, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
-    disown(&mut lines, Template::of(&target.object));
+    disown(&mut lines, TemplateOwner::of(&target.object));
     let (book, _) = facts::book(desk).await?;
     let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let applyset = applyset_id(&desk.system, &target.source);
     let newest = lines.first().map(|line| line.number);
     let told = lines.iter().map(|line| {
         let authored = line.revision.as_ref().and_then(|revision| book.author(&applyset, revision).cloned());
-        let authored = authored.unwrap_or_else(|| Authored::of("-", "-"));
+        let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
         let [number, commit, author, subject, when] = cells.map(clean);
@@ -64,15 +68,15 @@ pub(super) async fn print(desk: &Desk, name: &ObjectName, terminal: &Terminal) -
     for line in ordered(&target) {
         terminal.print(&format!("{}\n", clean(&line)))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// What was ordered of an object, as far as that is remembered, with the time that an order's token begins with.
-fn ordered(target: &Target) -> Vec<String> {
+/// Returns the remembered orders for an object, each with the time that its token begins with.
+fn ordered(target: &ManagedObject) -> Vec<String> {
     let words = format!("{} ", target.id);
     let acknowledged = daemon::acknowledged(&target.parent);
     let mine = acknowledged.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
-    let line = |one: &Acknowledged| {
+    let line = |one: &Acknowledgement| {
         let begun = one.token.split('-').next().and_then(|millis| millis.parse().ok());
         let begun = begun.and_then(|millis| Timestamp::from_millisecond(millis).ok());
         let begun = begun.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ ").to_string());
@@ -92,9 +96,9 @@ fn columns(rows: &[[String; 6]]) -> String {
     rows.iter().map(line).collect()
 }
 
-async fn lines(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> {
+async fn lines(desk: &ClusterSession, target: &ManagedObject) -> Result<Vec<HistoryLine>, CommandError> {
     let kind = if target.id.kind() == "Deployment" { "ReplicaSet" } else { "ControllerRevision" };
-    let Lookup::Served(kind) = desk.kinds.preferred(&GroupKind::new("apps", kind)) else {
+    let KindLookup::Served(kind) = desk.kinds.preferred(&GroupKind::new("apps", kind)) else {
         return Ok(Vec::new());
     };
     let labels = at(&target.object, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
@@ -116,7 +120,7 @@ async fn lines(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> 
 ///
 /// Of several revisions of one content the newest was put back; where the workload is somebody's now, the one before.
 /// One with other pods than that was made of somebody's change.
-fn disown(lines: &mut [Line], template: Template) {
+fn disown(lines: &mut [HistoryLine], template: TemplateOwner) {
     let mut contents: Vec<&str> =
         lines.iter().map(|line| &*line.hash).filter(|hash| !hash.is_empty()).collect();
     contents.sort_unstable();
@@ -124,49 +128,49 @@ fn disown(lines: &mut [Line], template: Template) {
     let contents: Vec<String> = contents.into_iter().map(str::to_owned).collect();
     for content in contents {
         let is_present = lines.first().is_some_and(|line| line.hash == content);
-        let put_back = usize::from(is_present && template == Template::Others);
-        let of_content = |line: &&Line| line.hash == content;
+        let put_back = usize::from(is_present && template == TemplateOwner::Foreign);
+        let of_content = |line: &&HistoryLine| line.hash == content;
         let Some(own) = lines.iter().filter(of_content).nth(put_back) else { continue };
         let own = own.pods.clone();
         for line in lines.iter_mut().filter(|line| line.hash == content && line.pods != own) {
-            (line.revision, line.whose) = (None, Whose::Other);
+            (line.revision, line.author) = (None, RevisionAuthor::Other);
         }
     }
 }
 
-/// Who owns a workload's pod template now.
+/// The owner of a workload's pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Template {
-    Ours,
+enum TemplateOwner {
+    Rhumb,
     /// Somebody else has changed something of it, and it is not put back.
-    Others,
+    Foreign,
 }
 
-impl Template {
+impl TemplateOwner {
     fn of(object: &Value) -> Self {
         let others = FieldOwners::of(object).others;
         let owns = |entry: &String| fields::owns(entry, &["spec", "template", "spec"]);
-        if others.iter().any(owns) { Self::Others } else { Self::Ours }
+        if others.iter().any(owns) { Self::Foreign } else { Self::Rhumb }
     }
 }
 
-fn line(object: &Value) -> Line {
+fn line(object: &Value) -> HistoryLine {
     let counted = annotation(object, "deployment.kubernetes.io/revision").parse().ok();
     let number = counted.or_else(|| at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
     let release = Release::parse(annotation(object, RELEASE));
     let template = at(object, &["spec", "template"]).or_else(|| at(object, &["data", "spec", "template"]));
-    Line {
+    HistoryLine {
         number,
         pods: template.and_then(|template| template.get("spec")).cloned().unwrap_or_default(),
-        whose: Whose::Commit,
+        author: RevisionAuthor::Commit,
         revision: release.as_ref().map(|release| release.revision.clone()),
         when: text_at(object, &["metadata", "creationTimestamp"]).to_owned(),
         hash: release.map(|release| release.hash.to_string()).unwrap_or_default(),
     }
 }
 
-fn outcome(target: &Target, line: &Line, is_newest: bool) -> String {
-    if line.whose == Whose::Other {
+fn outcome(target: &ManagedObject, line: &HistoryLine, is_newest: bool) -> String {
+    if line.author == RevisionAuthor::Other {
         return "changed by somebody else".to_owned();
     }
     let rejections = daemon::rejections(&target.parent);
@@ -192,29 +196,34 @@ mod tests {
     #[test]
     fn a_change_of_somebody_else_is_no_commits() {
         #[track_caller]
-        fn check(template: Template, shown: &[(i64, &str, &str)], expected: &[i64]) {
-            let line = |(number, hash, image): &(i64, &str, &str)| Line {
+        fn check(template: TemplateOwner, shown: &[(i64, &str, &str)], expected: &[i64]) {
+            let line = |(number, hash, image): &(i64, &str, &str)| HistoryLine {
                 number: *number,
                 revision: Some(Revision::new("1a2b")),
                 hash: (*hash).to_owned(),
                 pods: json!({ "containers": [{ "image": image }] }),
-                ..Line::default()
+                ..HistoryLine::default()
             };
-            let mut lines: Vec<Line> = shown.iter().map(line).collect();
+            let mut lines: Vec<HistoryLine> = shown.iter().map(line).collect();
             disown(&mut lines, template);
-            let others: Vec<i64> =
-                lines.iter().filter(|line| line.whose == Whose::Other).map(|line| line.number).collect();
+            let others: Vec<i64> = lines
+                .iter()
+                .filter(|line| line.author == RevisionAuthor::Other)
+                .map(|line| line.number)
+                .collect();
             assert_eq!(others, expected);
-            assert!(lines.iter().all(|line| line.revision.is_none() == (line.whose == Whose::Other)));
+            assert!(
+                lines.iter().all(|line| line.revision.is_none() == (line.author == RevisionAuthor::Other))
+            );
         }
         // The newest first; a restart changes nothing but an annotation.
         let put_back =
             [(5, "b", "app:2"), (4, "b", "app:2"), (3, "b", "theirs"), (2, "a", "app:1"), (1, "", "first")];
-        check(Template::Ours, &put_back, &[3]);
-        check(Template::Ours, &[(3, "a", "app:1"), (2, "", "x"), (1, "", "y")], &[]);
+        check(TemplateOwner::Rhumb, &put_back, &[3]);
+        check(TemplateOwner::Rhumb, &[(3, "a", "app:1"), (2, "", "x"), (1, "", "y")], &[]);
         // On hold it stays, and what was put back before it is what the commit has.
         let held = [(4, "b", "theirs"), (3, "b", "app:2"), (2, "b", "theirs before"), (1, "a", "app:1")];
-        check(Template::Others, &held, &[4, 2]);
-        check(Template::Others, &[(2, "b", "app:2"), (1, "a", "app:1")], &[]);
+        check(TemplateOwner::Foreign, &held, &[4, 2]);
+        check(TemplateOwner::Foreign, &[(2, "b", "app:2"), (1, "a", "app:1")], &[]);
     }
 }

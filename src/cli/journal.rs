@@ -18,9 +18,9 @@ use tracing_subscriber::fmt::FormatFields as _;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::Context;
 
-use super::log_line::ForPeople;
+use super::log_line::TextFields;
 
-/// Where the journal listens.
+/// The socket of the journal.
 const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// A value of an entry that is too long for one datagram is cut to so many bytes: four of them fit in any.
@@ -35,23 +35,23 @@ const CALM: u32 = 100;
 /// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop does not stand still for
 /// them.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct JournalWriter {
     /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own on its way.
     socket: UnixDatagram,
-    /// Whoever listens there may be another one tomorrow.
+    /// The path, kept because another process may listen there later.
     path: PathBuf,
-    trouble: Mutex<Trouble>,
+    backlog: Mutex<JournalBacklog>,
 }
 
 #[derive(Debug, Default)]
-struct Trouble {
-    /// How many lines it has not taken since it took one.
+struct JournalBacklog {
+    /// The number of lines lost since the journal last took one.
     lost: u64,
-    /// How many it has to take before it is waited for again.
+    /// The number of lines that the journal has to take before it is waited for again.
     hasty: u32,
 }
 
-impl Journal {
+impl JournalWriter {
     /// Fails where nobody listens.
     pub(super) fn open() -> io::Result<Self> {
         Self::at(Path::new(SOCKET))
@@ -62,13 +62,13 @@ impl Journal {
         socket.set_write_timeout(Some(PATIENCE))?;
         // The journal takes no notice of an entry without any field.
         socket.send_to(&[], path)?;
-        Ok(Self { socket, path: path.to_owned(), trouble: Mutex::default() })
+        Ok(Self { socket, path: path.to_owned(), backlog: Mutex::default() })
     }
 
     /// There is nobody who could be told that the journal is away; it is told itself, once it is back.
-    fn send(&self, entry: &Entry) {
+    fn send(&self, entry: &JournalEntry) {
         let lost = std::mem::take(&mut self.trouble().lost);
-        if lost > 0 && !self.takes(&Entry::of_loss(lost)) {
+        if lost > 0 && !self.takes(&JournalEntry::of_loss(lost)) {
             return self.missed(lost.saturating_add(1));
         }
         if !self.takes(entry) {
@@ -90,11 +90,11 @@ impl Journal {
         let _ = self.socket.set_nonblocking(true);
     }
 
-    fn trouble(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    fn trouble(&self) -> MutexGuard<'_, JournalBacklog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn takes(&self, entry: &Entry) -> bool {
+    fn takes(&self, entry: &JournalEntry) -> bool {
         let sent = self.socket.send_to(&entry.bytes(usize::MAX), &self.path);
         match sent.map_err(|error| error.raw_os_error()) {
             Err(Some(code)) if code == Errno::MSGSIZE.raw_os_error() => {
@@ -105,14 +105,14 @@ impl Journal {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Journal {
+impl<S: Subscriber> Layer<S> for JournalWriter {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut line = String::new();
-        if ForPeople.format_fields(Writer::new(&mut line), event).is_err() {
+        if TextFields.format_fields(Writer::new(&mut line), event).is_err() {
             return;
         }
         let metadata = event.metadata();
-        let mut entry = Entry::new(line, *metadata.level(), metadata.target());
+        let mut entry = JournalEntry::new(line, *metadata.level(), metadata.target());
         event.record(&mut entry);
         self.send(&entry);
     }
@@ -130,9 +130,9 @@ fn priority(level: Level) -> &'static str {
 
 /// Names and values.
 #[derive(Debug, Default)]
-struct Entry(Vec<(String, String)>);
+struct JournalEntry(Vec<(String, String)>);
 
-impl Entry {
+impl JournalEntry {
     fn new(message: String, level: Level, target: &str) -> Self {
         let mut entry = Self::default();
         entry.add("MESSAGE", message);
@@ -170,7 +170,7 @@ impl Entry {
     }
 }
 
-impl Visit for Entry {
+impl Visit for JournalEntry {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.record_str(field, &format!("{value:?}"));
     }
@@ -220,9 +220,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixDatagram::bind(&path).unwrap();
-        let journal = Journal::at(&path).unwrap();
+        let journal = JournalWriter::at(&path).unwrap();
         let lost = || journal.trouble().lost;
-        let send = |text: &str| journal.send(&Entry::new(text.to_owned(), Level::INFO, "rhumb"));
+        let send = |text: &str| journal.send(&JournalEntry::new(text.to_owned(), Level::INFO, "rhumb"));
         while lost() == 0 {
             send("before");
         }
@@ -261,7 +261,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixDatagram::bind(&path).unwrap();
-        let layers = Registry::default().with(Journal::at(&path).unwrap());
+        let layers = Registry::default().with(JournalWriter::at(&path).unwrap());
         let heard = || {
             let mut buffer = vec![0; 1 << 20];
             let length = listener.recv(&mut buffer).unwrap();

@@ -11,26 +11,26 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
 use super::CommandError;
-use super::args::{Global, LogFormat};
-use super::journal::Journal;
-use super::log_line::ForPeople;
+use super::args::{GlobalArgs, LogFormat};
+use super::journal::JournalWriter;
+use super::log_line::TextFields;
 use super::terminal::Terminal;
 use crate::cluster::NOISY_TARGETS;
 use crate::render::Palette;
 
-/// How much a command says by itself.
+/// The verbosity of a command without flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Talk {
+pub(super) enum Verbosity {
     /// Only what a person must know: commands that run once.
     Quiet,
     /// Each change of state: the service.
-    Steady,
+    Normal,
     /// Nothing: a line would go right through what is drawn.
-    Mute,
+    Silent,
 }
 
 /// Starts logging. Flags stand before `RUST_LOG`, that before the default.
-pub(super) fn start(global: &Global, talk: Talk, terminal: &Terminal) -> Result<(), CommandError> {
+pub(super) fn start(global: &GlobalArgs, talk: Verbosity, terminal: &Terminal) -> Result<(), CommandError> {
     let variable = std::env::var("RUST_LOG").ok().filter(|directives| !directives.is_empty());
     let directives = directives(global, talk, variable);
     // A later directive for the same target wins: whoever asks for it by name gets it.
@@ -48,7 +48,7 @@ fn layer<S>(format: LogFormat, terminal: &Terminal) -> Box<dyn Layer<S> + Send +
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let journal = (format == LogFormat::Auto && is_journal()).then(Journal::open);
+    let journal = (format == LogFormat::Auto && is_journal()).then(JournalWriter::open);
     if let Some(Ok(journal)) = journal {
         return journal.boxed();
     }
@@ -57,12 +57,12 @@ where
         .with_ansi(terminal.error_palette() == Palette::Colour)
         .with_target(false);
     match format {
-        LogFormat::Auto | LogFormat::Text => lines.fmt_fields(ForPeople).boxed(),
+        LogFormat::Auto | LogFormat::Text => lines.fmt_fields(TextFields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     }
 }
 
-/// Whether standard error goes to the journal, as systemd says it (`JOURNAL_STREAM`, systemd.exec(5)). Behind a pipe that
+/// Returns whether standard error goes to the journal, as systemd says it (`JOURNAL_STREAM`, systemd.exec(5)). Behind a pipe that
 /// somebody has put there it does not.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
@@ -70,16 +70,16 @@ fn is_journal() -> bool {
     stream == format!("{}:{}", stat.st_dev, stat.st_ino)
 }
 
-fn directives(global: &Global, talk: Talk, variable: Option<String>) -> String {
+fn directives(global: &GlobalArgs, talk: Verbosity, variable: Option<String>) -> String {
     let silent = match talk {
-        Talk::Mute => return "off".to_owned(),
-        Talk::Quiet => "warn",
-        Talk::Steady => "info",
+        Verbosity::Silent => return "off".to_owned(),
+        Verbosity::Quiet => "warn",
+        Verbosity::Normal => "info",
     };
     match (&global.log_level, global.verbose) {
         (Some(level), _) => level.clone(),
         (None, 0) => variable.unwrap_or_else(|| silent.to_owned()),
-        // What the libraries have to say is asked for by name.
+        // Messages of libraries are enabled by name.
         (None, 1) => format!("{silent},rhumb=debug"),
         (None, _) => format!("{silent},rhumb=trace"),
     }
@@ -91,18 +91,18 @@ mod tests {
 
     #[test]
     fn flags_stand_before_the_environment() {
-        fn check(level: Option<&str>, verbose: u8, variable: Option<&str>, talk: Talk, expected: &str) {
-            let global = Global { log_level: level.map(str::to_owned), verbose, ..Global::default() };
+        fn check(level: Option<&str>, verbose: u8, variable: Option<&str>, talk: Verbosity, expected: &str) {
+            let global = GlobalArgs { log_level: level.map(str::to_owned), verbose, ..GlobalArgs::default() };
             let found = directives(&global, talk, variable.map(str::to_owned));
             assert_eq!(found, expected);
         }
-        check(None, 0, None, Talk::Quiet, "warn");
-        check(None, 0, None, Talk::Steady, "info");
-        check(None, 1, None, Talk::Quiet, "warn,rhumb=debug");
-        check(None, 9, None, Talk::Steady, "info,rhumb=trace");
-        check(None, 0, Some("rhumb=debug"), Talk::Quiet, "rhumb=debug");
-        check(None, 2, Some("error"), Talk::Quiet, "warn,rhumb=trace");
-        check(Some("error"), 2, Some("trace"), Talk::Steady, "error");
-        check(Some("error"), 2, Some("trace"), Talk::Mute, "off");
+        check(None, 0, None, Verbosity::Quiet, "warn");
+        check(None, 0, None, Verbosity::Normal, "info");
+        check(None, 1, None, Verbosity::Quiet, "warn,rhumb=debug");
+        check(None, 9, None, Verbosity::Normal, "info,rhumb=trace");
+        check(None, 0, Some("rhumb=debug"), Verbosity::Quiet, "rhumb=debug");
+        check(None, 2, Some("error"), Verbosity::Quiet, "warn,rhumb=trace");
+        check(Some("error"), 2, Some("trace"), Verbosity::Normal, "error");
+        check(Some("error"), 2, Some("trace"), Verbosity::Silent, "off");
     }
 }

@@ -12,7 +12,7 @@ use super::overview::clean;
 use crate::render::harmless;
 use crate::report::MACHINE_FIELDS;
 
-/// A line as the log has them in JSON. It takes no way through the log: what panics may be the log, and an error may be
+/// Returns a line as the log has them in JSON. It takes no way through the log: what panics may be the log, and an error may be
 /// one of its level.
 pub(super) fn json_line(message: &str, hints: &[String]) -> String {
     let timestamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
@@ -26,23 +26,23 @@ pub(super) fn json_line(message: &str, hints: &[String]) -> String {
 
 /// Fields as text, without those that are for machines, in one line: what others wrote neither begins another one nor
 /// steers a terminal.
-pub(super) struct ForPeople;
+pub(super) struct TextFields;
 
-impl<'writer> FormatFields<'writer> for ForPeople {
+impl<'writer> FormatFields<'writer> for TextFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut visitor = People(DefaultVisitor::new(writer, true));
+        let mut visitor = TextFieldVisitor(DefaultVisitor::new(writer, true));
         fields.record(&mut visitor);
         visitor.0.finish()
     }
 }
 
-struct People<'a>(DefaultVisitor<'a>);
+struct TextFieldVisitor<'a>(DefaultVisitor<'a>);
 
-impl Visit for People<'_> {
+impl Visit for TextFieldVisitor<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if !MACHINE_FIELDS.contains(&field.name()) {
             let text = format!("{value:?}");
-            // What is fit to be shown stays as it is, blanks and all.
+            // Text that is safe to print stays as it is, including blanks.
             let text = if matches!(harmless(&text), Cow::Borrowed(_)) { text } else { clean(&text) };
             self.0.record_debug(field, &format_args!("{text}"));
         }
@@ -75,13 +75,13 @@ mod tests {
     use super::*;
     use crate::engine::Reason;
     use crate::object::{GroupKind, ObjectId, Revision};
-    use crate::report::{self, Happening, Tale, Told};
+    use crate::report::{self, EventReason, ObjectEvent, Outcome};
 
     /// Collects what is written.
     #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
+    struct LogCapture(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Page {
+    impl io::Write for LogCapture {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -92,12 +92,12 @@ mod tests {
         }
     }
 
-    /// What is written for people while this is done.
+    /// Returns the text lines that are logged while `done` runs.
     fn written(done: impl FnOnce()) -> String {
-        let page = Page::default();
+        let page = LogCapture::default();
         let to = page.clone();
         let lines = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
-        let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(ForPeople);
+        let lines = lines.with_ansi(false).without_time().with_target(false).fmt_fields(TextFields);
         tracing::subscriber::with_default(Registry::default().with(lines), done);
         let written = page.0.lock().unwrap().clone();
         String::from_utf8(written).unwrap()
@@ -109,9 +109,15 @@ mod tests {
         let forged = "x\n2030-01-02T03:04:05Z  INFO all is well\r\u{9b}2J\u{1b}[2J\u{202e}";
         let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
         let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
-        let told = Told::Refused(Reason::Refused(forged.into(), None));
-        let tale =
-            Tale { id, told, happening: None, source: Some(forged.into()), revision: None, known: None };
+        let told = Outcome::Refused(Reason::Refused(forged.into(), None));
+        let tale = ObjectEvent {
+            id,
+            told,
+            happening: None,
+            source: Some(forged.into()),
+            revision: None,
+            known: None,
+        };
         let line = written(|| report::log(&tale));
         assert_eq!(line, format!(" WARN refused: {shown} object=Role shop/{shown} source={shown}\n"));
         let error = io::Error::other(forged);
@@ -124,27 +130,32 @@ mod tests {
     #[test]
     fn a_line_is_for_people() {
         #[track_caller]
-        fn check(tale: Tale, expected: &str) {
+        fn check(tale: ObjectEvent, expected: &str) {
             assert_eq!(written(|| report::log(&tale)).trim(), expected);
         }
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
-        let tale = Tale {
+        let tale = ObjectEvent {
             id,
-            told: Told::Configured,
-            happening: Some(Happening::Configured),
+            told: Outcome::Configured,
+            happening: Some(EventReason::Configured),
             source: Some("shop".into()),
             revision: Some(Revision::new("1a2b")),
             known: None,
         };
         let object = "object=Deployment shop/web";
         check(tale.clone(), &format!("INFO configured {object} source=shop revision=1a2b"));
-        let repaired = Tale { happening: Some(Happening::DriftRepaired), revision: None, ..tale.clone() };
+        let repaired =
+            ObjectEvent { happening: Some(EventReason::DriftRepaired), revision: None, ..tale.clone() };
         check(repaired, &format!("INFO drift repaired {object} source=shop"));
         // As long as pods may say it, and once.
         let why = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
-        let failed =
-            Tale { told: Told::Refused(Reason::Rejected(why.into())), happening: None, ..tale.clone() };
-        let again = written(|| report::log(&Tale { known: Some("x".repeat(700).into()), ..failed.clone() }));
+        let failed = ObjectEvent {
+            told: Outcome::Refused(Reason::Rejected(why.into())),
+            happening: None,
+            ..tale.clone()
+        };
+        let again =
+            written(|| report::log(&ObjectEvent { known: Some("x".repeat(700).into()), ..failed.clone() }));
         let words = " WARN failed: revision 1a2b failed: …; it is back at revision 3c4d object=";
         assert!(again.starts_with(words), "{again}");
         let line = written(|| report::log(&failed));
@@ -154,10 +165,10 @@ mod tests {
             "{line}"
         );
         assert!(words.ends_with("it is back at revision 3c4d"), "{line}");
-        let refused = Told::Refused(Reason::NotAdopted);
+        let refused = Outcome::Refused(Reason::NotAdopted);
         let words = refused.to_string();
         check(
-            Tale { told: refused, source: None, revision: None, ..tale },
+            ObjectEvent { told: refused, source: None, revision: None, ..tale },
             &format!("WARN {words} {object}"),
         );
     }

@@ -1,30 +1,31 @@
-//! What a source has, as whoever sees it who may not look at the whole cluster.
+//! The objects of a source, listed without rights over the whole cluster.
 
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Error, Kind, Parent, Scope, Selector};
-use crate::engine::Live;
-use crate::object::{Class, ObjectId};
+use crate::cluster::{Cluster, ClusterError, InventoryObject, ListSelector, ServedKind, ServedScope};
+use crate::engine::LiveObject;
+use crate::object::{ErrorClass, ObjectId};
 
-/// Whether a list of the whole cluster was refused that may be granted for some namespaces.
-pub(super) fn is_too_wide(error: &Error, kind: &Kind) -> bool {
-    error.class() == Class::Forbidden && kind.scope == Scope::Namespaced
+/// Returns whether a list of the whole cluster was refused that may be granted for some namespaces.
+pub(super) fn is_too_wide(error: &ClusterError, kind: &ServedKind) -> bool {
+    error.class() == ErrorClass::Forbidden && kind.scope == ServedScope::Namespaced
 }
 
-/// Lists the objects of a kind that an inventory has, in the namespaces that it names: each stands there before the first
-/// object in it is written. One that names none may have lost them, so it answers what the list of all was `refused` for.
+/// Lists the objects of a kind that an inventory has, in the namespaces that it names. A namespace
+/// is recorded before the first object in it is written. An inventory without namespaces may have
+/// lost them, so the error of the cluster-wide list is returned.
 pub(super) async fn by_namespace(
     cluster: &Cluster,
-    kind: &Arc<Kind>,
-    (applyset, parent): (&Arc<str>, &Parent),
-    refused: Error,
-) -> Result<Vec<(ObjectId, Live)>, Error> {
+    kind: &Arc<ServedKind>,
+    (applyset, parent): (&Arc<str>, &InventoryObject),
+    refused: ClusterError,
+) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
     if parent.namespaces.is_empty() {
         return Err(refused);
     }
     let mut members = Vec::new();
     for namespace in &parent.namespaces {
-        let selector = Selector::part_of(&[applyset.clone()].into(), Some(&namespace.as_str().into()));
+        let selector = ListSelector::part_of(&[applyset.clone()].into(), Some(&namespace.as_str().into()));
         members.extend(cluster.list(kind, &selector).await?);
     }
     Ok(members)

@@ -57,14 +57,14 @@ mod why;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use args::{Command, CommandLine, Global};
-pub use exit::{CommandError, Exit};
-pub use object_name::{NotAnObjectName, ObjectName};
-pub use terminal::{Answer, Terminal};
+pub use args::{Command, CommandLine, GlobalArgs};
+pub use exit::{CommandError, ExitStatus};
+pub use object_name::{ObjectName, ParseObjectNameError};
+pub use terminal::{Confirmation, Terminal};
 
 use args::{Color, LogFormat};
-use log::Talk;
-use once::Once;
+use log::Verbosity;
+use once::OneShotSource;
 
 /// Runs one command line, its first word being the program's name, and tells how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -92,18 +92,20 @@ fn complain(line: &CommandLine, error: &CommandError, terminal: &Terminal) {
     }
 }
 
-fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandError> {
+fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let global = &line.global;
     let talk = match line.command {
-        Command::Run(_) => Talk::Steady,
-        Command::Top(_) if terminal.shows_errors() => Talk::Mute,
-        _ => Talk::Quiet,
+        Command::Run(_) => Verbosity::Normal,
+        Command::Top(_) if terminal.shows_errors() => Verbosity::Silent,
+        _ => Verbosity::Quiet,
     };
     log::start(global, talk, terminal)?;
     match &line.command {
         Command::Run(args) => run::carry_out(args, global, terminal),
         Command::Diff(args) => diff::carry_out(args, global, terminal),
-        Command::Apply(args) => apply::carry_out(args, Once::applied(global, args, terminal)?, terminal),
+        Command::Apply(args) => {
+            apply::carry_out(args, OneShotSource::applied(global, args, terminal)?, terminal)
+        }
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {
@@ -124,13 +126,13 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<Exit, CommandErr
         Command::Generate(args) => generate::carry_out(args),
         Command::Version(_) => {
             terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;
-            Ok(Exit::Done)
+            Ok(ExitStatus::Done)
         }
     }
 }
 
 /// Prints what clap has to say, in colours of its own: help and version are results, the rest is wrong usage.
-fn explain(error: &clap::Error) -> Exit {
+fn explain(error: &clap::Error) -> ExitStatus {
     let terminal = Terminal::new(Color::Auto);
     let text = error.render();
     let coloured = |palette| match palette {
@@ -139,7 +141,7 @@ fn explain(error: &clap::Error) -> Exit {
     };
     if error.use_stderr() {
         terminal::write_error(&coloured(terminal.error_palette()));
-        return Exit::Unreadable;
+        return ExitStatus::Unreadable;
     }
-    terminal::write(&coloured(terminal.palette())).map_or_else(|error| error.exit, |()| Exit::Done)
+    terminal::write(&coloured(terminal.palette())).map_or_else(|error| error.exit, |()| ExitStatus::Done)
 }

@@ -2,40 +2,40 @@
 
 use std::time::Duration;
 
-use super::args::Global;
+use super::args::GlobalArgs;
 use super::session::{self, patiently};
-use super::{CommandError, Exit};
-use crate::cluster::{Cluster, Parent};
-use crate::config::{Config, Name};
+use super::{CommandError, ExitStatus};
+use crate::cluster::{Cluster, InventoryObject};
+use crate::config::{Config, DnsLabel};
 use crate::daemon;
-use crate::object::Class;
+use crate::object::ErrorClass;
 
 /// The pauses before an API server is asked again that does not answer.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Where the name of a source comes from.
+/// The origin of a source's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Naming {
+pub(super) enum NameOrigin {
     /// A person has said it.
-    Given,
+    Explicit,
     /// It follows from where the source is.
     Derived,
 }
 
-impl Naming {
-    /// Whether the flags say a name.
-    pub(super) fn of(global: &Global) -> Self {
-        if global.name.is_some() { Self::Given } else { Self::Derived }
+impl NameOrigin {
+    /// Returns whether the flags say a name.
+    pub(super) fn of(global: &GlobalArgs) -> Self {
+        if global.name.is_some() { Self::Explicit } else { Self::Derived }
     }
 }
 
-/// Which of two names a source goes by.
+/// The choice between two names of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Settled {
+enum NameChoice {
     /// The derived one.
     Own,
-    /// That under which all sources went that were given none, as older versions had it.
+    /// The default name of older versions.
     Former,
     /// The derived one is another place's.
     Taken(String),
@@ -49,26 +49,27 @@ enum Settled {
 /// Another place goes by that name: its objects would be taken for this one's.
 pub(super) async fn settle(
     config: &mut Config,
-    naming: Naming,
+    naming: NameOrigin,
     place: Option<&str>,
     cluster: &Cluster,
 ) -> Result<Option<String>, CommandError> {
     let namespace = config.namespace.clone();
-    let (Naming::Derived, Some(source)) = (naming, config.sources.first_mut()) else { return Ok(None) };
+    let (NameOrigin::Derived, Some(source)) = (naming, config.sources.first_mut()) else { return Ok(None) };
     let place = place.map_or_else(|| session::place(source), str::to_owned);
-    let former = Name::unnamed();
+    let former = DnsLabel::unnamed();
     let read = async |name: &str| {
         match patiently(|| cluster.parent(&namespace, name)).await {
-            // Whoever may not read it, or finds something else there, hears of it from whatever needs it.
-            Err(error) if matches!(error.class(), Class::Forbidden | Class::Config) => Ok(None),
+            // A missing right, or another object under that name, is reported by whatever needs the
+            // inventory.
+            Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Config) => Ok(None),
             known => known,
         }
     };
     let before = if source.name == former.as_str() { None } else { read(former.as_str()).await? };
     let own = read(&source.name).await?;
     match settled(before.as_ref(), own.as_ref(), &place) {
-        Settled::Own => Ok(None),
-        Settled::Former => {
+        NameChoice::Own => Ok(None),
+        NameChoice::Former => {
             let note = format!(
                 "this place was applied as source {former} before, and stays that; --name {} would make a source of its own",
                 source.name
@@ -76,7 +77,7 @@ pub(super) async fn settle(
             source.name = former.into();
             Ok(Some(note))
         }
-        Settled::Taken(other) => {
+        NameChoice::Taken(other) => {
             let name = &source.name;
             let message = format!(
                 "the name {name}, which follows from {place}, is that of the source that was made from {other}"
@@ -88,17 +89,17 @@ pub(super) async fn settle(
     }
 }
 
-/// As [`settle`] for whoever follows the source: waits for an API server that does not answer, and says in the log what is
-/// to be told.
+/// Does the same as [`settle`] for a daemon: waits for an API server that does not answer, and logs
+/// its notes.
 pub(super) async fn settle_patiently(
     config: &mut Config,
-    naming: Naming,
+    naming: NameOrigin,
     cluster: &Cluster,
 ) -> Result<(), CommandError> {
     let mut wait = FIRST_WAIT;
     loop {
         match settle(config, naming, None, cluster).await {
-            Err(error) if error.exit == Exit::Unreachable => {
+            Err(error) if error.exit == ExitStatus::Unreachable => {
                 tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST_WAIT);
@@ -108,15 +109,15 @@ pub(super) async fn settle_patiently(
     }
 }
 
-fn settled(former: Option<&Parent>, own: Option<&Parent>, place: &str) -> Settled {
+fn settled(former: Option<&InventoryObject>, own: Option<&InventoryObject>, place: &str) -> NameChoice {
     if former.is_some_and(|parent| daemon::is_made_from(parent, place) == Some(true)) {
-        return Settled::Former;
+        return NameChoice::Former;
     }
     // One that holds nothing has nothing to lose.
     let holding = own.filter(|parent| !parent.kinds.is_empty());
     match holding.filter(|parent| daemon::is_made_from(parent, place) == Some(false)) {
-        Some(parent) => Settled::Taken(daemon::place(parent).unwrap_or_default().to_owned()),
-        None => Settled::Own,
+        Some(parent) => NameChoice::Taken(daemon::place(parent).unwrap_or_default().to_owned()),
+        None => NameChoice::Own,
     }
 }
 
@@ -125,28 +126,28 @@ mod tests {
     use super::*;
     use crate::object::GroupKind;
 
-    fn made_from(place: &str, kinds: &[&str]) -> Parent {
+    fn made_from(place: &str, kinds: &[&str]) -> InventoryObject {
         let kinds = kinds.iter().map(|kind| GroupKind::parse(kind)).collect();
         let annotations = [("rhumb.dev/source".to_owned(), place.to_owned())].into();
-        Parent { kinds, annotations, ..Parent::default() }
+        InventoryObject { kinds, annotations, ..InventoryObject::default() }
     }
 
     #[test]
     fn a_place_keeps_the_name_that_it_had_and_takes_none_from_another() {
-        let check = |former: Option<Parent>, own: Option<Parent>, expected: Settled| {
+        let check = |former: Option<InventoryObject>, own: Option<InventoryObject>, expected: NameChoice| {
             assert_eq!(settled(former.as_ref(), own.as_ref(), "/srv/a"), expected);
         };
         let (here, there) = (|| made_from("/srv/a", &["ConfigMap"]), || made_from("/srv/b", &["ConfigMap"]));
-        check(None, None, Settled::Own);
-        check(None, Some(here()), Settled::Own);
-        check(None, Some(there()), Settled::Taken("/srv/b".to_owned()));
-        check(None, Some(made_from("/srv/b and /srv/a", &["ConfigMap"])), Settled::Own);
-        check(None, Some(made_from("/srv/b", &[])), Settled::Own);
-        check(None, Some(Parent { annotations: [].into(), ..there() }), Settled::Own);
-        check(Some(here()), None, Settled::Former);
-        check(Some(here()), Some(there()), Settled::Former);
-        check(Some(made_from("/srv/b and /srv/a", &["ConfigMap"])), None, Settled::Former);
-        check(Some(there()), None, Settled::Own);
-        check(Some(there()), Some(there()), Settled::Taken("/srv/b".to_owned()));
+        check(None, None, NameChoice::Own);
+        check(None, Some(here()), NameChoice::Own);
+        check(None, Some(there()), NameChoice::Taken("/srv/b".to_owned()));
+        check(None, Some(made_from("/srv/b and /srv/a", &["ConfigMap"])), NameChoice::Own);
+        check(None, Some(made_from("/srv/b", &[])), NameChoice::Own);
+        check(None, Some(InventoryObject { annotations: [].into(), ..there() }), NameChoice::Own);
+        check(Some(here()), None, NameChoice::Former);
+        check(Some(here()), Some(there()), NameChoice::Former);
+        check(Some(made_from("/srv/b and /srv/a", &["ConfigMap"])), None, NameChoice::Former);
+        check(Some(there()), None, NameChoice::Own);
+        check(Some(there()), Some(there()), NameChoice::Taken("/srv/b".to_owned()));
     }
 }

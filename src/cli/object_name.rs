@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::config::Name;
+use crate::config::DnsLabel;
 use crate::object::ObjectId;
 
 /// An object as people name it: `shop/deployment.apps/web`, or `namespace/shop`.
@@ -18,7 +18,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// The name of an object.
+    /// Returns the name of an object.
     pub fn of(id: &ObjectId) -> Self {
         Self {
             namespace: id.namespace().map(str::to_owned),
@@ -27,7 +27,7 @@ impl ObjectName {
         }
     }
 
-    /// The name of a source where objects are named too: `source/shop`.
+    /// Returns the name of a source where objects are named too: `source/shop`.
     pub fn of_source(name: &str) -> Self {
         Self { namespace: None, kind: SOURCE.to_owned(), name: name.to_owned() }
     }
@@ -37,13 +37,13 @@ impl ObjectName {
         Self { name: encoded(&self.name), ..self.clone() }.to_string()
     }
 
-    /// The source that it names, if it names one.
+    /// Returns the source that it names, if it names one.
     pub fn source(&self) -> Option<&str> {
         (self.kind == SOURCE && self.namespace.is_none()).then_some(&*self.name)
     }
 
-    /// Whether it means this object; a namespace that is left out is `namespace`.
-    pub fn means(&self, id: &ObjectId, namespace: &Name) -> bool {
+    /// Returns whether it means this object; a namespace that is left out is `namespace`.
+    pub fn means(&self, id: &ObjectId, namespace: &DnsLabel) -> bool {
         let other = Self::of(id);
         let same_place = match (&self.namespace, &other.namespace) {
             (_, None) => self.namespace.is_none(),
@@ -54,7 +54,7 @@ impl ObjectName {
     }
 }
 
-/// A name as in a URL: names of RBAC objects may hold any character but a slash and a percent sign.
+/// Returns a name as in a URL: names of RBAC objects may hold any character but a slash and a percent sign.
 pub(super) fn encoded(name: &str) -> String {
     use std::fmt::Write as _;
     name.bytes().fold(String::new(), |mut out, byte| {
@@ -67,7 +67,7 @@ pub(super) fn encoded(name: &str) -> String {
     })
 }
 
-/// What [`encoded`] was made of; none where it is no text.
+/// Returns the text behind [`encoded`]; none where it is not UTF-8.
 fn decoded(name: &str) -> Option<String> {
     let mut pieces = name.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -80,10 +80,10 @@ fn decoded(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What stands where the kind stands, for a source.
+/// The word in place of a kind that names a source.
 const SOURCE: &str = "source";
 
-/// What kubectl calls kinds, beside their own names: short names and plurals, and those that need no group.
+/// kubectl's short names and plurals of kinds, and the kinds that need no group.
 const WORDS: [(&str, &[&str]); 24] = [
     ("deployment.apps", &["deploy", "deployment", "deployments", "deployments.apps"]),
     ("statefulset.apps", &["sts", "statefulset", "statefulsets", "statefulsets.apps"]),
@@ -111,12 +111,12 @@ const WORDS: [(&str, &[&str]); 24] = [
     ("role.rbac.authorization.k8s.io", &["role", "roles"]),
 ];
 
-/// Whether a word is one of kubectl's for a kind of workload, or its full name.
+/// Returns whether a word is one of kubectl's for a kind of workload, or its full name.
 fn is_kind(word: &str) -> bool {
     WORDS.iter().any(|(kind, others)| *kind == word || others.contains(&word))
 }
 
-/// The kind that a word means, with its group.
+/// Returns the kind that a word means, with its group.
 fn kind(word: &str) -> String {
     let word = word.to_ascii_lowercase();
     let known = WORDS.iter().find(|(_, others)| others.contains(&&*word));
@@ -126,12 +126,12 @@ fn kind(word: &str) -> String {
 /// A text that names no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
-pub struct NotAnObjectName;
+pub struct ParseObjectNameError;
 
 impl FromStr for ObjectName {
-    type Err = NotAnObjectName;
+    type Err = ParseObjectNameError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnObjectName> {
+    fn from_str(text: &str) -> Result<Self, ParseObjectNameError> {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
             [kind, name] => (None, kind, name),
@@ -140,12 +140,12 @@ impl FromStr for ObjectName {
                 (Some(namespace.to_owned()), word, name)
             }
             [namespace, kind, name] => (Some(namespace.to_owned()), kind, name),
-            _ => return Err(NotAnObjectName),
+            _ => return Err(ParseObjectNameError),
         };
         if parts.iter().any(|part| part.is_empty()) {
-            return Err(NotAnObjectName);
+            return Err(ParseObjectNameError);
         }
-        Ok(Self { namespace, kind: self::kind(kind), name: decoded(name).ok_or(NotAnObjectName)? })
+        Ok(Self { namespace, kind: self::kind(kind), name: decoded(name).ok_or(ParseObjectNameError)? })
     }
 }
 

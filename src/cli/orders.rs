@@ -1,4 +1,5 @@
-//! What people order and want to stay: written with their own rights, and waited for until it is acknowledged.
+//! Lasting states and orders of people: written with their own rights, and waited for until
+//! acknowledged.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
@@ -7,14 +8,14 @@ use jiff::Timestamp;
 
 use super::object_name::ObjectName;
 use super::overview::clean;
-use super::target::{Desk, Target};
-use super::{CommandError, Exit, Terminal};
-use crate::cluster::{Parent, Spot, orders_name};
+use super::target::{ClusterSession, ManagedObject};
+use super::{CommandError, ExitStatus, Terminal};
+use crate::cluster::{AnnotationTarget, InventoryObject, orders_name};
 use crate::daemon;
-use crate::engine::{HOLD, Hold, PAUSED, Paused, is_workload, order_text};
-use crate::object::Class;
+use crate::engine::{HOLD, HoldIntent, PAUSED, PauseIntent, is_workload, order_text};
+use crate::object::ErrorClass;
 
-/// For so long an acknowledgement is waited for.
+/// The time limit for an acknowledgement.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The parent is looked at so often meanwhile.
 const LOOK: Duration = Duration::from_millis(100);
@@ -24,12 +25,12 @@ const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// A state that lasts until it is taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LastingState {
     Paused,
     OnHold,
 }
 
-impl State {
+impl LastingState {
     fn key(self) -> &'static str {
         match self {
             Self::Paused => PAUSED,
@@ -46,22 +47,22 @@ impl State {
 
     fn token(self, text: &str) -> Option<String> {
         match self {
-            Self::Paused => Some(Paused::parse(text)?.token.to_string()),
-            Self::OnHold => Some(Hold::parse(text)?.token.to_string()),
+            Self::Paused => Some(PauseIntent::parse(text)?.token.to_string()),
+            Self::OnHold => Some(HoldIntent::parse(text)?.token.to_string()),
         }
     }
 }
 
-/// Whose annotation it is.
-pub(super) enum Subject {
-    Object(Box<Target>),
+/// The object or source that carries the annotation.
+pub(super) enum OrderSubject {
+    Object(Box<ManagedObject>),
     /// A source, by its name, with its parent.
-    Source(String, Parent),
+    Source(String, InventoryObject),
 }
 
-impl Subject {
-    /// An object, or `source/shop`.
-    pub(super) async fn find(desk: &Desk, name: &ObjectName) -> Result<Self, CommandError> {
+impl OrderSubject {
+    /// Returns an object, or `source/shop`.
+    pub(super) async fn find(desk: &ClusterSession, name: &ObjectName) -> Result<Self, CommandError> {
         if let Some(source) = name.source() {
             return Ok(Self::Source(source.to_owned(), desk.parent(source).await?));
         }
@@ -82,10 +83,15 @@ impl Subject {
         }
     }
 
-    async fn annotate(&self, desk: &Desk, key: &str, value: Option<&str>) -> Result<(), CommandError> {
+    async fn annotate(
+        &self,
+        desk: &ClusterSession,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<(), CommandError> {
         match self {
             Self::Object(target) => {
-                desk.cluster.annotate(&target.kind, &target.id, Spot::Object, key, value).await?;
+                desk.cluster.annotate(&target.kind, &target.id, AnnotationTarget::Object, key, value).await?;
             }
             Self::Source(name, _) => desk.cluster.annotate_parent(&desk.system, name, key, value).await?,
         }
@@ -93,7 +99,7 @@ impl Subject {
     }
 }
 
-impl std::fmt::Display for Subject {
+impl std::fmt::Display for OrderSubject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Object(target) => target.id.fmt(f),
@@ -102,7 +108,7 @@ impl std::fmt::Display for Subject {
     }
 }
 
-/// What an intent is known by: the time, and a random part.
+/// Returns the identity of an intent: the time, and a random part.
 pub(super) fn token() -> String {
     let random = RandomState::new().build_hasher().finish() & 0xffff;
     format!("{}-{random:04x}", Timestamp::now().as_millisecond())
@@ -110,23 +116,23 @@ pub(super) fn token() -> String {
 
 /// Gives an order, which is a verb and its argument, and tells what came of it.
 pub(super) async fn order(
-    desk: &Desk,
+    desk: &ClusterSession,
     name: &ObjectName,
     order: (&str, &str),
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    let Subject::Object(target) = Subject::find(desk, name).await? else {
+) -> Result<ExitStatus, CommandError> {
+    let OrderSubject::Object(target) = OrderSubject::find(desk, name).await? else {
         return Err(CommandError::usage("only pause and resume take a source").hint("name an object"));
     };
     let token = token();
-    // Who gave it is told, and decides nothing: the rights to write there do.
+    // The name is informational; the right to write there decides.
     let by = desk.cluster.user().await.unwrap_or_default();
     let text = order_text(&target.id, order, (&by, Timestamp::now()))
-        .map_err(|error| CommandError::new(Class::Internal, error.to_string()))?;
+        .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let source = target.source.clone();
     let object = format!("ConfigMap {}/{}", desk.system, orders_name(&source));
     desk.cluster.give_order(&desk.system, &source, (&token, &text)).await.map_err(|error| {
-        let is_forbidden = error.class() == Class::Forbidden;
+        let is_forbidden = error.class() == ErrorClass::Forbidden;
         let error = CommandError::from(error);
         if is_forbidden {
             error
@@ -135,101 +141,104 @@ pub(super) async fn order(
             error
         }
     })?;
-    acknowledged(desk, (&source, &format!("in {object}")), (&token, Lasts::Yes), terminal).await
+    acknowledged(desk, (&source, &format!("in {object}")), (&token, StateDuration::Yes), terminal).await
 }
 
 /// Sets a state: the words behind its token.
 pub(super) async fn set(
-    desk: &Desk,
+    desk: &ClusterSession,
     name: &ObjectName,
-    state: State,
+    state: LastingState,
     words: &str,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    let subject = Subject::find(desk, name).await?;
-    if let (State::OnHold, Subject::Source(..)) = (state, &subject) {
+) -> Result<ExitStatus, CommandError> {
+    let subject = OrderSubject::find(desk, name).await?;
+    if let (LastingState::OnHold, OrderSubject::Source(..)) = (state, &subject) {
         return Err(CommandError::usage("a source cannot be held").hint("`rhumb rollout pause` pauses it"));
     }
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     subject.annotate(desk, state.key(), Some(format!("{token} {words}").trim())).await?;
     let place = (subject.source(), &*format!("on {subject}"));
-    acknowledged(desk, place, (&token, Lasts::Yes), terminal).await
+    acknowledged(desk, place, (&token, StateDuration::Yes), terminal).await
 }
 
 /// Ends a state.
 pub(super) async fn end(
-    desk: &Desk,
+    desk: &ClusterSession,
     name: &ObjectName,
-    state: State,
+    state: LastingState,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    let subject = Subject::find(desk, name).await?;
+) -> Result<ExitStatus, CommandError> {
+    let subject = OrderSubject::find(desk, name).await?;
     let Some(token) = state.token(subject.annotation(state.key())) else {
         terminal.print(&format!("nothing to do: {subject} {}\n", state.words()))?;
-        return Ok(Exit::Differs);
+        return Ok(ExitStatus::Differs);
     };
     let parent = desk.parent(subject.source()).await?;
     subject.annotate(desk, state.key(), None).await?;
     if !daemon::acknowledged(&parent).iter().any(|one| *one.token == *token) {
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
     let place = (subject.source(), &*format!("on {subject}"));
-    acknowledged(desk, place, (&token, Lasts::No), terminal).await
+    acknowledged(desk, place, (&token, StateDuration::No), terminal).await
 }
 
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
 pub(super) async fn restart(
-    desk: &Desk,
+    desk: &ClusterSession,
     name: &ObjectName,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let target = desk.target(name).await?;
     if !is_workload(&target.id) {
         let message = format!("{} cannot be restarted", target.id);
         return Err(CommandError::usage(message).hint("name a Deployment, StatefulSet or DaemonSet"));
     }
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    desk.cluster.annotate(&target.kind, &target.id, Spot::Template, RESTARTED, Some(&now)).await?;
+    desk.cluster
+        .annotate(&target.kind, &target.id, AnnotationTarget::Template, RESTARTED, Some(&now))
+        .await?;
     terminal.print(&format!("restarted: {}\n", target.id))?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// Whether what was asked for goes on from now.
+/// Indicates whether what was asked for goes on from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lasts {
+enum StateDuration {
     Yes,
     No,
 }
 
-/// What the parent says of a token: of a state that was ended, no longer that it lasts.
-fn outcome(parent: &Parent, token: &str, lasts: Lasts) -> Option<String> {
+/// Returns the acknowledgement of a token in the inventory. For a state that was ended, only the
+/// acknowledgement of its end counts.
+fn outcome(parent: &InventoryObject, token: &str, lasts: StateDuration) -> Option<String> {
     let all = daemon::acknowledged(parent);
     let found = all.iter().find(|one| *one.token == *token)?;
     let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
-    (lasts == Lasts::Yes || !begun).then(|| found.outcome.to_string())
+    (lasts == StateDuration::Yes || !begun).then(|| found.outcome.to_string())
 }
 
 /// Waits until the source's parent says what came of an intent, which stands at some place.
 async fn acknowledged(
-    desk: &Desk,
+    desk: &ClusterSession,
     (source, place): (&str, &str),
-    (token, lasts): (&str, Lasts),
+    (token, lasts): (&str, StateDuration),
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let parent = desk.parent(source).await?;
         if let Some(outcome) = outcome(&parent, token, lasts) {
             let idle = ["nothing ", "not "].iter().any(|word| outcome.starts_with(word));
             terminal.print(&format!("{}\n", clean(&outcome)))?;
-            return Ok(if idle { Exit::Differs } else { Exit::Done });
+            return Ok(if idle { ExitStatus::Differs } else { ExitStatus::Done });
         }
         if Instant::now() >= deadline {
             let message = format!("it stands {place}, but rhumb has not acknowledged it within 5 s");
-            return Err(CommandError::new(Class::Transient, message)
-                .exit(Exit::TimedOut)
+            return Err(CommandError::new(ErrorClass::Transient, message)
+                .exit(ExitStatus::TimedOut)
                 .hint("it is carried out as soon as `rhumb run` follows the source; see whether that runs"));
         }
         tokio::time::sleep(LOOK).await;

@@ -1,4 +1,4 @@
-//! Where things stand, as rows of text.
+//! The status as rows of text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,21 +6,21 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
-use super::view::{View, id};
+use super::view::{StatusView, id};
 use crate::object::Revision;
-use crate::render::{Palette, Style, harmless_line};
+use crate::render::{Palette, TextStyle, harmless_line};
 use crate::report::{
-    Named, ObjectStatus, Phase, QueueStatus, RollStatus, RolloutStatus, Share, SourceStatus, deletions_wait,
-    server_is_silent,
+    BoundUsage, ObjectRef, ObjectStatus, Phase, QueuedWorkloadStatus, RolloutStatus, SourceStatus,
+    WorkloadRolloutStatus, deletions_wait, server_is_silent,
 };
 
-/// So many objects are listed, unless all are asked for.
+/// The maximum number of objects listed by default.
 const LISTED: usize = 20;
 
-/// How much is told.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detail {
-    /// What fits a terminal.
+pub(super) enum DetailLevel {
+    /// As much as fits a terminal.
     Short,
     /// All.
     Wide,
@@ -29,7 +29,7 @@ pub(super) enum Detail {
 /// One row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// What it is about; rows that go on with another one name the same.
+    /// The source or object of the row; continuation rows name the same.
     pub(super) about: String,
     /// Its cells. The first is empty where the row goes on with the one above.
     pub(super) cells: Vec<Cell>,
@@ -39,7 +39,7 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) text: String,
-    pub(super) style: Option<Style>,
+    pub(super) style: Option<TextStyle>,
 }
 
 impl Cell {
@@ -47,12 +47,12 @@ impl Cell {
         Self { text: clean(&text.into()), style: None }
     }
 
-    /// Whether it changes by the time alone.
+    /// Returns whether it changes by the time alone.
     fn passes(&self) -> bool {
-        self.style == Some(Style::Faint)
+        self.style == Some(TextStyle::Faint)
     }
 
-    pub(super) fn styled(style: Style, text: impl Into<String>) -> Self {
+    pub(super) fn styled(style: TextStyle, text: impl Into<String>) -> Self {
         Self { style: Some(style), ..Self::plain(text) }
     }
 }
@@ -69,25 +69,25 @@ pub(super) struct Overview {
     pub(super) sources: Vec<Row>,
     /// The rollout budget.
     pub(super) budget: String,
-    /// What is not as it should be, the head of the table first; nothing where all is.
+    /// The objects that need attention, with the table's head first; empty where none does.
     pub(super) objects: Vec<Row>,
-    /// What is not listed.
+    /// The number of objects that are not listed.
     pub(super) more: Option<String>,
     /// The process.
     pub(super) process: Option<String>,
 }
 
 impl Overview {
-    /// What is told of a view.
-    pub(super) fn of(view: &View, detail: Detail) -> Self {
+    /// Returns the overview of a status.
+    pub(super) fn of(view: &StatusView, detail: DetailLevel) -> Self {
         let columns: &[&str] = match detail {
-            Detail::Short => &["SOURCE", "REVISION", "AGE", "OBJECTS", "STATE"],
-            Detail::Wide => &["SOURCE", "REVISION", "AGE", "PLACE", "OBJECTS", "STATE"],
+            DetailLevel::Short => &["SOURCE", "REVISION", "AGE", "OBJECTS", "STATE"],
+            DetailLevel::Wide => &["SOURCE", "REVISION", "AGE", "PLACE", "OBJECTS", "STATE"],
         };
         let mut sources = vec![head(columns)];
         sources.extend(view.sources.iter().flat_map(|source| source_rows(view, source, detail)));
         let mut objects = objects(view, detail);
-        let most = if detail == Detail::Wide { usize::MAX } else { LISTED };
+        let most = if detail == DetailLevel::Wide { usize::MAX } else { LISTED };
         let left = objects.len().saturating_sub(most);
         objects.truncate(most);
         if !objects.is_empty() {
@@ -104,22 +104,22 @@ impl Overview {
         Self { sources, budget: budget(&view.rollout), objects, more, process }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(super) fn text(&self, palette: Palette) -> String {
         let mut lines = aligned(&self.sources, palette);
         lines.extend((self.sources.len() == 1).then(|| "no sources".to_owned()));
         lines.push(String::new());
-        lines.push(palette.paint(Style::Faint, &self.budget).into_owned());
-        lines.extend(self.process.iter().map(|text| palette.paint(Style::Faint, text).into_owned()));
+        lines.push(palette.paint(TextStyle::Faint, &self.budget).into_owned());
+        lines.extend(self.process.iter().map(|text| palette.paint(TextStyle::Faint, text).into_owned()));
         if !self.objects.is_empty() {
             lines.push(String::new());
             lines.extend(aligned(&self.objects, palette));
-            lines.extend(self.more.iter().map(|more| palette.paint(Style::Faint, more).into_owned()));
+            lines.extend(self.more.iter().map(|more| palette.paint(TextStyle::Faint, more).into_owned()));
         }
         lines.join("\n") + "\n"
     }
 
-    /// The rows and lines that were not there before, each of which says what it is about, and what is not listed any
+    /// Returns the rows and lines that were not there before, each of which says what it is about, and what is not listed any
     /// more.
     pub(super) fn news(&self, before: &Self) -> Vec<String> {
         let spaced = |row: &Row| {
@@ -143,19 +143,19 @@ impl Overview {
     }
 }
 
-fn columns_of_objects(detail: Detail) -> &'static [&'static str] {
+fn columns_of_objects(detail: DetailLevel) -> &'static [&'static str] {
     match detail {
-        Detail::Short => &["OBJECT", "PHASE", "WHY"],
-        Detail::Wide => &["OBJECT", "PHASE", "REVISION", "FILE", "WHY"],
+        DetailLevel::Short => &["OBJECT", "PHASE", "WHY"],
+        DetailLevel::Wide => &["OBJECT", "PHASE", "REVISION", "FILE", "WHY"],
     }
 }
 
 fn head(columns: &[&str]) -> Row {
-    let cells = columns.iter().map(|text| Cell::styled(Style::Faint, *text)).collect();
+    let cells = columns.iter().map(|text| Cell::styled(TextStyle::Faint, *text)).collect();
     Row { about: String::new(), cells }
 }
 
-/// The lines of a table. Numbers stand to the right.
+/// Returns the lines of a table. Numbers stand to the right.
 pub(super) fn aligned(rows: &[Row], palette: Palette) -> Vec<String> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let width = |column: usize| {
@@ -192,19 +192,21 @@ fn is_number(rows: &[Row], column: usize) -> bool {
     rows.iter().any(digits)
 }
 
-/// A source, and in further rows what holds for all of it.
-fn source_rows(view: &View, source: &SourceStatus, detail: Detail) -> Vec<Row> {
+/// Returns a source, and in further rows what holds for all of it.
+fn source_rows(view: &StatusView, source: &SourceStatus, detail: DetailLevel) -> Vec<Row> {
     let revision = source.revision.as_deref().map_or_else(
         || "-".to_owned(),
-        |text| if detail == Detail::Wide { text.to_owned() } else { Revision::new(text).short().to_owned() },
+        |text| {
+            if detail == DetailLevel::Wide { text.to_owned() } else { Revision::new(text).short().to_owned() }
+        },
     );
     let count: usize = source.objects.values().sum();
     let (style, state) = state(view, source);
     let age =
         source.since.map_or_else(|| "-".to_owned(), |since| age(view.at.duration_since(since).as_secs()));
-    let name = Cell::styled(Style::Strong, &*source.name);
-    let mut cells = vec![name, Cell::plain(revision), Cell::styled(Style::Faint, age)];
-    if detail == Detail::Wide {
+    let name = Cell::styled(TextStyle::Strong, &*source.name);
+    let mut cells = vec![name, Cell::plain(revision), Cell::styled(TextStyle::Faint, age)];
+    if detail == DetailLevel::Wide {
         cells.push(Cell::plain(&*source.place));
     }
     cells.push(Cell::plain(count.to_string()));
@@ -231,7 +233,7 @@ pub(super) fn age(seconds: i64) -> String {
 }
 
 /// In a few words.
-pub(super) fn state(view: &View, source: &SourceStatus) -> (Style, String) {
+pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, String) {
     let mut parts: Vec<String> = source
         .objects
         .iter()
@@ -240,14 +242,14 @@ pub(super) fn state(view: &View, source: &SourceStatus) -> (Style, String) {
         .collect();
     let looked_after = source.objects.keys().any(|phase| *phase != Phase::LeftAlone);
     let worst = source.objects.keys().map(|phase| style(*phase)).min_by_key(|style| gravity(*style));
-    let mut style = worst.unwrap_or(Style::Added);
+    let mut style = worst.unwrap_or(TextStyle::Added);
     if source.incomplete.is_some() {
-        // Why stands below.
+        // The reason follows below.
         parts.extend(parts.is_empty().then(|| "not read whole".to_owned()));
-        style = Style::Error;
+        style = TextStyle::Error;
     } else if source.revision.is_none() && view.process.is_some() {
         parts.push("not read yet".to_owned());
-        style = Style::Waiting;
+        style = TextStyle::Waiting;
     } else if parts.is_empty() && (source.objects.is_empty() || looked_after) {
         parts.push("healthy".to_owned());
     }
@@ -263,12 +265,12 @@ pub(super) fn state(view: &View, source: &SourceStatus) -> (Style, String) {
     (style, parts.join(", "))
 }
 
-/// What holds for all of a source, each in a line.
-pub(super) fn notes(source: &SourceStatus) -> Vec<(Style, String)> {
+/// Returns the notes about a source, a line each.
+pub(super) fn notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     let mut notes = Vec::new();
-    notes.extend(source.incomplete.as_ref().map(|why| (Style::Error, format!("not read whole: {why}"))));
+    notes.extend(source.incomplete.as_ref().map(|why| (TextStyle::Error, format!("not read whole: {why}"))));
     if let Some(why) = source.paused.as_ref().filter(|why| !why.is_empty()) {
-        notes.push((Style::Waiting, format!("paused: {why}")));
+        notes.push((TextStyle::Waiting, format!("paused: {why}")));
     }
     if source.findings > 0 {
         let findings = counted(source.findings, "finding", "findings");
@@ -277,17 +279,18 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(Style, String)> {
             shown if shown < source.findings => ", the first of them:",
             _ => ":",
         };
-        notes.push((Style::Warning, format!("{findings} in its files{which}")));
-        notes.extend(source.first_findings.iter().map(|finding| (Style::Warning, format!("  {finding}"))));
+        notes.push((TextStyle::Warning, format!("{findings} in its files{which}")));
+        notes
+            .extend(source.first_findings.iter().map(|finding| (TextStyle::Warning, format!("  {finding}"))));
     }
     if source.prune_waiting > 0 {
         let deletions = deletions_wait(source.prune_waiting);
         let name = &source.name;
         let text = format!("{deletions} for a person: `rhumb prune list --name {name}`");
-        notes.push((Style::Waiting, text));
+        notes.push((TextStyle::Waiting, text));
     }
-    notes.extend(source.unlisted.clone().map(|why| (Style::Warning, why)));
-    notes.extend(source.unwatched.as_ref().map(|what| (Style::Waiting, what.clone())));
+    notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));
+    notes.extend(source.unwatched.as_ref().map(|what| (TextStyle::Waiting, what.clone())));
     notes
 }
 
@@ -314,28 +317,28 @@ fn words(phase: Phase, count: usize) -> String {
     format!("{count} {what}")
 }
 
-/// How a phase is shown.
-pub(super) fn style(phase: Phase) -> Style {
+/// Returns how a phase is shown.
+pub(super) fn style(phase: Phase) -> TextStyle {
     match phase {
-        Phase::Settled | Phase::LeftAlone => Style::Added,
-        Phase::Failed | Phase::Refused | Phase::RolledBack | Phase::Quarantined => Style::Error,
-        Phase::Progressing | Phase::RollingOut => Style::Changed,
+        Phase::Settled | Phase::LeftAlone => TextStyle::Added,
+        Phase::Failed | Phase::Refused | Phase::RolledBack | Phase::Quarantined => TextStyle::Error,
+        Phase::Progressing | Phase::RollingOut => TextStyle::Changed,
         Phase::Waiting | Phase::Held | Phase::Paused | Phase::PruneWaiting | Phase::OptedOut => {
-            Style::Waiting
+            TextStyle::Waiting
         }
     }
 }
 
-fn gravity(style: Style) -> u8 {
+fn gravity(style: TextStyle) -> u8 {
     match style {
-        Style::Error => 0,
-        Style::Changed => 1,
-        Style::Waiting => 2,
+        TextStyle::Error => 0,
+        TextStyle::Changed => 1,
+        TextStyle::Waiting => 2,
         _ => 3,
     }
 }
 
-/// How much of the budget is in use.
+/// Returns how much of the budget is in use.
 pub(super) fn budget(rollout: &RolloutStatus) -> String {
     if let Some(why) = &rollout.unreadable {
         return clean(&format!("rollout budget: {why}"));
@@ -343,8 +346,8 @@ pub(super) fn budget(rollout: &RolloutStatus) -> String {
     if !rollout.known {
         return "rollout budget: not read yet".to_owned();
     }
-    let Share { used: pods, of: most } = rollout.unavailable;
-    let Share { used: workloads, of } = rollout.workloads;
+    let BoundUsage { used: pods, of: most } = rollout.unavailable;
+    let BoundUsage { used: workloads, of } = rollout.workloads;
     if of == 0 {
         // Nobody but the daemon knows the bounds.
         return format!("rollout budget: {} with at most {pods} pods away", counted_workloads(workloads));
@@ -363,11 +366,12 @@ fn counted_workloads(count: u32) -> String {
     counted(count as usize, "workload", "workloads")
 }
 
-/// What is not as it should be: what rolls, what waits for the budget in its order, the rest by gravity.
-fn objects(view: &View, detail: Detail) -> Vec<Row> {
+/// Returns the objects that need attention: first those that roll out, then the rollout queue in
+/// its order, then the rest by severity.
+fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let known = view.known();
-    let known = |named: &Named| known.get(named).copied();
-    let mut told: Vec<&Named> = Vec::new();
+    let known = |named: &ObjectRef| known.get(named).copied();
+    let mut told: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
         rows.push(row(&roll.object, Phase::RollingOut, &rolling(roll), known(&roll.object), detail));
@@ -384,22 +388,29 @@ fn objects(view: &View, detail: Detail) -> Vec<Row> {
     rows
 }
 
-/// What is not as it should be, and neither rolls nor waits for the budget: the gravest first.
-pub(super) fn troubled(view: &View) -> Vec<&ObjectStatus> {
+/// Returns the objects that need attention and neither roll out nor wait for the budget, the most
+/// severe first.
+pub(super) fn troubled(view: &StatusView) -> Vec<&ObjectStatus> {
     let RolloutStatus { rolling, queue, .. } = &view.rollout;
     let rolling = rolling.iter().map(|roll| &roll.object);
-    let told: BTreeSet<&Named> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
+    let told: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
     let mut rest: Vec<&ObjectStatus> =
         view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
     rest.sort_by_key(|object| (gravity(style(object.phase)), object.phase, &object.object));
     rest
 }
 
-fn row(named: &Named, phase: Phase, why: &str, object: Option<&ObjectStatus>, detail: Detail) -> Row {
+fn row(
+    named: &ObjectRef,
+    phase: Phase,
+    why: &str,
+    object: Option<&ObjectStatus>,
+    detail: DetailLevel,
+) -> Row {
     let about = name(named);
     let phase = Cell::styled(style(phase), phase.to_string());
     let mut cells = vec![Cell::plain(&*about), phase];
-    if detail == Detail::Wide {
+    if detail == DetailLevel::Wide {
         let text = |text: Option<&String>| Cell::plain(text.map_or("-", String::as_str));
         cells.push(text(object.and_then(|object| object.revision.as_ref())));
         cells.push(text(object.and_then(|object| object.origin.as_ref())));
@@ -408,28 +419,28 @@ fn row(named: &Named, phase: Phase, why: &str, object: Option<&ObjectStatus>, de
     Row { about, cells }
 }
 
-/// How far a rollout is.
-pub(super) fn rolling(roll: &RollStatus) -> String {
+/// Returns how far a rollout is.
+pub(super) fn rolling(roll: &WorkloadRolloutStatus) -> String {
     let step = roll.step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let other = match &roll.holder {
         Some(holder) => format!("; claimed by {holder}"),
         None if roll.source.is_none() => "; another daemon's".to_owned(),
         None => String::new(),
     };
-    let RollStatus { replicas, updated, available, .. } = roll;
+    let WorkloadRolloutStatus { replicas, updated, available, .. } = roll;
     format!("{updated} of {replicas} pods are new, {available} available{step}{other}")
 }
 
-/// Why something waits, and how long the queue before it is.
-pub(super) fn waiting(queued: &QueueStatus) -> String {
+/// Returns why something waits, and how long the queue before it is.
+pub(super) fn waiting(queued: &QueuedWorkloadStatus) -> String {
     let place =
         queued.place.map(|place| format!("number {place} in the rollout queue: ")).unwrap_or_default();
     format!("{place}{}", queued.reason)
 }
 
-/// All that is known of one object.
+/// Returns all that is known of one object.
 pub(super) fn one(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palette) -> String {
-    let mut text = palette.paint(Style::Strong, &name(&object.object)).into_owned() + "\n";
+    let mut text = palette.paint(TextStyle::Strong, &name(&object.object)).into_owned() + "\n";
     for (key, cell) in facts(object, rollout) {
         let value = cell.style.map_or(cell.text.as_str().into(), |style| palette.paint(style, &cell.text));
         let _ = writeln!(text, "  {key:<8} {value}");
@@ -437,12 +448,12 @@ pub(super) fn one(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palet
     text
 }
 
-/// The name of an object, as it is typed.
-pub(super) fn name(named: &Named) -> String {
+/// Returns the name of an object, as it is typed.
+pub(super) fn name(named: &ObjectRef) -> String {
     clean(&ObjectName::of(&id(named)).to_string())
 }
 
-/// What is known of one object, each behind its key.
+/// Returns the facts about one object, each with its key.
 pub(super) fn facts(object: &ObjectStatus, rollout: &RolloutStatus) -> Vec<(&'static str, Cell)> {
     let text = |text: Option<&String>| Cell::plain(text.cloned().unwrap_or_default());
     let roll = rollout.rolling.iter().find(|roll| roll.object == object.object);

@@ -2,35 +2,35 @@
 
 use std::collections::BTreeSet;
 
-use super::args::{ListOutput, PruneCommand, PruneConfirmArgs};
+use super::args::{PruneCommand, PruneConfirmArgs, PruneListOutput};
 use super::object_name::ObjectName;
 use super::overview::clean;
-use super::{CommandError, Exit, Terminal, diff, session};
-use crate::cluster::{Cluster, Fault, Parent};
-use crate::config::{Config, Name};
+use super::{CommandError, ExitStatus, Terminal, diff, session};
+use crate::cluster::{Cluster, ClusterFault, InventoryObject};
+use crate::config::{Config, DnsLabel};
 use crate::daemon::{self, PendingPrune};
 use crate::engine::Uid;
-use crate::object::{Class, ObjectId};
-use crate::render::{Palette, Style};
+use crate::object::{ErrorClass, ObjectId};
+use crate::render::{Palette, TextStyle};
 
 use super::overview::{Cell, Row, aligned};
 
-/// So often a confirmation is written again because somebody else wrote in between.
+/// The maximum number of retries of a confirmation after a conflict.
 const TRIES: u32 = 10;
 
 /// A source's ConfigMap, with the source's name.
-type NamedParent = (String, Parent);
+type NamedInventory = (String, InventoryObject);
 
-/// What is confirmed in one source.
-type SourceConfirmation<'a> = (&'a str, &'a Parent, BTreeSet<Uid>);
+/// The confirmed deletions of one source.
+type SourceConfirmation<'a> = (&'a str, &'a InventoryObject, BTreeSet<Uid>);
 
 /// Carries the command out, for the source of this name, or for all.
 pub(super) fn carry_out(
     command: &PruneCommand,
     config: Config,
-    name: Option<&Name>,
+    name: Option<&DnsLabel>,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     session::runtime()?.block_on(async {
         let cluster = session::connect(&config).await?;
         match command {
@@ -41,18 +41,18 @@ pub(super) fn carry_out(
             PruneCommand::Confirm(args) => {
                 let text = confirm(&cluster, &config, args.source.as_ref().or(name), args).await?;
                 terminal.print(&text)?;
-                Ok(Exit::Done)
+                Ok(ExitStatus::Done)
             }
         }
     })
 }
 
-/// What the source of this name tells, or each of all.
+/// Returns the inventory of the named source, or of all.
 async fn read_parents(
     cluster: &Cluster,
     config: &Config,
-    name: Option<&Name>,
-) -> Result<Vec<NamedParent>, CommandError> {
+    name: Option<&DnsLabel>,
+) -> Result<Vec<NamedInventory>, CommandError> {
     let Some(source) = name else {
         let mut all = cluster.parents(&config.namespace).await?;
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -60,13 +60,13 @@ async fn read_parents(
     };
     let parent = cluster.parent(&config.namespace, source.as_str()).await?.ok_or_else(|| {
         let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
-        CommandError::new(Class::Config, message).hint("`rhumb status` shows the sources that there are")
+        CommandError::new(ErrorClass::Config, message).hint("`rhumb status` shows the sources that there are")
     })?;
     Ok(vec![(source.as_str().to_owned(), parent)])
 }
 
-/// How many deletions wait in a source.
-fn count_pending(parent: &Parent) -> usize {
+/// Returns how many deletions wait in a source.
+fn count_pending(parent: &InventoryObject) -> usize {
     daemon::pending_prunes(parent).len() + daemon::untold_prunes(parent)
 }
 
@@ -74,7 +74,7 @@ fn count_pending(parent: &Parent) -> usize {
 async fn confirm(
     cluster: &Cluster,
     config: &Config,
-    name: Option<&Name>,
+    name: Option<&DnsLabel>,
     args: &PruneConfirmArgs,
 ) -> Result<String, CommandError> {
     let (mut tries, mut confirmed) = (0, 0);
@@ -89,7 +89,9 @@ async fn confirm(
             let after = daemon::confirmed(parent, &uids);
             left += if args.count.is_some() { daemon::untold_prunes(parent) } else { 0 };
             match cluster.save_parent(&config.namespace, source, Some(parent), &after).await {
-                Err(error) if *error.fault() == Fault::Stale && tries < TRIES => stale = true,
+                Err(error) if *error.fault() == ClusterFault::VersionConflict && tries < TRIES => {
+                    stale = true
+                }
                 saved => drop(saved?),
             }
             confirmed += uids.len();
@@ -108,8 +110,8 @@ async fn confirm(
     }
 }
 
-/// All that the list of one source shows, if exactly so many deletions wait there.
-fn all_of(parents: &[NamedParent], expected: usize) -> Result<SourceConfirmation<'_>, CommandError> {
+/// Returns all that the list of one source shows, if exactly so many deletions wait there.
+fn all_of(parents: &[NamedInventory], expected: usize) -> Result<SourceConfirmation<'_>, CommandError> {
     let [(source, parent)] = parents else {
         return Err(CommandError::usage("--count is about one source").hint("name it with --source"));
     };
@@ -126,19 +128,19 @@ fn all_of(parents: &[NamedParent], expected: usize) -> Result<SourceConfirmation
 }
 
 fn list(
-    parents: &[NamedParent],
-    name: Option<&Name>,
-    output: ListOutput,
+    parents: &[NamedInventory],
+    name: Option<&DnsLabel>,
+    output: PruneListOutput,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let pending = daemon::pending_prunes;
     let text = match output {
-        ListOutput::Name => {
+        PruneListOutput::Name => {
             let all = parents.iter().flat_map(|(_, parent)| pending(parent));
             let line = |pending: PendingPrune| format!("{}\n", ObjectName::of(&pending.id).word());
             all.map(line).collect()
         }
-        ListOutput::Text if name.is_some() => {
+        PruneListOutput::Text if name.is_some() => {
             let all = parents.iter().flat_map(|(_, parent)| pending(parent));
             let line = |pending: PendingPrune| {
                 let object = clean(&ObjectName::of(&pending.id).to_string());
@@ -146,11 +148,11 @@ fn list(
             };
             all.map(line).collect()
         }
-        ListOutput::Text => table(parents, terminal.palette()),
+        PruneListOutput::Text => table(parents, terminal.palette()),
     };
     match output {
-        ListOutput::Name => terminal.hand_over(&text)?,
-        ListOutput::Text => terminal.print(&text)?,
+        PruneListOutput::Name => terminal.hand_over(&text)?,
+        PruneListOutput::Text => terminal.print(&text)?,
     }
     for (source, parent) in parents {
         diff::notes(&daemon::unlisted(parent).into_iter().collect::<Vec<_>>(), terminal);
@@ -169,11 +171,11 @@ fn list(
             None => "no deletion waits for a confirmation\n".to_owned(),
         });
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// All deletions, each with its source.
-fn table(parents: &[NamedParent], palette: Palette) -> String {
+/// Returns all deletions, each with its source.
+fn table(parents: &[NamedInventory], palette: Palette) -> String {
     let row = |source: &str, pending: PendingPrune| {
         let object = ObjectName::of(&pending.id).to_string();
         Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain).into() }
@@ -185,14 +187,14 @@ fn table(parents: &[NamedParent], palette: Palette) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let head = ["SOURCE", "OBJECT", "WHY"].map(|text| Cell::styled(Style::Faint, text));
+    let head = ["SOURCE", "OBJECT", "WHY"].map(|text| Cell::styled(TextStyle::Faint, text));
     rows.insert(0, Row { about: String::new(), cells: head.into() });
     aligned(&rows, palette).join("\n") + "\n"
 }
 
-/// What is confirmed by name, in each source that has some of it.
+/// Returns the deletions to confirm by name, for each source that has some.
 fn chosen<'a>(
-    parents: &'a [NamedParent],
+    parents: &'a [NamedInventory],
     names: &[ObjectName],
 ) -> Result<Vec<SourceConfirmation<'a>>, CommandError> {
     let pending: Vec<Vec<PendingPrune>> =
@@ -218,7 +220,7 @@ fn chosen<'a>(
     Ok(chosen.map(|((source, parent), uids)| (source.as_str(), parent, uids)).collect())
 }
 
-/// A namespace that is left out may be any, as long as only one object is meant.
+/// Returns a namespace that is left out may be any, as long as only one object is meant.
 fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
     let other = ObjectName::of(id);
     let namespace = wanted.namespace.is_none() || wanted.namespace == other.namespace;
@@ -229,13 +231,13 @@ fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
 mod tests {
     use super::*;
 
-    fn told(source: &str, lines: &[&str], left: &str) -> NamedParent {
+    fn told(source: &str, lines: &[&str], left: &str) -> NamedInventory {
         let list = lines.iter().flat_map(|line| [*line, "\n"]).collect();
         let mut data = std::collections::BTreeMap::from([("pending-prunes".to_owned(), list)]);
         if !left.is_empty() {
             data.insert("pending-prunes-left".to_owned(), left.to_owned());
         }
-        (source.to_owned(), Parent { data, ..Parent::default() })
+        (source.to_owned(), InventoryObject { data, ..InventoryObject::default() })
     }
 
     #[test]
@@ -250,7 +252,7 @@ mod tests {
 
     #[test]
     fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
-        let check = |told: &[NamedParent], count: usize, expected: Result<usize, &str>| {
+        let check = |told: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
             let found = all_of(told, count).map(|(.., uids)| uids.len()).map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
         };

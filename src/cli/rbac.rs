@@ -4,35 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::accounts::{ACTS, Actors};
-use super::args::{Global, RbacArgs};
-use super::rights::{Conduct, Place, Rights, Subject, own_plurals};
-use super::{CommandError, Exit, Terminal, holdings, session, settings};
+use super::accounts::{ACTS, AccountRights};
+use super::args::{GlobalArgs, RbacArgs};
+use super::rights::{RightScope, RightSubject, Rights, SourceAccess, own_plurals};
+use super::{CommandError, ExitStatus, Terminal, holdings, session, settings};
 use crate::change::yaml;
 use crate::cluster::ServiceAccount;
-use crate::config::{AccountName, Config, Name, SourceConfig, UseLeases};
-use crate::manifest::Scopes;
-use crate::object::{Class, Diagnostic, GroupKind};
+use crate::config::{Config, DnsLabel, LeaseMode, ServiceAccountName, SourceConfig};
+use crate::manifest::KindScopes;
+use crate::object::{Diagnostic, ErrorClass, GroupKind};
 use crate::render;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const VERSION: &str = "rbac.authorization.k8s.io/v1";
 
-/// What is said of a binding whose policy nobody has.
+/// The note on a binding whose policy no source has.
 pub(super) const UNBOUND: &str = "its policy is in no source, so the kind of its parameters is not known; to write it may \
                                   take the right to list them";
 
-/// Who gets the roles.
+/// The subject that gets the roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(super) enum RoleSubject {
     /// A user.
     User(String),
     /// A service account of a namespace.
     ServiceAccount(String, String),
 }
 
-impl Bound {
-    /// Whoever the server knows by this name.
+impl RoleSubject {
+    /// Returns the subject with this name.
     pub(super) fn of(user: &str) -> Self {
         let account = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
         account.map_or_else(
@@ -41,7 +41,7 @@ impl Bound {
         )
     }
 
-    /// A service account.
+    /// Returns a service account.
     pub(super) fn account(account: &ServiceAccount) -> Self {
         Self::ServiceAccount(account.namespace.to_string(), account.name.to_string())
     }
@@ -57,7 +57,11 @@ impl Bound {
 }
 
 /// Carries the command out. Asks no API server.
-pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn carry_out(
+    args: &RbacArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let config = settings::named(global, &args.sources, terminal)?;
     let bound = bound(args)?;
     let (actors, guessed, refused) = session::runtime()?.block_on(rights(&config, bound.as_ref()))?;
@@ -103,22 +107,22 @@ pub(super) fn carry_out(args: &RbacArgs, global: &Global, terminal: &Terminal) -
         terminal.hand_over(&format!("# {account}: {ACTS}\n"))?;
         warn(rights, terminal)?;
         let name = account_role(&config, &account);
-        terminal.hand_over(&documents(rights, &name, Some(&Bound::account(&account))))?;
+        terminal.hand_over(&documents(rights, &name, Some(&RoleSubject::account(&account))))?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
-/// The rights, the kinds that neither Kubernetes nor a source defines, and what sources may not have.
+/// Returns the rights, the kinds that neither Kubernetes nor a source defines, and what sources may not have.
 async fn rights(
     config: &Config,
-    bound: Option<&Bound>,
-) -> Result<(Actors, BTreeSet<GroupKind>, Vec<Diagnostic>), CommandError> {
-    let mut rights = Rights::of_rhumb(&config.namespace, Conduct::of_all(config));
+    bound: Option<&RoleSubject>,
+) -> Result<(AccountRights, BTreeSet<GroupKind>, Vec<Diagnostic>), CommandError> {
+    let mut rights = Rights::of_rhumb(&config.namespace, SourceAccess::of_all(config));
     // A service account is that of pods, of which there may be several.
     let shared = match config.leases {
-        UseLeases::Always => true,
-        UseLeases::Never => false,
-        UseLeases::Auto => matches!(bound, Some(Bound::ServiceAccount(..))),
+        LeaseMode::Always => true,
+        LeaseMode::Never => false,
+        LeaseMode::Auto => matches!(bound, Some(RoleSubject::ServiceAccount(..))),
     };
     if shared && !config.only_observes() {
         rights.add_leases(&config.namespace);
@@ -126,12 +130,12 @@ async fn rights(
     if config.custom_sources.is_open() {
         rights.add_customs(&config.namespace);
     }
-    let (mut holdings, mut refused, scopes) = (Vec::new(), Vec::new(), Scopes::builtin());
+    let (mut holdings, mut refused, scopes) = (Vec::new(), Vec::new(), KindScopes::builtin());
     for (source, held) in config.sources.iter().zip(holdings::read(&config.sources, scopes.clone()).await?) {
         let held = held?;
         if !held.complete {
             let message = format!("source {}: not all files are understood", source.name);
-            return Err(CommandError::new(Class::Source, message)
+            return Err(CommandError::new(ErrorClass::Source, message)
                 .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
         }
         refused.extend(held.refused);
@@ -139,7 +143,7 @@ async fn rights(
     }
     let own = own_plurals(holdings.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| own.get(kind).cloned();
-    let mut actors = Actors::new(rights);
+    let mut actors = AccountRights::new(rights);
     actors.add(&holdings, &plural);
     let kinds = holdings.iter().flat_map(|(_, held)| held).map(|object| object.id.group_kind());
     let guessed = kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect();
@@ -155,40 +159,40 @@ fn warn(rights: &Rights, terminal: &Terminal) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What the settings of a source take out of its roles.
+/// Returns the settings of a source that narrow its roles.
 pub(super) fn bounds(source: &SourceConfig) -> Option<&'static str> {
-    match Conduct::of(source) {
-        Conduct::Observes => Some(
+    match SourceAccess::of(source) {
+        SourceAccess::Observe => Some(
             "only observes, so it may look and not write: print its roles again before `observe` is taken out. A dry run \
              takes the rights to create and patch, so what the API server would make of a change is not shown",
         ),
-        Conduct::Keeps => Some(
+        SourceAccess::Apply => Some(
             "does not prune, so it may delete only what asks to be made anew: print its roles again before `prune` is on",
         ),
-        Conduct::Prunes => None,
+        SourceAccess::Prune => None,
     }
 }
 
-/// Who is named by the flags.
-fn bound(args: &RbacArgs) -> Result<Option<Bound>, CommandError> {
+/// Returns who is named by the flags.
+fn bound(args: &RbacArgs) -> Result<Option<RoleSubject>, CommandError> {
     let wrong =
         |text: &str| CommandError::usage(format!("{text} is no service account, as rhumb-system/rhumb"));
     match (&args.user, &args.service_account) {
         (Some(user), _) if user.is_empty() => Err(CommandError::usage("--user names nobody")),
-        (Some(user), _) => Ok(Some(Bound::User(user.clone()))),
+        (Some(user), _) => Ok(Some(RoleSubject::User(user.clone()))),
         (None, Some(account)) => {
             let (namespace, name) = account.split_once('/').ok_or_else(|| wrong(account))?;
-            let namespace: Name = namespace.parse().map_err(|_| wrong(account))?;
-            let name: AccountName = name.parse().map_err(|_| wrong(account))?;
-            Ok(Some(Bound::ServiceAccount(namespace.to_string(), name.to_string())))
+            let namespace: DnsLabel = namespace.parse().map_err(|_| wrong(account))?;
+            let name: ServiceAccountName = name.parse().map_err(|_| wrong(account))?;
+            Ok(Some(RoleSubject::ServiceAccount(namespace.to_string(), name.to_string())))
         }
         (None, None) => Ok(None),
     }
 }
 
-/// What the roles of these sources are called: `rhumb:rhumb-system:shop`, or `rhumb:rhumb-system` for several. Neither a
-/// source nor a namespace has a colon in its name, so that no two names meet, nor any with that of a role that people
-/// have named plainly.
+/// Returns the name of the roles of these sources: `rhumb:rhumb-system:shop`, or
+/// `rhumb:rhumb-system` for several. Names of sources and namespaces have no colon. So no two of
+/// these names collide, nor does one with a role that people have named plainly.
 pub(super) fn role_name(config: &Config) -> String {
     match &config.sources[..] {
         [source] => format!("rhumb:{}:{}", config.namespace, source.name),
@@ -196,12 +200,13 @@ pub(super) fn role_name(config: &Config) -> String {
     }
 }
 
-/// What the roles of an account are called as which sources act: `rhumb:rhumb-system:as:shop`.
+/// Returns the name of the roles of a service account of sources: `rhumb:rhumb-system:as:shop`.
 pub(super) fn account_role(config: &Config, account: &ServiceAccount) -> String {
     format!("rhumb:{}:as:{}", config.namespace, account.name)
 }
 
-/// What the roles are called that grant what is missing. Applied, they take nothing away that is there.
+/// Returns the name of the roles that grant missing rights. Applying them takes no existing right
+/// away.
 pub(super) fn missing_name(name: &str) -> String {
     name.replacen("rhumb:", "rhumb-missing:", 1)
 }
@@ -210,17 +215,17 @@ fn document(object: &Value) -> String {
     format!("---\n{}", yaml(object))
 }
 
-/// The roles with these rights, and their bindings.
-pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&Bound>) -> String {
-    let mut places: BTreeMap<&Place, Vec<(&Subject, BTreeSet<&str>)>> = BTreeMap::new();
+/// Returns the roles with these rights, and their bindings.
+pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&RoleSubject>) -> String {
+    let mut places: BTreeMap<&RightScope, Vec<(&RightSubject, BTreeSet<&str>)>> = BTreeMap::new();
     for ((place, subject), verbs) in &rights.all {
         places.entry(place).or_default().push((subject, verbs.keys().map(String::as_str).collect()));
     }
     let mut text = String::new();
     for (place, subjects) in places {
         let (kind, metadata) = match place {
-            Place::Cluster => ("ClusterRole", json!({"name": name})),
-            Place::Namespace(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
+            RightScope::Cluster => ("ClusterRole", json!({"name": name})),
+            RightScope::Namespace(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
         };
         let role =
             json!({"apiVersion": VERSION, "kind": kind, "metadata": metadata, "rules": rules(&subjects)});
@@ -239,16 +244,16 @@ pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&Bound>) -> S
 }
 
 /// One rule for all resources of a group with the same verbs.
-fn rules(subjects: &[(&Subject, BTreeSet<&str>)]) -> Vec<Value> {
+fn rules(subjects: &[(&RightSubject, BTreeSet<&str>)]) -> Vec<Value> {
     type Of<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
     let mut objects: BTreeMap<Of<'_>, BTreeSet<&str>> = BTreeMap::new();
     let mut paths: BTreeMap<&BTreeSet<&str>, BTreeSet<&str>> = BTreeMap::new();
     for (subject, verbs) in subjects {
         match subject {
-            Subject::Objects { group, resource, names } => {
+            RightSubject::Objects { group, resource, names } => {
                 objects.entry((group, names.as_ref(), verbs)).or_default().insert(resource);
             }
-            Subject::Path(path) => drop(paths.entry(verbs).or_default().insert(path)),
+            RightSubject::Path(path) => drop(paths.entry(verbs).or_default().insert(path)),
         }
     }
     let objects = objects.into_iter().map(|((group, names, verbs), resources)| {

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::once::{STANDARD_INPUT, STDIN, standard_input};
-use super::{CommandError, Exit};
-use crate::manifest::{self, Item, Reading};
-use crate::object::{Class, Diagnostic};
-use crate::source::{self, Error, Snapshot, Source};
+use super::{CommandError, ExitStatus};
+use crate::manifest::{self, ManifestFile, ManifestItem};
+use crate::object::{Diagnostic, ErrorClass};
+use crate::source::{self, Snapshot, Source, SourceError};
 
-/// Which objects of a file count.
+/// The objects of a file that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum ReadScope {
     /// All that can be told, also behind a document that does not parse.
     All,
     /// Those that kubectl would show.
@@ -20,26 +20,26 @@ pub(super) enum Extent {
 
 /// All that stands below a path.
 #[derive(Debug)]
-pub(super) struct Manifests {
+pub(super) struct ManifestSet {
     /// In the order of files and lines.
-    pub(super) items: Vec<Item>,
-    /// What is wrong or doubtful with each alone.
+    pub(super) items: Vec<ManifestItem>,
+    /// The findings in each file by itself.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// How many files were read.
+    /// The number of files.
     pub(super) files: usize,
-    /// Whether every file was read and every document understood.
+    /// Indicates whether every file was read and every document understood.
     pub(super) understood: bool,
 }
 
-impl Default for Manifests {
+impl Default for ManifestSet {
     fn default() -> Self {
         Self { items: Vec::new(), diagnostics: Vec::new(), files: 0, understood: true }
     }
 }
 
-impl Manifests {
+impl ManifestSet {
     /// Reads a directory, a file, or standard input. Findings name files as they are reached from here.
-    pub(super) fn read(path: &Path, extent: Extent) -> Result<Self, CommandError> {
+    pub(super) fn read(path: &Path, extent: ReadScope) -> Result<Self, CommandError> {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
             let bytes = standard_input()?;
@@ -69,7 +69,7 @@ impl Manifests {
         let mut manifests = Self::default();
         let shown = |file: &str| -> Arc<str> { Arc::from(Path::new(folder).join(file).to_string_lossy()) };
         for file in &snapshot.files {
-            manifests.take(manifest::read(&shown(&file.path), &reader.read(file.blob)?), Extent::All);
+            manifests.take(manifest::read(&shown(&file.path), &reader.read(file.blob)?), ReadScope::All);
         }
         manifests.add_refused(snapshot, shown);
         Ok(manifests)
@@ -83,27 +83,27 @@ impl Manifests {
         }));
     }
 
-    fn take(&mut self, reading: Reading, extent: Extent) {
+    fn take(&mut self, reading: ManifestFile, extent: ReadScope) {
         self.files += 1;
         self.understood &= reading.understood;
         match extent {
-            Extent::All => self.items.extend(reading.items),
-            Extent::Shown => self.items.extend(reading.shown().cloned()),
+            ReadScope::All => self.items.extend(reading.items),
+            ReadScope::Shown => self.items.extend(reading.shown().cloned()),
         }
         self.diagnostics.extend(reading.diagnostics);
     }
 }
 
-/// How a command ends that found this.
-pub(super) fn verdict(found: &[Diagnostic]) -> Exit {
-    if found.iter().any(Diagnostic::is_error) { Exit::Differs } else { Exit::Done }
+/// Returns how a command ends that found this.
+pub(super) fn verdict(found: &[Diagnostic]) -> ExitStatus {
+    if found.iter().any(Diagnostic::is_error) { ExitStatus::Differs } else { ExitStatus::Done }
 }
 
-/// A source's error, without what only matters to those who follow one.
-fn without_cluster(error: Error) -> CommandError {
+/// Returns a source's error, without what only matters to those who follow one.
+fn without_cluster(error: SourceError) -> CommandError {
     match error {
-        Error::Empty { place, .. } => {
-            CommandError::new(Class::Source, format!("{place}: no *.yaml, *.yml or *.json file in it"))
+        SourceError::Empty { place, .. } => {
+            CommandError::new(ErrorClass::Source, format!("{place}: no *.yaml, *.yml or *.json file in it"))
         }
         other => other.into(),
     }

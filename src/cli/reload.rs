@@ -1,12 +1,12 @@
 //! Taking a new configuration over while the daemon runs.
 
 use super::CommandError;
-use super::settings::{Reading, Typed};
-use crate::config::{Change, Config, changed};
-use crate::report::{Reload, Service, Topic};
+use super::settings::{FileRead, Invocation};
+use crate::config::{Config, ConfigChange, changed};
+use crate::report::{ReloadOutcome, StatusTopic, SystemdService};
 
-/// What becomes of the configuration in force.
-pub(super) enum Reloaded {
+/// The result of a reload.
+pub(super) enum ReloadResult {
     /// It stays.
     Kept,
     /// This one replaces it.
@@ -16,13 +16,13 @@ pub(super) enum Reloaded {
 /// Reads the configuration again. One that is not usable changes nothing, and neither do keys that take a new
 /// process. `open` tries its sources.
 pub(super) fn reload<T>(
-    typed: Typed<'_>,
+    typed: Invocation<'_>,
     known: &Config,
-    service: &Service,
+    service: &SystemdService,
     open: impl Fn(&Config) -> Result<T, CommandError>,
-) -> Reloaded {
+) -> ReloadResult {
     service.reloading();
-    let read = typed.settings(Reading::Again).and_then(|newer| {
+    let read = typed.settings(FileRead::Again).and_then(|newer| {
         let (newer, changes) = merged(known, newer);
         open(&newer).map(|_| (newer, changes))
     });
@@ -30,35 +30,35 @@ pub(super) fn reload<T>(
         Ok(read) => read,
         Err(error) => {
             tracing::warn!("{error}; what was in force stays in force");
-            service.tell(Topic::Configuration, format!("new configuration refused: {error}"));
-            service.count(Reload::Refused);
+            service.tell(StatusTopic::Configuration, format!("new configuration refused: {error}"));
+            service.count(ReloadOutcome::Refused);
             service.ready();
-            return Reloaded::Kept;
+            return ReloadResult::Kept;
         }
     };
     for change in changes.iter().filter(|change| !change.needs_restart()) {
         tracing::info!("new configuration: {change}");
     }
-    let restart: Vec<&str> = changes.iter().filter_map(Change::key).collect();
+    let restart: Vec<&str> = changes.iter().filter_map(ConfigChange::key).collect();
     let restart = restart.join(", ");
     if !restart.is_empty() {
         tracing::warn!("new configuration: restart rhumb for {restart}; the rest is in force");
     }
     let words = if restart.is_empty() { String::new() } else { format!("restart needed for {restart}") };
-    service.tell(Topic::Configuration, words);
-    service.count(Reload::Taken);
-    if changes.iter().all(Change::needs_restart) {
+    service.tell(StatusTopic::Configuration, words);
+    service.count(ReloadOutcome::Taken);
+    if changes.iter().all(ConfigChange::needs_restart) {
         if changes.is_empty() {
             tracing::info!("new configuration: nothing has changed");
         }
         service.ready();
-        return Reloaded::Kept;
+        return ReloadResult::Kept;
     }
-    Reloaded::Changed(Box::new(newer))
+    ReloadResult::Changed(Box::new(newer))
 }
 
-/// The newer configuration as far as it can be in force now, and all that it changes.
-fn merged(known: &Config, newer: Config) -> (Config, Vec<Change>) {
+/// Returns the newer configuration as far as it can be in force now, and all that it changes.
+fn merged(known: &Config, newer: Config) -> (Config, Vec<ConfigChange>) {
     let changes = changed(known, &newer);
     let connection = known.connection.clone();
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
@@ -82,6 +82,9 @@ mod tests {
             (&*merged.namespace, merged.connection.context, merged.budget.max_workloads),
             ("old", None, 9)
         );
-        assert_eq!(changes, [Change::Restart("context"), Change::Restart("namespace"), Change::Budget]);
+        assert_eq!(
+            changes,
+            [ConfigChange::Restart("context"), ConfigChange::Restart("namespace"), ConfigChange::Budget]
+        );
     }
 }

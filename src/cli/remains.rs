@@ -1,40 +1,42 @@
-//! What sources have in the cluster and no longer hold, for whoever asks which rights follow from it.
+//! Objects of sources in the cluster that their manifests no longer hold, for commands that derive
+//! rights from them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::rights::{Conduct, Reach, Rights};
+use super::rights::{Reach, Rights, SourceAccess};
 use super::session::patiently;
 use crate::cluster::{
-    Cluster, Error, Kind, Kinds, Lookup, Parent, Scope, Selector, ServiceAccount, applyset_id,
+    Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector, ServedKind, ServedScope,
+    ServiceAccount, applyset_id,
 };
 use crate::config::SourceConfig;
-use crate::engine::Owner;
-use crate::object::{Class, GroupKind, Object, ObjectId};
+use crate::engine::ObjectOwner;
+use crate::object::{ErrorClass, GroupKind, Object, ObjectId};
 
 /// Adds what a source needs for objects that its inventory names, or that carry its label, and that it does not hold.
 /// Returns what of the inventory cannot be seen now, in words.
 pub(super) async fn add(
     cluster: &Cluster,
-    kinds: &Kinds,
+    kinds: &KindTable,
     system: &str,
     (source, held): (&SourceConfig, &[Object]),
     rights: &mut Rights,
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<String>, ClusterError> {
     let parent = match patiently(|| cluster.parent(system, &source.name)).await {
         // The right to get it is asked about, and told, with all others.
-        Err(error) if error.class() == Class::Forbidden => None,
+        Err(error) if error.class() == ErrorClass::Forbidden => None,
         read => read?,
     };
     let Some(parent) = parent else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
     let account = source.service_account.as_ref().map(|name| ServiceAccount::new(system, name.as_str()));
     let acting = cluster.acting_as(account);
-    let look = Look { cluster: &acting, kinds, source, held, parent: &parent, applyset };
+    let look = RemainsSearch { cluster: &acting, kinds, source, held, parent: &parent, applyset };
     let mut unseen = Vec::new();
     for kind in &parent.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
-        // What the source may not have is neither watched nor deleted.
+        // A kind that the source may not have is neither watched nor deleted.
         if !source.allow.admits(kind, scope) {
             continue;
         }
@@ -43,26 +45,26 @@ pub(super) async fn add(
     Ok(unseen)
 }
 
-struct Look<'a> {
+struct RemainsSearch<'a> {
     /// As the source sees it.
     cluster: &'a Cluster,
-    kinds: &'a Kinds,
+    kinds: &'a KindTable,
     source: &'a SourceConfig,
     held: &'a [Object],
-    parent: &'a Parent,
+    parent: &'a InventoryObject,
     applyset: Arc<str>,
 }
 
-impl Look<'_> {
-    async fn at(&self, kind: &GroupKind, rights: &mut Rights) -> Result<Option<String>, Error> {
+impl RemainsSearch<'_> {
+    async fn at(&self, kind: &GroupKind, rights: &mut Rights) -> Result<Option<String>, ClusterError> {
         let is_held = self.held.iter().any(|object| object.id.group_kind() == *kind);
         let served = match self.kinds.preferred(kind) {
-            Lookup::Served(served) => served,
-            Lookup::Unserved { .. } => {
+            KindLookup::Served(served) => served,
+            KindLookup::Unserved { .. } => {
                 rights.add_proof_of(kind);
                 return Ok(None);
             }
-            Lookup::Unknown => {
+            KindLookup::Unknown => {
                 let name = &self.source.name;
                 let why = "the server of its API group does not answer";
                 return Ok(Some(format!(
@@ -84,34 +86,34 @@ impl Look<'_> {
     /// Looks at one list of a kind.
     async fn list(
         &self,
-        served: &Arc<Kind>,
+        served: &Arc<ServedKind>,
         namespace: Option<&Arc<str>>,
         is_held: bool,
         rights: &mut Rights,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClusterError> {
         let kind = &served.gvk.group_kind();
         let wanted: BTreeSet<&ObjectId> = self.held.iter().map(|object| &object.id).collect();
-        let selector = Selector::part_of(&[self.applyset.clone()].into(), namespace);
-        let conduct = Conduct::of(self.source);
+        let selector = ListSelector::part_of(&[self.applyset.clone()].into(), namespace);
+        let conduct = SourceAccess::of(self.source);
         match patiently(|| self.cluster.list(served, &selector)).await {
             Ok(members) => {
                 for (id, live) in &members {
-                    if live.owner == Owner::Ours(self.applyset.clone()) && !wanted.contains(id) {
+                    if live.owner == ObjectOwner::Ours(self.applyset.clone()) && !wanted.contains(id) {
                         rights.add_remaining(conduct, kind, &served.plural, id.namespace());
                     }
                 }
             }
             // Where they are is not known, so it is wherever the source has anything.
-            Err(error) if error.class() == Class::Forbidden && !is_held => match served.scope {
-                Scope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
-                Scope::Namespaced => {
+            Err(error) if error.class() == ErrorClass::Forbidden && !is_held => match served.scope {
+                ServedScope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
+                ServedScope::Namespaced => {
                     let is_there = |name: &&String| namespace.is_none_or(|one| **one == **name);
                     for name in self.parent.namespaces.iter().filter(is_there) {
                         rights.add_remaining(conduct, kind, &served.plural, Some(name));
                     }
                 }
             },
-            Err(error) if error.class() == Class::Forbidden => {}
+            Err(error) if error.class() == ErrorClass::Forbidden => {}
             Err(error) => return Err(error),
         }
         Ok(())

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::args::{RenderArgs, RenderOutput};
-use super::reading::{Extent, Manifests, verdict};
-use super::{CommandError, Exit, Terminal};
+use super::reading::{ManifestSet, ReadScope, verdict};
+use super::{CommandError, ExitStatus, Terminal};
 use crate::change::yaml;
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
-pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<Exit, CommandError> {
-    let manifests = Manifests::read(&args.path, Extent::Shown)?;
+pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
+    let manifests = ManifestSet::read(&args.path, ReadScope::Shown)?;
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
         RenderOutput::Json => terminal.hand_over(&render::reading_json(&bodies, &manifests.diagnostics))?,
@@ -20,7 +20,7 @@ pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<Exit, 
             terminal.tell(&render::diagnostics(&manifests.diagnostics, terminal.error_palette()));
         }
     }
-    Ok(if manifests.understood { verdict(&manifests.diagnostics) } else { Exit::Differs })
+    Ok(if manifests.understood { verdict(&manifests.diagnostics) } else { ExitStatus::Differs })
 }
 
 #[cfg(test)]

@@ -10,11 +10,13 @@ use serde_json::Value;
 
 pub(super) use self::reach::Reach;
 
-use crate::cluster::Access;
-use crate::config::{Config, Mode, SourceConfig};
-use crate::engine::{KEY_SECRET, Prune, Recreate, is_workload, recreates, restarts_on_change, sets_count};
+use crate::cluster::AccessRequest;
+use crate::config::{Config, SourceConfig, SourceMode};
+use crate::engine::{
+    KEY_SECRET, PrunePolicy, RecreatePolicy, is_workload, recreates, restarts_on_change, sets_count,
+};
 use crate::graph;
-use crate::manifest::{Scope, Scopes};
+use crate::manifest::{KindScope, KindScopes};
 use crate::object::{GroupKind, Object, ObjectId, annotation, at, text_at};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -22,13 +24,13 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
 const STEPS: &str = "rhumb.dev/steps";
 
-/// What is asked of a kind, wherever a source looks for its objects.
+/// The verbs on each kind, wherever a source looks for its objects.
 const KIND: [&str; 2] = ["list", "watch"];
 
-/// What claims may be of.
+/// The resources that rollout claims may name.
 const WORKLOADS: [&str; 3] = ["daemonsets", "deployments", "statefulsets"];
 
-/// What is asked of Events.
+/// The verbs on Events.
 const TOLD: [&str; 2] = ["create", "patch"];
 const EVENTS: &str = "what happens is told as Events";
 const REMAINS: &str = "a source has objects of this kind in the cluster that it no longer holds";
@@ -36,58 +38,58 @@ const REMAINS: &str = "a source has objects of this kind in the cluster that it 
 /// Events on cluster-scoped objects are in this namespace.
 const HOME: &str = "default";
 
-/// What a source does to the cluster, as far as rights follow from it.
+/// The access that a source needs to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Conduct {
+pub(super) enum SourceAccess {
     /// It only looks. A dry run takes the rights to create and patch, which are those to write, so it goes without.
-    Observes,
+    Observe,
     /// It writes, and deletes nothing but what asks to be made anew.
-    Keeps,
+    Apply,
     /// It writes, and deletes what it no longer holds.
-    Prunes,
+    Prune,
 }
 
-impl Conduct {
-    /// That of a source.
+impl SourceAccess {
+    /// Returns the access of a source.
     pub(super) fn of(source: &SourceConfig) -> Self {
         match (source.mode, source.prune) {
-            (Mode::Observe, _) => Self::Observes,
-            (Mode::Enforce, Prune::Off | Prune::Partial) => Self::Keeps,
-            (Mode::Enforce, Prune::On) => Self::Prunes,
+            (SourceMode::Observe, _) => Self::Observe,
+            (SourceMode::Enforce, PrunePolicy::Off | PrunePolicy::Partial) => Self::Apply,
+            (SourceMode::Enforce, PrunePolicy::On) => Self::Prune,
         }
     }
 
-    /// The most that any source does.
+    /// Returns the most that any source does.
     pub(super) fn of_all(config: &Config) -> Self {
-        if config.only_observes() { Self::Observes } else { Self::Prunes }
+        if config.only_observes() { Self::Observe } else { Self::Prune }
     }
 
     fn writes(self) -> bool {
-        self != Self::Observes
+        self != Self::Observe
     }
 
-    /// What is asked of objects, one by one.
-    fn verbs(self, recreate: Recreate) -> &'static [&'static str] {
+    /// Returns the verbs on single objects.
+    fn verbs(self, recreate: RecreatePolicy) -> &'static [&'static str] {
         match (self, recreate) {
-            (Self::Observes, _) => &["get"],
-            (Self::Keeps, Recreate::Never) => &["get", "create", "patch"],
-            (Self::Keeps | Self::Prunes, _) => &["get", "create", "patch", "delete"],
+            (Self::Observe, _) => &["get"],
+            (Self::Apply, RecreatePolicy::Never) => &["get", "create", "patch"],
+            (Self::Apply | Self::Prune, _) => &["get", "create", "patch", "delete"],
         }
     }
 }
 
-/// Where a right holds.
+/// The scope of a right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum RightScope {
     /// In the whole cluster.
     Cluster,
     /// In one namespace.
     Namespace(String),
 }
 
-/// What a right is about.
+/// The subject of a right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
+pub(super) enum RightSubject {
     /// Objects.
     Objects {
         /// API group.
@@ -104,25 +106,26 @@ pub(super) enum Subject {
 /// All rights, each with the verbs of it, and what they are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rights {
-    pub(super) all: All,
+    pub(super) all: VerbsByRight,
     /// Namespaces of objects, which must be there before a Role can be.
     pub(super) namespaces: BTreeSet<String>,
     /// Bindings to policies whose parameters nobody here knows.
     pub(super) unbound: BTreeSet<String>,
-    /// Where these are the rights of an account as which sources act: what rhumb's own account needs for them.
-    own: Option<All>,
+    /// For the rights of a service account of sources: the rights that rhumb's own account needs
+    /// for it.
+    own: Option<VerbsByRight>,
 }
 
 /// The verbs of each right, and what they are for.
-type All = BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>;
+type VerbsByRight = BTreeMap<(RightScope, RightSubject), BTreeMap<String, &'static str>>;
 
 /// The name of a kind in URLs, as the server tells it.
-pub(super) type Plural<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
+pub(super) type PluralLookup<'a> = &'a dyn Fn(&GroupKind) -> Option<String>;
 
 impl Rights {
-    /// Those of an account as which sources act.
+    /// Returns those of an account as which sources act.
     pub(super) fn of_account() -> Self {
-        Self { own: Some(All::new()), ..Self::default() }
+        Self { own: Some(VerbsByRight::new()), ..Self::default() }
     }
 
     /// Takes over what rhumb's own account needs for sources that act as another one.
@@ -141,15 +144,15 @@ impl Rights {
         }
         let names = Some(names.into_iter().collect());
         let accounts =
-            Subject::Objects { group: String::new(), resource: "serviceaccounts".to_owned(), names };
+            RightSubject::Objects { group: String::new(), resource: "serviceaccounts".to_owned(), names };
         let why = "sources act as these service accounts";
-        self.add(Place::Namespace(system.to_owned()), accounts, &["impersonate"], why);
+        self.add(RightScope::Namespace(system.to_owned()), accounts, &["impersonate"], why);
     }
 
-    /// What the reconciler itself needs, where this is the most that any of its sources does.
-    pub(super) fn of_rhumb(system: &str, conduct: Conduct) -> Self {
+    /// Returns the rights of rhumb itself, for the source that needs most.
+    pub(super) fn of_rhumb(system: &str, conduct: SourceAccess) -> Self {
         let mut rights = Self::default();
-        let here = || Place::Namespace(system.to_owned());
+        let here = || RightScope::Namespace(system.to_owned());
         let own = "the sources' parents and the rollout budget";
         rights.add(here(), objects("", "configmaps"), &["get", "list", "watch"], own);
         if conduct.writes() {
@@ -157,8 +160,9 @@ impl Rights {
             rights.add(here(), objects("", "events"), &TOLD, EVENTS);
         }
         let names = Some(["kube-system".to_owned()].into());
-        let identity = Subject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
-        rights.add(Place::Cluster, identity, &["get"], "its uid names the cluster");
+        let identity =
+            RightSubject::Objects { group: String::new(), resource: "namespaces".to_owned(), names };
+        rights.add(RightScope::Cluster, identity, &["get"], "its uid names the cluster");
         let seals = "the key that seals releases and hashes of Secrets";
         rights.add(here(), key(), &["get"], seals);
         if conduct.writes() {
@@ -170,14 +174,14 @@ impl Rights {
 
     /// Adds what replicas need that share the sources.
     pub(super) fn add_leases(&mut self, system: &str) {
-        let here = Place::Namespace(system.to_owned());
+        let here = RightScope::Namespace(system.to_owned());
         let why = "replicas share the sources";
         self.add(here, objects("coordination.k8s.io", "leases"), &["list", "create", "patch", "delete"], why);
     }
 
     /// Adds what is needed to follow the sources that stand in the cluster, whatever they hold.
     pub(super) fn add_customs(&mut self, system: &str) {
-        let here = || Place::Namespace(system.to_owned());
+        let here = || RightScope::Namespace(system.to_owned());
         let why = "sources that stand in the cluster";
         self.add(here(), objects("rhumb.dev", "sources"), &["list"], why);
         self.add(here(), objects("rhumb.dev", "sources/status"), &["patch"], "they are told how they stand");
@@ -188,9 +192,9 @@ impl Rights {
     /// Adds what a source needs.
     pub(super) fn add_source(
         &mut self,
-        (conduct, reach): (Conduct, &Reach),
+        (conduct, reach): (SourceAccess, &Reach),
         held: &[Object],
-        plural: Plural<'_>,
+        plural: PluralLookup<'_>,
     ) {
         let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess(&kind.kind));
         for object in held {
@@ -203,7 +207,7 @@ impl Rights {
             if sets_count(&object.id, &object.body) {
                 let ceded = "replicas that an autoscaler owns are left to it";
                 self.add_own(
-                    Place::Cluster,
+                    RightScope::Cluster,
                     objects("autoscaling", "horizontalpodautoscalers"),
                     &KIND,
                     ceded,
@@ -219,7 +223,7 @@ impl Rights {
         if conduct.writes() && has(is_workload) {
             let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
             for resource in WORKLOADS {
-                self.add_own(Place::Cluster, objects("apps", resource), &["list"], claimed);
+                self.add_own(RightScope::Cluster, objects("apps", resource), &["list"], claimed);
             }
         }
     }
@@ -227,7 +231,7 @@ impl Rights {
     /// Adds what is needed for a kind of which a source has objects in the cluster that it no longer holds.
     pub(super) fn add_remaining_kind(
         &mut self,
-        (reach, scope): (&Reach, Scope),
+        (reach, scope): (&Reach, KindScope),
         kind: &GroupKind,
         resource: &str,
     ) {
@@ -241,16 +245,16 @@ impl Rights {
     /// until they are deleted.
     pub(super) fn add_remaining(
         &mut self,
-        conduct: Conduct,
+        conduct: SourceAccess,
         kind: &GroupKind,
         resource: &str,
         namespace: Option<&str>,
     ) {
-        let place = namespace.map_or(Place::Cluster, |name| Place::Namespace(name.to_owned()));
-        self.add(place, objects(&kind.group, resource), conduct.verbs(Recreate::Never), REMAINS);
+        let place = namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_owned()));
+        self.add(place, objects(&kind.group, resource), conduct.verbs(RecreatePolicy::Never), REMAINS);
         if conduct.writes() {
             let home = namespace.unwrap_or(HOME).to_owned();
-            self.add_own(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+            self.add_own(RightScope::Namespace(home), objects("", "events"), &TOLD, EVENTS);
         }
     }
 
@@ -263,12 +267,16 @@ impl Rights {
         for (group, resource) in
             [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
         {
-            self.add_own(Place::Cluster, objects(group, resource), &["list"], proof);
+            self.add_own(RightScope::Cluster, objects(group, resource), &["list"], proof);
         }
     }
 
     /// Adds what is needed to bind policies, which may be of any source.
-    pub(super) fn add_bindings(&mut self, holdings: &[(Conduct, Vec<Object>)], plural: Plural<'_>) {
+    pub(super) fn add_bindings(
+        &mut self,
+        holdings: &[(SourceAccess, Vec<Object>)],
+        plural: PluralLookup<'_>,
+    ) {
         let written = holdings.iter().filter(|(conduct, _)| conduct.writes()).flat_map(|(_, held)| held);
         for binding in written.filter(|object| object.id.group() == ADMISSION) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
@@ -288,25 +296,25 @@ impl Rights {
         }
     }
 
-    fn add(&mut self, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
+    fn add(&mut self, place: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
         note(&mut self.all, place, subject, verbs, why);
     }
 
     /// Adds what rhumb does by its own account, whoever acts for the source.
-    fn add_own(&mut self, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
+    fn add_own(&mut self, place: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
         note(self.own.as_mut().unwrap_or(&mut self.all), place, subject, verbs, why);
     }
 
     /// Adds the watch of an object's kind, in each place that its source looks into.
     fn add_watch(&mut self, reach: &Reach, object: &Object, resource: &str) {
         let (scope, why) = match (object.id.namespace(), reach) {
-            (None, _) => (Scope::Cluster, "objects of this kind are watched"),
+            (None, _) => (KindScope::Cluster, "objects of this kind are watched"),
             (Some(_), Reach::Cluster) => {
-                (Scope::Namespaced, "objects of this kind are watched in all namespaces")
+                (KindScope::Namespaced, "objects of this kind are watched in all namespaces")
             }
             (Some(_), Reach::Namespaces(names)) => {
                 self.namespaces.extend(names.iter().map(ToString::to_string));
-                (Scope::Namespaced, "objects of this kind are watched in each namespace of the source")
+                (KindScope::Namespaced, "objects of this kind are watched in each namespace of the source")
             }
         };
         for place in reach.places(scope) {
@@ -314,7 +322,7 @@ impl Rights {
         }
     }
 
-    fn add_object(&mut self, conduct: Conduct, object: &Object, resource: &str) {
+    fn add_object(&mut self, conduct: SourceAccess, object: &Object, resource: &str) {
         let place = self.place(object);
         let verbs = conduct.verbs(recreates(&object.body));
         self.add(
@@ -325,17 +333,17 @@ impl Rights {
         );
         if conduct.writes() {
             let home = object.id.namespace().unwrap_or(HOME).to_owned();
-            self.add_own(Place::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+            self.add_own(RightScope::Namespace(home), objects("", "events"), &TOLD, EVENTS);
         }
     }
 
-    fn place(&mut self, object: &Object) -> Place {
-        let Some(namespace) = object.id.namespace() else { return Place::Cluster };
+    fn place(&mut self, object: &Object) -> RightScope {
+        let Some(namespace) = object.id.namespace() else { return RightScope::Cluster };
         self.namespaces.insert(namespace.to_owned());
-        Place::Namespace(namespace.to_owned())
+        RightScope::Namespace(namespace.to_owned())
     }
 
-    fn add_workload(&mut self, conduct: Conduct, object: &Object) {
+    fn add_workload(&mut self, conduct: SourceAccess, object: &Object) {
         let place = self.place(object);
         let pods = "its pods tell how a rollout goes";
         self.add(place.clone(), objects("", "pods"), &KIND, pods);
@@ -360,7 +368,7 @@ impl Rights {
             self.add(place.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);
         }
         if steps && object.id.kind() == "DaemonSet" {
-            self.add_own(Place::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
+            self.add_own(RightScope::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
             if conduct.writes() {
                 let evict = "steps evict pods";
                 self.add(place.clone(), objects("", "pods/eviction"), &["create"], evict);
@@ -377,7 +385,8 @@ impl Rights {
         }
     }
 
-    /// Whoever writes roles must have the rights in them; whoever binds them, the right to.
+    /// Adds the rights to grant: writing roles takes the rights in them, and binding roles the
+    /// right to bind.
     fn add_granted(&mut self, object: &Object) {
         if object.id.group() != RBAC {
             return;
@@ -404,41 +413,41 @@ impl Rights {
         }
     }
 
-    /// What the server asks for, beside the rights on the object itself, when it is written: to read the parameters of a
-    /// policy, and to vouch for the signer of a bundle of trust.
+    /// Adds the rights that the server asks for when an object is written: to read a policy's
+    /// parameters, and to vouch for the signer of a trust bundle.
     fn add_admission(&mut self, object: &Object, plural: &dyn Fn(&GroupKind) -> String) {
         match (object.id.group(), object.id.kind()) {
             (ADMISSION, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
                 if let Some(kind) = parameters(object) {
                     let why = "a policy of the source has parameters of this kind";
-                    self.add(Place::Cluster, objects(&kind.group, &plural(&kind)), &["get"], why);
+                    self.add(RightScope::Cluster, objects(&kind.group, &plural(&kind)), &["get"], why);
                 }
             }
             (CERTIFICATES, "ClusterTrustBundle") => {
                 let signer = text_at(&object.body, &["spec", "signerName"]);
                 if !signer.is_empty() {
                     let why = "a bundle of the source is of this signer";
-                    self.add(Place::Cluster, named(CERTIFICATES, "signers", signer), &["attest"], why);
+                    self.add(RightScope::Cluster, named(CERTIFICATES, "signers", signer), &["attest"], why);
                 }
             }
             _ => {}
         }
     }
 
-    /// Where a binding chooses parameters by their labels. One that it names may be read as all of its kind may.
-    fn chosen_from(&mut self, binding: &Object) -> Option<Place> {
+    /// Returns where a binding chooses parameters by their labels. One that it names may be read as all of its kind may.
+    fn chosen_from(&mut self, binding: &Object) -> Option<RightScope> {
         let chosen = at(&binding.body, &["spec", "paramRef"])?;
         match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {
-            ("", "") => Some(Place::Cluster),
+            ("", "") => Some(RightScope::Cluster),
             ("", namespace) => {
                 self.namespaces.insert(namespace.to_owned());
-                Some(Place::Namespace(namespace.to_owned()))
+                Some(RightScope::Namespace(namespace.to_owned()))
             }
             _ => None,
         }
     }
 
-    fn add_rule(&mut self, place: &Place, rule: &Value) {
+    fn add_rule(&mut self, place: &RightScope, rule: &Value) {
         let texts = |key: &str| -> Vec<String> {
             let all = at(rule, &[key]).and_then(Value::as_array).into_iter().flatten();
             all.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -450,17 +459,17 @@ impl Rights {
         for group in texts("apiGroups") {
             for resource in texts("resources") {
                 let names = (!names.is_empty()).then(|| names.clone());
-                let subject = Subject::Objects { group: group.clone(), resource, names };
+                let subject = RightSubject::Objects { group: group.clone(), resource, names };
                 self.add(place.clone(), subject, &verbs, why);
             }
         }
         for path in texts("nonResourceURLs") {
-            self.add(Place::Cluster, Subject::Path(path), &verbs, why);
+            self.add(RightScope::Cluster, RightSubject::Path(path), &verbs, why);
         }
     }
 
-    /// Each right as a question, with what it is for.
-    pub(super) fn questions(&self) -> Vec<(Access, &'static str)> {
+    /// Returns each right as a question, with what it is for.
+    pub(super) fn questions(&self) -> Vec<(AccessRequest, &'static str)> {
         let mut questions = Vec::new();
         for ((place, subject), verbs) in &self.all {
             for (verb, why) in verbs {
@@ -470,8 +479,8 @@ impl Rights {
         questions
     }
 
-    /// The rights among these to which a question was answered with no.
-    pub(super) fn lacking(&self, denied: &BTreeSet<Access>) -> Self {
+    /// Returns the rights among these to which a question was answered with no.
+    pub(super) fn lacking(&self, denied: &BTreeSet<AccessRequest>) -> Self {
         let mut lacking = Self { all: BTreeMap::new(), ..self.clone() };
         for ((place, subject), verbs) in &self.all {
             let is_denied =
@@ -489,23 +498,23 @@ impl Rights {
     }
 }
 
-fn note(all: &mut All, place: Place, subject: Subject, verbs: &[&str], why: &'static str) {
+fn note(all: &mut VerbsByRight, place: RightScope, subject: RightSubject, verbs: &[&str], why: &'static str) {
     let known = all.entry((place, subject)).or_default();
     for verb in verbs {
         known.entry((*verb).to_owned()).or_insert(why);
     }
 }
 
-fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
+fn asked(place: &RightScope, subject: &RightSubject, verb: &str) -> Vec<AccessRequest> {
     let verb = verb.to_owned();
     let namespace = match place {
-        Place::Cluster => None,
-        Place::Namespace(namespace) => Some(namespace.clone()),
+        RightScope::Cluster => None,
+        RightScope::Namespace(namespace) => Some(namespace.clone()),
     };
     match subject {
-        Subject::Path(path) => vec![Access::Path { verb, path: path.clone() }],
-        Subject::Objects { group, resource, names } => {
-            let access = |name: Option<&String>| Access::Objects {
+        RightSubject::Path(path) => vec![AccessRequest::Path { verb, path: path.clone() }],
+        RightSubject::Objects { group, resource, names } => {
+            let access = |name: Option<&String>| AccessRequest::Objects {
                 verb: verb.clone(),
                 group: group.clone(),
                 resource: resource.clone(),
@@ -520,28 +529,28 @@ fn asked(place: &Place, subject: &Subject, verb: &str) -> Vec<Access> {
     }
 }
 
-static BUILTIN: LazyLock<Scopes> = LazyLock::new(Scopes::builtin);
+static BUILTIN: LazyLock<KindScopes> = LazyLock::new(KindScopes::builtin);
 
 fn is_builtin(kind: &GroupKind) -> bool {
     BUILTIN.get(kind).is_some()
 }
 
-/// The key for seals.
-fn key() -> Subject {
+/// Returns the key for seals.
+fn key() -> RightSubject {
     let names = Some([KEY_SECRET.to_owned()].into());
-    Subject::Objects { group: String::new(), resource: "secrets".to_owned(), names }
+    RightSubject::Objects { group: String::new(), resource: "secrets".to_owned(), names }
 }
 
-fn objects(group: &str, resource: &str) -> Subject {
-    Subject::Objects { group: group.to_owned(), resource: resource.to_owned(), names: None }
+fn objects(group: &str, resource: &str) -> RightSubject {
+    RightSubject::Objects { group: group.to_owned(), resource: resource.to_owned(), names: None }
 }
 
-fn named(group: &str, resource: &str, name: &str) -> Subject {
+fn named(group: &str, resource: &str, name: &str) -> RightSubject {
     let names = Some([name.to_owned()].into());
-    Subject::Objects { group: group.to_owned(), resource: resource.to_owned(), names }
+    RightSubject::Objects { group: group.to_owned(), resource: resource.to_owned(), names }
 }
 
-/// The kind of the parameters of a policy for admission.
+/// Returns the kind of the parameters of a policy for admission.
 fn parameters(policy: &Object) -> Option<GroupKind> {
     let text = |key| text_at(&policy.body, &["spec", "paramKind", key]);
     let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
@@ -549,7 +558,7 @@ fn parameters(policy: &Object) -> Option<GroupKind> {
     Some(text("kind")).filter(is_kind).map(|kind| GroupKind::new(group, kind))
 }
 
-/// The names of the kinds that sources themselves define.
+/// Returns the names of the kinds that sources themselves define.
 pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMap<GroupKind, String> {
     let definitions = held.filter(|object| object.id.kind() == "CustomResourceDefinition");
     let name = |object: &Object| {
@@ -557,7 +566,8 @@ pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMa
         let kind = GroupKind::new(&text(&["spec", "group"]), &text(&["spec", "names", "kind"]));
         (kind, text(&["spec", "names", "plural"]))
     };
-    // What no server takes would otherwise become a right: to `*`, to a part of an object, to another group's kind.
+    // A name that no server accepts would become a right of its own: to `*`, to a subresource, to
+    // another group's kind.
     let right = |(kind, plural): &(GroupKind, String)| {
         is_plain(plural)
             && is_group(&kind.group)
@@ -567,7 +577,7 @@ pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMa
     definitions.map(name).filter(right).collect()
 }
 
-/// The name of a kind in URLs as Kubernetes itself guesses it.
+/// Returns the name of a kind in URLs as Kubernetes itself guesses it.
 pub(super) fn guess(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.as_str() {
@@ -580,7 +590,7 @@ pub(super) fn guess(kind: &str) -> String {
     }
 }
 
-/// Whether a text may stand in a role as the name of a resource, or a part of one of a group.
+/// Returns whether a text may stand in a role as the name of a resource, or a part of one of a group.
 fn is_plain(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(plain)

@@ -5,35 +5,37 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::args::{Global, HoldArgs, PromoteArgs, RolloutCommand, StatusArgs};
-use super::facts::Facts;
+use super::args::{GlobalArgs, HoldArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs};
+use super::facts::ObjectFacts;
 use super::object_name::ObjectName;
-use super::orders::{self, State};
+use super::orders::{self, LastingState};
 use super::overview::clean;
-use super::rollout_words::{Stand, stand};
-use super::target::Desk;
-use super::{CommandError, Exit, Terminal, facts, history, session, settings};
-use crate::cluster::{Lookup, applyset_id};
-use crate::config::Name;
+use super::rollout_words::{RolloutState, stand};
+use super::target::ClusterSession;
+use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
+use crate::cluster::{KindLookup, applyset_id};
+use crate::config::DnsLabel;
 use crate::engine::{OVERLAY, Overlay, RELEASE, Release, is_workload};
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 
-/// What is watched is looked at so often.
+/// The polling interval of watched objects.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Opens the desk that the flags mean.
-pub(super) async fn desk(global: &Global) -> Result<Desk, CommandError> {
-    let named = global.name.as_ref().map(Name::to_string);
-    let desk = Desk::open(&settings::connection(global), global.namespace.as_ref().map(Name::as_str)).await?;
+pub(super) async fn desk(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
+    let named = global.name.as_ref().map(DnsLabel::to_string);
+    let desk =
+        ClusterSession::open(&settings::connection(global), global.namespace.as_ref().map(DnsLabel::as_str))
+            .await?;
     Ok(desk.looking_in(named))
 }
 
 /// Carries the command out.
 pub(super) fn carry_out(
     command: &RolloutCommand,
-    global: &Global,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     session::runtime()?.block_on(async {
         let desk = desk(global).await?;
         match command {
@@ -47,39 +49,53 @@ pub(super) fn carry_out(
             RolloutCommand::Promote(args) => promote(&desk, args, terminal).await,
             RolloutCommand::Abort(args) => orders::order(&desk, &args.object, ("abort", ""), terminal).await,
             RolloutCommand::Pause(args) => {
-                orders::set(&desk, &args.object, State::Paused, &args.reason, terminal).await
+                orders::set(&desk, &args.object, LastingState::Paused, &args.reason, terminal).await
             }
-            RolloutCommand::Resume(args) => orders::end(&desk, &args.object, State::Paused, terminal).await,
+            RolloutCommand::Resume(args) => {
+                orders::end(&desk, &args.object, LastingState::Paused, terminal).await
+            }
             RolloutCommand::Restart(args) => orders::restart(&desk, &args.object, terminal).await,
         }
     })
 }
 
 /// `rhumb hold`.
-pub(super) fn hold(args: &HoldArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn hold(
+    args: &HoldArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let length = SignedDuration::try_from(args.time.get()).ok();
     let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
     let Some(until) = until else { return Err(CommandError::usage("--for is too long")) };
     let words = format!("until={} {}", until.strftime("%Y-%m-%dT%H:%M:%SZ"), args.reason);
     session::runtime()?.block_on(async {
-        orders::set(&desk(global).await?, &args.object, State::OnHold, &words, terminal).await
+        orders::set(&desk(global).await?, &args.object, LastingState::OnHold, &words, terminal).await
     })
 }
 
 /// `rhumb release`.
-pub(super) fn release(name: &ObjectName, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn release(
+    name: &ObjectName,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     session::runtime()?
-        .block_on(async { orders::end(&desk(global).await?, name, State::OnHold, terminal).await })
+        .block_on(async { orders::end(&desk(global).await?, name, LastingState::OnHold, terminal).await })
 }
 
 /// Names the step and the content that are meant: the order may be carried out much later.
-async fn promote(desk: &Desk, args: &PromoteArgs, terminal: &Terminal) -> Result<Exit, CommandError> {
+async fn promote(
+    desk: &ClusterSession,
+    args: &PromoteArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let target = desk.target(&args.object).await?;
     let overlay = target.annotation(OVERLAY).parse::<Overlay>().ok();
     let release = Release::parse(target.annotation(RELEASE));
     let (Some(step), Some(release)) = (overlay.and_then(Overlay::step), release) else {
         terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
-        return Ok(Exit::Differs);
+        return Ok(ExitStatus::Differs);
     };
     let (verb, argument) = if args.full {
         ("promote-full", release.hash.to_string())
@@ -89,7 +105,11 @@ async fn promote(desk: &Desk, args: &PromoteArgs, terminal: &Terminal) -> Result
     orders::order(desk, &args.object, (verb, &argument), terminal).await
 }
 
-async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<Exit, CommandError> {
+async fn status(
+    desk: &ClusterSession,
+    args: &RolloutStatusArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let mut printed = String::new();
     loop {
         let (text, exit) = match &args.object {
@@ -100,8 +120,8 @@ async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<E
             terminal.print(&text)?;
             printed = text;
         }
-        if !args.watch || exit != Progress::GoesOn {
-            return Ok(if exit == Progress::Over { Exit::Done } else { Exit::Differs });
+        if !args.watch || exit != WatchState::InProgress {
+            return Ok(if exit == WatchState::Done { ExitStatus::Done } else { ExitStatus::Differs });
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -110,39 +130,39 @@ async fn status(desk: &Desk, args: &StatusArgs, terminal: &Terminal) -> Result<E
     }
 }
 
-/// Whether there is anything left to watch.
+/// Indicates whether there is anything left to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Over,
-    GoesOn,
+enum WatchState {
+    Done,
+    InProgress,
     Failed,
 }
 
-async fn one(desk: &Desk, name: &ObjectName) -> Result<(String, Progress), CommandError> {
+async fn one(desk: &ClusterSession, name: &ObjectName) -> Result<(String, WatchState), CommandError> {
     let target = desk.target(name).await?;
     if !is_workload(&target.id) {
         return Err(CommandError::usage(format!("{} is not rolled out", target.id))
             .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
     }
-    let facts = Facts::read(desk, &target).await?;
+    let facts = ObjectFacts::read(desk, &target).await?;
     let (words, stand) = stand(&target.object);
-    let waits = facts.queued().is_some() && stand == Stand::Done;
-    // That the content before was rolled out is not what is asked.
+    let waits = facts.queued().is_some() && stand == RolloutState::Done;
+    // A rollout of the content before is not an answer.
     let first = (!waits).then_some(words);
     let lines = first.into_iter().chain(facts.waits()).chain([facts.budget()]);
     let lines: Vec<String> = lines.map(|line| clean(&line)).collect();
     let text = format!("{}\n", lines.join("\n  "));
     let progress = match stand {
-        Stand::Done if waits => Progress::GoesOn,
-        Stand::Done => Progress::Over,
-        Stand::GoesOn => Progress::GoesOn,
-        Stand::Failed => Progress::Failed,
+        RolloutState::Done if waits => WatchState::InProgress,
+        RolloutState::Done => WatchState::Done,
+        RolloutState::InProgress => WatchState::InProgress,
+        RolloutState::Failed => WatchState::Failed,
     };
     Ok((text, progress))
 }
 
-/// All workloads of all sources that are not rolled out.
-async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
+/// Returns all workloads of all sources that are not rolled out.
+async fn all(desk: &ClusterSession) -> Result<(String, WatchState), CommandError> {
     let mut lines = Vec::new();
     let mut stands = Vec::new();
     let (mut applysets, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
@@ -151,14 +171,14 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
         applysets.insert(set.clone());
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);
-            let Lookup::Served(kind) = desk.kinds.preferred(&group_kind) else { continue };
+            let KindLookup::Served(kind) = desk.kinds.preferred(&group_kind) else { continue };
             for mut object in desk.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
                 // Items of a list do not name their kind.
                 object["kind"] = (&*group_kind.kind).into();
                 let (words, stand) = stand(&object);
                 let text = |key| text_at(&object, &["metadata", key]);
                 let id = ObjectId::new(&group_kind, Some(text("namespace")), text("name"));
-                if stand == Stand::Done {
+                if stand == RolloutState::Done {
                     at_rest.insert(id);
                     continue;
                 }
@@ -174,19 +194,19 @@ async fn all(desk: &Desk) -> Result<(String, Progress), CommandError> {
         lines.push("no workload is being rolled out\n".to_owned());
     }
     if !queue.is_empty() {
-        stands.push(Stand::GoesOn);
+        stands.push(RolloutState::InProgress);
     }
     lines.extend(queue.iter().map(|line| format!("{}\n", clean(line))));
     lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean(why))));
     if unreadable.is_none() || !book.unread.is_empty() {
         lines.push(format!("{}\n", facts::budget_words(&book)));
     }
-    let progress = if stands.contains(&Stand::GoesOn) {
-        Progress::GoesOn
+    let progress = if stands.contains(&RolloutState::InProgress) {
+        WatchState::InProgress
     } else if stands.is_empty() {
-        Progress::Over
+        WatchState::Done
     } else {
-        Progress::Failed
+        WatchState::Failed
     };
     Ok((lines.concat(), progress))
 }

@@ -1,28 +1,28 @@
-//! How far a rollout is, in kubectl's words.
+//! The progress of a rollout, in kubectl's words.
 
 use serde_json::Value;
 
 use crate::object::{at, text_at};
 
-/// Where a rollout stands.
+/// The state of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum RolloutState {
     Done,
-    GoesOn,
+    InProgress,
     Failed,
 }
 
-/// How far a Deployment, StatefulSet or DaemonSet is, in one line.
-pub(super) fn stand(object: &Value) -> (String, Stand) {
+/// Returns how far a Deployment, StatefulSet or DaemonSet is, in one line.
+pub(super) fn stand(object: &Value) -> (String, RolloutState) {
     let (words, done) = match text_at(object, &["kind"]) {
         "StatefulSet" => stateful_set(object),
         "DaemonSet" => daemon_set(object),
         _ => match deployment(object) {
             Ok(known) => known,
-            Err(failed) => return (failed, Stand::Failed),
+            Err(failed) => return (failed, RolloutState::Failed),
         },
     };
-    (words, if done { Stand::Done } else { Stand::GoesOn })
+    (words, if done { RolloutState::Done } else { RolloutState::InProgress })
 }
 
 fn number(object: &Value, path: &[&str]) -> i64 {
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn each_stand_has_the_words_of_kubectl() {
-        fn check(kind: &str, spec: &Value, status: &Value, expected: &str, stand: Stand) {
+        fn check(kind: &str, spec: &Value, status: &Value, expected: &str, stand: RolloutState) {
             let mut status = status.clone();
             status["observedGeneration"] = json!(2);
             let metadata = json!({"name": "web", "generation": 2});
@@ -137,31 +137,31 @@ mod tests {
         deployment(
             &json!({"replicas": 4, "updatedReplicas": 2}),
             &format!("{waiting} 2 out of 3 new replicas have been updated..."),
-            Stand::GoesOn,
+            RolloutState::InProgress,
         );
         deployment(
             &json!({"replicas": 4, "updatedReplicas": 3}),
             &format!("{waiting} 1 old replicas are pending termination..."),
-            Stand::GoesOn,
+            RolloutState::InProgress,
         );
         deployment(
             &json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 2}),
             &format!("{waiting} 2 of 3 updated replicas are available..."),
-            Stand::GoesOn,
+            RolloutState::InProgress,
         );
         let whole = json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
-        deployment(&whole, "deployment \"web\" successfully rolled out", Stand::Done);
+        deployment(&whole, "deployment \"web\" successfully rolled out", RolloutState::Done);
         deployment(
             &json!({"conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}),
             "deployment \"web\" exceeded its progress deadline",
-            Stand::Failed,
+            RolloutState::Failed,
         );
         check(
             "DaemonSet",
             &json!({}),
             &json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": 1}),
             "Waiting for daemon set \"web\" rollout to finish: 1 out of 3 new pods have been updated...",
-            Stand::GoesOn,
+            RolloutState::InProgress,
         );
         let set =
             json!({"readyReplicas": 3, "updatedReplicas": 1, "currentRevision": "a", "updateRevision": "b"});
@@ -170,7 +170,7 @@ mod tests {
             &three,
             &set,
             "waiting for statefulset rolling update to complete 1 pods at revision b...",
-            Stand::GoesOn,
+            RolloutState::InProgress,
         );
         let partition = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
         check(
@@ -178,12 +178,12 @@ mod tests {
             &partition,
             &set,
             "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...",
-            Stand::GoesOn,
+            RolloutState::InProgress,
         );
         let unseen = json!({"kind": "Deployment", "metadata": {"name": "web", "generation": 1}});
         assert_eq!(
             stand(&unseen),
-            ("Waiting for deployment spec update to be observed...".to_owned(), Stand::GoesOn)
+            ("Waiting for deployment spec update to be observed...".to_owned(), RolloutState::InProgress)
         );
     }
 }

@@ -9,25 +9,30 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::args::{Global, RunArgs};
-use super::naming::{self, Naming};
-use super::reload::{Reloaded, reload};
-use super::settings::{Reading, Typed};
-use super::share::{Served, Share, is_shared};
-use super::signals::{End, Hangup, Signals};
-use super::{CommandError, Exit, Terminal, session, settings};
+use super::args::{GlobalArgs, RunArgs};
+use super::naming::{self, NameOrigin};
+use super::reload::{ReloadResult, reload};
+use super::settings::{FileRead, Invocation};
+use super::share::{ServedSources, SourceShare, is_shared};
+use super::signals::{HangupAction, Signals, StopTime};
+use super::{CommandError, ExitStatus, Terminal, session, settings};
 use crate::announce::announce;
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, NotifyConfig, SourceConfig};
-use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, Until};
-use crate::engine::Life;
-use crate::object::Class;
-use crate::pulse::Pulses;
+use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, StopCondition};
+use crate::engine::SourceLifecycle;
+use crate::object::ErrorClass;
+use crate::pulse::Heartbeats;
 use crate::queue;
-use crate::report::{self, Doors, Followed, Metrics, NotWatched, Recorder, Service, Summary, Tale, Topic};
-use crate::serve::{self, Door, Guard, Hooks, Others, Place, Process};
+use crate::report::{
+    self, DaemonSummary, EndpointMetrics, EventRecorder, LosslessSubscription, Metrics, ObjectEvent,
+    StatusTopic, SystemdService, WatchdogGuard,
+};
+use crate::serve::{
+    self, ListenEndpoint, ProcessHandle, RequestGuard, RouteSet, UnservedSources, WebhookReceiver,
+};
 
-/// How long the end waits for what still runs.
+/// The time limit for running tasks at the end.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
 /// The end comes within 5 s of the order. So long after it the Leases are not waited for any more; nor is anything that
@@ -36,7 +41,7 @@ const RELEASED: Duration = Duration::from_secs(4);
 const FOLLOWED: Duration = Duration::from_millis(4250);
 const ENDED: Duration = Duration::from_millis(4500);
 
-/// How long a credential plugin may take at the start, and then some.
+/// The time limit for a credential plugin at the start, with a margin.
 const LOGIN: Duration = Duration::from_secs(90);
 
 /// The longest wait before a credential plugin that gave nothing is asked again.
@@ -45,28 +50,32 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// A cluster that has not answered for so long is one that is waited for.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// How often the kubeconfig is looked at.
+/// The interval at which the kubeconfig is checked.
 const CREDENTIALS: Duration = Duration::from_secs(30);
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
-    let typed = Typed { args, global, terminal };
-    let config = typed.settings(Reading::First)?;
+pub(super) fn carry_out(
+    args: &RunArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    let typed = Invocation { args, global, terminal };
+    let config = typed.settings(FileRead::First)?;
     let (service, interval) = settings::service();
     keep_memory_private();
     let runtime = session::runtime()?;
-    let mut end = End::default();
+    let mut end = StopTime::default();
     let ended = runtime.block_on(async {
-        let hangup = Hangup::of_a_service_with(args.config.as_deref());
+        let hangup = HangupAction::of_a_service_with(args.config.as_deref());
         let signals = Signals::listen(hangup, service.clone())?;
         let told = tokio::spawn(service.clone().keep_told());
         let ended = tokio::select! {
             biased;
-            () = signals.aborted() => Ok(Exit::Aborted),
+            () = signals.aborted() => Ok(ExitStatus::Aborted),
             ended = follow(typed, config, &signals, &service, interval) => ended,
             () = signals.overdue(FOLLOWED) => {
                 tracing::warn!("not all has come to its end in time; nothing is lost by that");
-                Ok(Exit::Done)
+                Ok(ExitStatus::Done)
             }
         };
         told.abort();
@@ -74,49 +83,51 @@ pub(super) fn carry_out(args: &RunArgs, global: &Global, terminal: &Terminal) ->
         ended
     });
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
-    let aborted = matches!(ended, Ok(Exit::Aborted));
+    let aborted = matches!(ended, Ok(ExitStatus::Aborted));
     runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.left(ENDED).min(SHUTDOWN) });
     ended
 }
 
-/// A core dump would hold credentials. The limit holds for those that go to files, the other for those that are handed to
-/// a program, and for whoever would read the memory of this process. Each only fails where it holds already.
+/// Prevents core dumps, which would hold credentials. The limit covers dumps to files; the flag
+/// covers dumps to programs and reads of this process' memory. Each call only fails where it holds
+/// already.
 fn keep_memory_private() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(Resource::Core, none);
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// The daemon from its start to its end, over all its configurations.
+/// Returns the daemon from its start to its end, over all its configurations.
 async fn follow(
-    typed: Typed<'_>,
+    typed: Invocation<'_>,
     mut config: Config,
     signals: &Signals,
-    service: &Service,
+    service: &SystemdService,
     interval: Option<Duration>,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let stop = signals.stop();
-    let (pulses, measures) = (Pulses::default(), cluster::Measures::default());
+    let (pulses, measures) = (Heartbeats::default(), cluster::CallMetrics::default());
     let _watchdog = watch_over(service, &pulses, interval)?;
     let (running, seen) = watch::channel(None);
-    let recorder = Recorder::new(jiff::Timestamp::now());
-    let metrics = Metrics::new(measures.clone(), queue::Measures::default());
+    let recorder = EventRecorder::new(jiff::Timestamp::now());
+    let metrics = Metrics::new(measures.clone(), queue::QueueMetrics::default());
     answer(&config, &pulses, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
     let patient = patient_connect(&config, &measures, &pulses, service);
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     };
     let cluster = cluster.map_err(|error| typed.judged(error))?;
     let patient = patient_state(typed, &mut config, &cluster, (signals, service));
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     };
     let state = state?;
-    let naming = if typed.args.config.is_some() { Naming::Given } else { Naming::of(typed.global) };
+    let naming =
+        if typed.args.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(typed.global) };
     let Some(settled) =
         stop.run_until_cancelled(naming::settle_patiently(&mut config, naming, &cluster)).await
     else {
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     };
     settled?;
     let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
@@ -124,14 +135,14 @@ async fn follow(
     let log = tokio::spawn(log(told, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
-    let share = Share::of(&config, &cluster, &seen);
+    let share = SourceShare::of(&config, &cluster, &seen);
     let namespace = config.namespace.clone();
     let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
     let silence = tell_silence(service.clone(), cluster.measures().silence());
     let _silence = AbortOnDropHandle::new(tokio::spawn(silence));
     let daemon = Daemon {
-        typed,
+        invocation: typed,
         cluster,
         state,
         signals,
@@ -145,9 +156,9 @@ async fn follow(
     };
     let ended = loop {
         match Box::pin(daemon.follow(&config)).await {
-            Ok(Next::Configuration(newer)) => config = *newer,
-            Ok(Next::Share) => {}
-            Ok(Next::End) => break Ok(Exit::Done),
+            Ok(NextStep::Configuration(newer)) => config = *newer,
+            Ok(NextStep::Share) => {}
+            Ok(NextStep::End) => break Ok(ExitStatus::Done),
             Err(error) => break Err(error),
         }
     };
@@ -160,8 +171,8 @@ async fn follow(
 }
 
 /// Writes down what becomes of objects and what happens beside that, until nobody tells of objects any more.
-async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Followed) {
-    let Followed { past, mut coming } = notices;
+async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSubscription) {
+    let LosslessSubscription { past, mut coming } = notices;
     for notice in past {
         report::log_notice(&notice);
     }
@@ -180,57 +191,59 @@ async fn log(mut told: mpsc::UnboundedReceiver<Tale>, notices: Followed) {
     }
 }
 
-/// Answers questions, wherever the configuration says so. What keeps a place from opening keeps nothing else from
-/// running.
+/// Serves the configured endpoints. A listener that fails to bind does not stop the daemon.
 fn answer(
     config: &Config,
-    pulses: &Pulses,
-    (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, Recorder, Metrics),
-    (service, stop): (&Service, &CancellationToken),
+    pulses: &Heartbeats,
+    (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, EventRecorder, Metrics),
+    (service, stop): (&SystemdService, &CancellationToken),
 ) {
     let spec = &config.serve;
-    let (pulses, doors) = (pulses.clone(), Doors::default());
+    let (pulses, doors) = (pulses.clone(), EndpointMetrics::default());
     let process =
-        Process { running, pulses, metrics, service: service.clone(), recorder, doors: doors.clone() };
+        ProcessHandle { running, pulses, metrics, service: service.clone(), recorder, doors: doors.clone() };
     let is_of_a_pod = || session::connection(config).is_of_a_pod();
-    let others = if is_shared(config, is_of_a_pod) { Others::Replicas } else { Others::Nobody };
-    let hooks = Hooks::new(spec.hook_secret.clone(), others);
-    let guard = || Guard::new(&spec.hosts, spec.token.clone());
-    let socket =
-        spec.socket.clone().map(|path| (Place::Socket(path), Door::Guarded(Guard::of_socket(&spec.hosts))));
+    let others =
+        if is_shared(config, is_of_a_pod) { UnservedSources::Replicas } else { UnservedSources::Nobody };
+    let hooks = WebhookReceiver::new(spec.hook_secret.clone(), others);
+    let guard = || RequestGuard::new(&spec.hosts, spec.token.clone());
+    let socket = spec
+        .socket
+        .clone()
+        .map(|path| (ListenEndpoint::Socket(path), RouteSet::Guarded(RequestGuard::of_socket(&spec.hosts))));
     let listen = |address| {
         let guard = if spec.tls.is_some() { guard().with_sign_in() } else { guard() };
-        (Place::Address(address, spec.tls.clone()), Door::Guarded(guard))
+        (ListenEndpoint::Address(address, spec.tls.clone()), RouteSet::Guarded(guard))
     };
-    let probes = spec.probes.map(|address| (Place::Probes(address), Door::Probes));
+    let probes = spec.probes.map(|address| (ListenEndpoint::Probes(address), RouteSet::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
         tokio::spawn(serve::listen(place, router, doors.clone(), stop.clone()));
     }
 }
 
-/// What stays the same over all configurations.
+/// The parts of the daemon that outlive a configuration.
 struct Daemon<'a> {
-    typed: Typed<'a>,
+    invocation: Invocation<'a>,
     cluster: Cluster,
     state: PathBuf,
     signals: &'a Signals,
-    service: &'a Service,
-    listener: mpsc::UnboundedSender<Tale>,
-    /// Who answers now.
+    service: &'a SystemdService,
+    listener: mpsc::UnboundedSender<ObjectEvent>,
+    /// The inquiries of the running loop.
     running: watch::Sender<Option<Inquiries>>,
-    /// What happens, over all configurations.
-    recorder: Recorder,
-    /// What is counted, over all configurations.
+    /// The events, over all configurations.
+    recorder: EventRecorder,
+    /// The metrics, over all configurations.
     metrics: Metrics,
-    /// Who is told of what happens.
+    /// The recipients of notifications.
     recipients: watch::Sender<Vec<NotifyConfig>>,
-    /// What of the configuration this process serves.
-    share: Share,
+    /// The sources that this process serves.
+    share: SourceShare,
 }
 
-/// What comes after a loop.
-enum Next {
+/// The step after a loop has ended.
+enum NextStep {
     /// Another configuration.
     Configuration(Box<Config>),
     /// Other sources of the same one.
@@ -241,14 +254,14 @@ enum Next {
 
 impl Daemon<'_> {
     /// Follows one configuration to the end, or to what comes next.
-    async fn follow(&self, config: &Config) -> Result<Next, CommandError> {
+    async fn follow(&self, config: &Config) -> Result<NextStep, CommandError> {
         let served = self.share.take(config, &self.cluster).await;
-        let sources = self.opened(&served).map_err(|error| self.typed.judged(error))?;
+        let sources = self.opened(&served).map_err(|error| self.invocation.judged(error))?;
         let setup = session::daemon(&served.config, served.cluster.clone(), sources);
-        let (summary, summaries) = watch::channel(Summary::default());
+        let (summary, summaries) = watch::channel(DaemonSummary::default());
         let mut teller = Some(AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, Until::Stopped, self.listener.clone());
+        let reconciler = Reconciler::new(setup, StopCondition::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
         let reconciler = reconciler.counting(self.metrics.clone()).retiring(&served.retired);
         let reconciler = reconciler.ending_with(self.signals.stop().clone());
@@ -268,8 +281,8 @@ impl Daemon<'_> {
                 ended = &mut running => break ended,
                 () = self.signals.reload(), if next.is_none() => {
                     let open = |config: &Config| self.sources(config);
-                    if let Reloaded::Changed(newer) = reload(self.typed, config, self.service, open) {
-                        next = Some(Next::Configuration(newer));
+                    if let ReloadResult::Changed(newer) = reload(self.invocation, config, self.service, open) {
+                        next = Some(NextStep::Configuration(newer));
                         // The next loop says when it runs, and not this one.
                         teller = None;
                         // Its writes on their way are answered first, as at the end.
@@ -278,7 +291,7 @@ impl Daemon<'_> {
                 }
                 changed = self.share.changed(&served), if next.is_none() => {
                     changed?;
-                    next = Some(Next::Share);
+                    next = Some(NextStep::Share);
                     stop.cancel();
                 }
             }
@@ -286,52 +299,53 @@ impl Daemon<'_> {
         drop(teller);
         self.share.rest();
         ended?;
-        Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(Next::End))
+        Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(NextStep::End))
     }
 
-    /// What is served, ready to be followed. One that stands in the cluster harms none of the others.
-    fn opened(&self, served: &Served) -> Result<Vec<SourceSetup>, CommandError> {
+    /// Opens the served sources. A faulty source in the cluster harms none of the others.
+    fn opened(&self, served: &ServedSources) -> Result<Vec<SourceSetup>, CommandError> {
         let opened = served.config.sources.iter().filter_map(|source| {
             if !served.is_custom(&source.name) {
                 return Some(self.open(source));
             }
             let opened = match source.life {
-                Life::Lives => session::awaited(source, &self.state),
-                Life::Ends => session::ending(source, &self.state),
+                SourceLifecycle::Lives => session::awaited(source, &self.state),
+                SourceLifecycle::Ends => session::ending(source, &self.state),
             };
             opened.inspect_err(|error| self.share.unusable(&source.name, error)).ok().map(Ok)
         });
         opened.collect()
     }
 
-    /// The sources of a file or the command line, ready to be followed.
+    /// Returns the sources of a file or the command line, ready to be followed.
     fn sources(&self, config: &Config) -> Result<Vec<SourceSetup>, CommandError> {
         config.sources.iter().map(|source| self.open(source)).collect()
     }
 
     fn open(&self, source: &SourceConfig) -> Result<SourceSetup, CommandError> {
-        // What a file configures says what it is, a path on the command line shows it.
-        let open = if self.typed.args.config.is_some() { session::followed } else { session::awaited };
+        // A configured location has a declared kind; a path on the command line is inspected.
+        let open = if self.invocation.args.config.is_some() { session::followed } else { session::awaited };
         open(source, &self.state)
     }
 }
 
 /// Tells the service manager that all of these parts make progress.
 fn watch_over(
-    service: &Service,
-    pulses: &Pulses,
+    service: &SystemdService,
+    pulses: &Heartbeats,
     interval: Option<Duration>,
-) -> Result<NotWatched, CommandError> {
-    report::watchdog(service.clone(), pulses.clone(), interval)
-        .map_err(|error| CommandError::new(Class::Internal, format!("no thread can be started: {error}")))
+) -> Result<WatchdogGuard, CommandError> {
+    report::watchdog(service.clone(), pulses.clone(), interval).map_err(|error| {
+        CommandError::new(ErrorClass::Internal, format!("no thread can be started: {error}"))
+    })
 }
 
 /// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as the API server may.
 async fn patient_connect(
     config: &Config,
-    measures: &cluster::Measures,
-    pulses: &Pulses,
-    service: &Service,
+    measures: &cluster::CallMetrics,
+    pulses: &Heartbeats,
+    service: &SystemdService,
 ) -> Result<Cluster, CommandError> {
     let mut wait = Duration::from_secs(1);
     let pulse = pulses.expect("the credential plugin of the kubeconfig", LOGIN);
@@ -339,9 +353,9 @@ async fn patient_connect(
         pulse.beat(LOGIN);
         service.extend(LOGIN);
         match session::connect_watched(config, measures, pulses).await {
-            Err(error) if error.exit == Exit::Unreachable => {
+            Err(error) if error.exit == ExitStatus::Unreachable => {
                 tracing::warn!("{error}; asked again in {} s", wait.as_secs());
-                service.tell(Topic::State, "waiting for the credential plugin of the kubeconfig");
+                service.tell(StatusTopic::State, "waiting for the credential plugin of the kubeconfig");
                 service.ready();
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST);
@@ -354,10 +368,10 @@ async fn patient_connect(
 /// Waits for the cluster that the state is of. While it does not answer, the service is up all the same, and takes a
 /// new configuration.
 async fn patient_state(
-    typed: Typed<'_>,
+    typed: Invocation<'_>,
     config: &mut Config,
     cluster: &Cluster,
-    (signals, service): (&Signals, &Service),
+    (signals, service): (&Signals, &SystemdService),
 ) -> Result<PathBuf, CommandError> {
     // Where the state is takes a new process.
     let first = config.clone();
@@ -365,7 +379,7 @@ async fn patient_state(
     if let Ok(answered) = tokio::time::timeout(ANSWER, &mut answer).await {
         return answered;
     }
-    service.tell(Topic::State, "waiting for the API server");
+    service.tell(StatusTopic::State, "waiting for the API server");
     service.ready();
     // Where nothing is: nobody knows yet whose state there will be.
     let nowhere = Path::new("/nonexistent");
@@ -377,7 +391,7 @@ async fn patient_state(
         tokio::select! {
             answered = &mut answer => return answered,
             () = signals.reload() => {
-                if let Reloaded::Changed(newer) = reload(typed, config, service, open) {
+                if let ReloadResult::Changed(newer) = reload(typed, config, service, open) {
                     *config = *newer;
                     service.ready();
                 }
@@ -387,7 +401,7 @@ async fn patient_state(
 }
 
 /// Says in the status line that the API server does not answer, while it does not.
-async fn tell_silence(service: Service, mut silence: watch::Receiver<Option<Timestamp>>) {
+async fn tell_silence(service: SystemdService, mut silence: watch::Receiver<Option<Timestamp>>) {
     loop {
         let since = *silence.borrow_and_update();
         if let Some(since) = since {
@@ -396,10 +410,10 @@ async fn tell_silence(service: Service, mut silence: watch::Receiver<Option<Time
             match brief {
                 Ok(Ok(())) => continue,
                 Ok(Err(_)) => return,
-                Err(_) => service.tell(Topic::Server, report::server_is_silent(since)),
+                Err(_) => service.tell(StatusTopic::Server, report::server_is_silent(since)),
             }
         } else {
-            service.tell(Topic::Server, "");
+            service.tell(StatusTopic::Server, "");
         }
         if silence.changed().await.is_err() {
             return;
@@ -408,11 +422,11 @@ async fn tell_silence(service: Service, mut silence: watch::Receiver<Option<Time
 }
 
 /// Keeps the status line current; the first summary shows that the loop runs.
-async fn tell(service: Service, mut summaries: watch::Receiver<Summary>) {
+async fn tell(service: SystemdService, mut summaries: watch::Receiver<DaemonSummary>) {
     let mut is_first = true;
     while summaries.changed().await.is_ok() {
         let text = summaries.borrow_and_update().to_string();
-        service.tell(Topic::State, text);
+        service.tell(StatusTopic::State, text);
         if std::mem::take(&mut is_first) {
             service.ready();
         }

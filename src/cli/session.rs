@@ -1,4 +1,4 @@
-//! What the commands that talk to a cluster share: a runtime, the connection, the sources.
+//! The parts that commands with a cluster share: a runtime, the connection, the sources.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,24 +6,25 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::exit::{Exit, plain};
+use super::exit::{ExitStatus, plain};
 use super::{CommandError, settings};
-use crate::cluster::{self, Cluster, Connection, Fault, Measures};
-use crate::config::{Config, Location, Mode, SourceConfig};
-use crate::daemon::{Fatal, Files, Setup, SourceSetup};
-use crate::engine::Writes;
-use crate::object::Class;
-use crate::pulse::Pulses;
-use crate::source::{self, Disk, Settings, Source, read_disk};
+use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
+use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
+use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
+use crate::engine::SourceWrites;
+use crate::object::ErrorClass;
+use crate::pulse::Heartbeats;
+use crate::source::{self, DiskSnapshot, Source, SourceSettings, read_disk};
 
-/// So often something is asked where the server asks to slow down, and with this pause where it names none.
+/// The maximum number of retries where the server asks to slow down, and the pause where it names
+/// none.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
 pub(super) fn runtime() -> Result<Runtime, CommandError> {
     Builder::new_current_thread().enable_all().build().map_err(|error| {
-        CommandError::new(Class::Internal, format!("the runtime does not start: {}", plain(&error)))
+        CommandError::new(ErrorClass::Internal, format!("the runtime does not start: {}", plain(&error)))
     })
 }
 
@@ -35,13 +36,13 @@ pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
 /// As [`connect`], for whoever is asked for measures and signs of life before there is a connection.
 pub(super) async fn connect_watched(
     config: &Config,
-    measures: &Measures,
-    pulses: &Pulses,
+    measures: &CallMetrics,
+    pulses: &Heartbeats,
 ) -> Result<Cluster, CommandError> {
     Ok(Cluster::connect_watched(&connection(config), measures.clone(), pulses.clone()).await?)
 }
 
-/// How the cluster of the configuration is reached.
+/// Returns how the cluster of the configuration is reached.
 pub(super) fn connection(config: &Config) -> Connection {
     let api = &config.connection.api;
     Connection {
@@ -54,67 +55,67 @@ pub(super) fn connection(config: &Config) -> Connection {
     }
 }
 
-impl From<cluster::Error> for CommandError {
-    fn from(error: cluster::Error) -> Self {
+impl From<cluster::ClusterError> for CommandError {
+    fn from(error: cluster::ClusterError) -> Self {
         let exit = match error.class() {
-            Class::Config => Exit::Unreadable,
-            _ => Exit::Unreachable,
+            ErrorClass::Config => ExitStatus::Unreadable,
+            _ => ExitStatus::Unreachable,
         };
         let hint = match error.class() {
-            _ if *error.fault() == Fault::Unauthorized => {
+            _ if *error.fault() == ClusterFault::Unauthorized => {
                 "renew the token or the certificate of the kubeconfig"
             }
-            _ if matches!(error.fault(), Fault::Plugin { .. }) => {
+            _ if matches!(error.fault(), ClusterFault::Plugin { .. }) => {
                 "run the command of the kubeconfig's `exec` by hand, as the same user"
             }
-            _ if matches!(error.fault(), Fault::OtherTool { .. } | Fault::NoInventory) => {
+            _ if matches!(error.fault(), ClusterFault::OtherTool { .. } | ClusterFault::NoInventory) => {
                 "give the source another name with --name"
             }
-            Class::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",
-            Class::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
+            ErrorClass::Config => "choose another with --kubeconfig, $KUBECONFIG or --context",
+            ErrorClass::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
             _ => "check with `kubectl version` that the API server answers",
         };
         Self::new(error.class(), error.to_string()).exit(exit).hint(hint)
     }
 }
 
-impl From<Fatal> for CommandError {
-    fn from(fatal: Fatal) -> Self {
+impl From<FatalError> for CommandError {
+    fn from(fatal: FatalError) -> Self {
         match fatal {
             // Started again, it would write to whatever cluster the kubeconfig names now.
-            Fatal::Astray(error) => {
-                Self::new(error.class(), error.to_string()).exit(Exit::BadConfiguration).hint(
+            FatalError::Astray(error) => {
+                Self::new(error.class(), error.to_string()).exit(ExitStatus::BadConfiguration).hint(
                     "let the kubeconfig name that cluster again, or start rhumb again if this one is meant",
                 )
             }
-            Fatal::Contested(why) => Self::new(Class::Conflict, why).hint(
+            FatalError::Contested(why) => Self::new(ErrorClass::Conflict, why).hint(
                 "commit the change to what that follows, or have it rest with `rhumb rollout pause SOURCE`",
             ),
-            Fatal::Cluster(error) if error.class() != Class::Internal => error.into(),
+            FatalError::Cluster(error) if error.class() != ErrorClass::Internal => error.into(),
             other => Self::new(other.class(), other.to_string())
                 .hint("start rhumb again, and report the lines above"),
         }
     }
 }
 
-/// The state directory of one cluster; made when something is to be kept in it.
+/// Returns the state directory of one cluster; made when something is to be kept in it.
 pub(super) async fn state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
     let environment = settings::environment(PathBuf::new());
     let directory = environment.state_directory(config.state_directory.as_deref()).map_err(|error| {
-        CommandError::new(Class::Config, error.to_string()).hint("name one with --state-directory")
+        CommandError::new(ErrorClass::Config, error.to_string()).hint("name one with --state-directory")
     })?;
     let uid = cluster.uid().await?;
     Ok(directory.join(&*uid.0))
 }
 
 /// Asks again where the server only asks to slow down: it says nothing about what was asked.
-pub(super) async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::Error>
+pub(super) async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::ClusterError>
 where
-    A: Future<Output = Result<T, cluster::Error>>,
+    A: Future<Output = Result<T, cluster::ClusterError>>,
 {
     for _ in 1..TRIES {
         match ask().await {
-            Err(error) if matches!(error.fault(), Fault::TooMany { .. }) => {
+            Err(error) if matches!(error.fault(), ClusterFault::TooMany { .. }) => {
                 tokio::time::sleep(error.retry_after().unwrap_or(PAUSE)).await;
             }
             answer => return answer,
@@ -128,7 +129,7 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
     let mut wait = Duration::from_millis(500);
     loop {
         match state(config, cluster).await {
-            Err(error) if error.exit == Exit::Unreachable => {
+            Err(error) if error.exit == ExitStatus::Unreachable => {
                 tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(Duration::from_secs(15));
@@ -138,52 +139,52 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
     }
 }
 
-/// A source that is followed, or read at a named revision.
+/// Returns a source that is followed, or read at a named revision.
 pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    followed_at(&source::Location::from(&config.location), config, state)
+    followed_at(&source::ResolvedLocation::from(&config.location), config, state)
 }
 
 /// As [`followed`], where the command line may name what is not there yet.
 pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    followed_at(&source::Location::from(&config.location).awaited(), config, state)
+    followed_at(&source::ResolvedLocation::from(&config.location).awaited(), config, state)
 }
 
-/// A source that ends, wherever it was: of one that cannot be opened no older contents are known.
+/// Returns a source that ends, wherever it was: of one that cannot be opened no older contents are known.
 pub(super) fn ending(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let nowhere = source::Location::from(&Location::nowhere()).awaited();
+    let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).awaited();
     awaited(config, state).or_else(|_| followed_at(&nowhere, config, state))
 }
 
 fn followed_at(
-    location: &source::Location,
+    location: &source::ResolvedLocation,
     config: &SourceConfig,
     state: &Path,
 ) -> Result<SourceSetup, CommandError> {
-    let settings = Settings::of_service(&config.name, &config.credentials);
+    let settings = SourceSettings::of_service(&config.name, &config.credentials);
     let source = Source::open_with(&config.name, location, &state.join(&config.name), settings)?;
     let place = source.identity().to_owned();
-    Ok(setup(config, place, Files::Followed(source)))
+    Ok(setup(config, place, SourceFiles::Followed(source)))
 }
 
-/// A source as it is on disk now, where it is a directory; else at its revision.
+/// Returns a source as it is on disk now, where it is a directory; else at its revision.
 pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     match &config.location {
-        Location::Directory(path) => Ok(on_disk(config, place(config), read_disk(path)?.into())),
-        Location::Git { .. } => followed(config, state),
+        SourceLocation::Directory(path) => Ok(on_disk(config, place(config), read_disk(path)?.into())),
+        SourceLocation::Git { .. } => followed(config, state),
     }
 }
 
-/// What tells the place of a source from others.
+/// Returns the identity of a source's location.
 pub(super) fn place(config: &SourceConfig) -> String {
-    source::Location::from(&config.location).identity()
+    source::ResolvedLocation::from(&config.location).identity()
 }
 
-/// A source whose files were read already.
-pub(super) fn on_disk(config: &SourceConfig, place: String, disk: Arc<Disk>) -> SourceSetup {
-    setup(config, place, Files::Once(disk))
+/// Returns a source whose files were read already.
+pub(super) fn on_disk(config: &SourceConfig, place: String, disk: Arc<DiskSnapshot>) -> SourceSetup {
+    setup(config, place, SourceFiles::Once(disk))
 }
 
-fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
+fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetup {
     SourceSetup {
         name: config.name.clone(),
         place,
@@ -195,16 +196,24 @@ fn setup(config: &SourceConfig, place: String, files: Files) -> SourceSetup {
         opt_out: config.opt_out,
         prune: config.prune,
         radius: config.blast_radius,
-        // What a person applies by hand is asked for now.
-        prune_delay: if matches!(files, Files::Once(_)) { Duration::ZERO } else { config.prune_delay.get() },
-        writes: if config.mode == Mode::Observe { Writes::Observed } else { Writes::Allowed },
+        // A one-shot apply by a person does not wait.
+        prune_delay: if matches!(files, SourceFiles::Once(_)) {
+            Duration::ZERO
+        } else {
+            config.prune_delay.get()
+        },
+        writes: if config.mode == SourceMode::Observe {
+            SourceWrites::Observed
+        } else {
+            SourceWrites::Allowed
+        },
         life: config.life,
         budget: (&config.budget).into(),
         files,
     }
 }
 
-/// All that the loop needs.
+/// Returns all that the loop needs.
 pub(super) fn daemon(config: &Config, cluster: Cluster, sources: Vec<SourceSetup>) -> Setup {
     Setup {
         cluster,
@@ -216,7 +225,7 @@ pub(super) fn daemon(config: &Config, cluster: Cluster, sources: Vec<SourceSetup
     }
 }
 
-/// The only source of a command that takes one.
+/// Returns the only source of a command that takes one.
 pub(super) fn only(config: &Config) -> Result<SourceConfig, CommandError> {
     let missing = || CommandError::usage("no source is named");
     config.sources.first().cloned().ok_or_else(missing)

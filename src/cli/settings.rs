@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::CommandError;
-use super::args::{Global, LogFormat, PlaceArgs, RunArgs, SourcesArgs, WhyArgs};
-use super::exit::{Exit, plain};
+use super::args::{GlobalArgs, LocationArgs, LogFormat, RunArgs, SourceSetArgs, WhyArgs};
+use super::exit::{ExitStatus, plain};
 use super::terminal::Terminal;
-use crate::config::{self, Config, Environment, GitSpec, GitUrl, Mode, Name, ServeConfig, SourceSpec};
-use crate::engine::Prune;
-use crate::object::{Class, Diagnostic};
+use crate::config::{
+    self, Config, DnsLabel, Environment, GitSpec, GitUrl, ServeConfig, SourceMode, SourceSpec,
+};
+use crate::engine::PrunePolicy;
+use crate::object::{Diagnostic, ErrorClass};
 use crate::render::{self, Palette};
-use crate::report::{Notifier, Service};
+use crate::report::{ServiceNotifier, SystemdService};
 use crate::secret;
-use crate::source::{self, Place};
+use crate::source::{self, LocationKind};
 
-/// The environment of this process; relative paths start at `directory`.
+/// Returns the environment of this process; relative paths start at `directory`.
 pub(super) fn environment(directory: PathBuf) -> Environment {
     let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let credential = |name| path("CREDENTIALS_DIRECTORY").map(|folder| folder.join(name));
@@ -35,34 +37,34 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
     }
 }
 
-/// Where the packaged service has its socket.
+/// The socket of the packaged service.
 const PACKAGED_SOCKET: &str = "/run/rhumb/rhumb.sock";
 
 /// No configuration file is larger, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Whether a file is read for the first time.
+/// Indicates whether a file is read for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum FileRead {
     /// It may come through a pipe, which is waited for.
     First,
-    /// What waits now holds up everything.
+    /// A later read: a wait now holds up everything.
     Again,
 }
 
-/// Whom a command asks where things stand.
+/// The source of a command's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum StatusSource {
     /// The daemon on this socket, and nobody else.
     Daemon(PathBuf),
     /// The daemon on this socket, else the cluster.
-    First(PathBuf),
+    DaemonOrCluster(PathBuf),
     /// The cluster, as its flags say which.
     Cluster,
 }
 
-/// Whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
-pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Result<Asked, CommandError> {
+/// Returns whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
+pub(super) fn asked(global: &GlobalArgs, socket: Option<&Path>) -> Result<StatusSource, CommandError> {
     // A person's own daemon comes before the packaged one, where it has ever run.
     let own = environment(PathBuf::new());
     let named = own.socket.is_some() || own.runtime_directory.is_some();
@@ -73,17 +75,17 @@ pub(super) fn asked(global: &Global, socket: Option<&Path>) -> Result<Asked, Com
     match (socket, flag) {
         (Some(_), Some(flag)) => Err(CommandError::usage(format!("--socket cannot be used with {flag}"))
             .hint("a daemon knows its cluster: leave one of the two out")),
-        (Some(path), None) => Ok(Asked::Daemon(path.to_owned())),
-        (None, _) if names_cluster => Ok(Asked::Cluster),
-        (None, _) => Ok(Asked::First(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
+        (Some(path), None) => Ok(StatusSource::Daemon(path.to_owned())),
+        (None, _) if names_cluster => Ok(StatusSource::Cluster),
+        (None, _) => Ok(StatusSource::DaemonOrCluster(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
     }
 }
 
-/// The service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
+/// Returns the service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
 /// is told anything.
-pub(super) fn service() -> (Service, Option<Duration>) {
+pub(super) fn service() -> (SystemdService, Option<Duration>) {
     let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
-    let notifier = address.and_then(|address| match Notifier::to(&address) {
+    let notifier = address.and_then(|address| match ServiceNotifier::to(&address) {
         Ok(notifier) => Some(notifier),
         Err(error) => {
             tracing::warn!("NOTIFY_SOCKET cannot be used: {}", plain(&error));
@@ -92,7 +94,7 @@ pub(super) fn service() -> (Service, Option<Duration>) {
     });
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let interval = watchdog_interval(number("WATCHDOG_USEC"), number("WATCHDOG_PID"), std::process::id());
-    (Service::new(notifier.unwrap_or_default()), interval)
+    (SystemdService::new(notifier.unwrap_or_default()), interval)
 }
 
 /// Signs of life are expected of the process that is named, where one is.
@@ -101,65 +103,68 @@ fn watchdog_interval(micros: Option<u64>, named: Option<u64>, own: u32) -> Optio
     micros.filter(|micros| meant && *micros > 0).map(Duration::from_micros)
 }
 
-/// The environment with the working directory.
+/// Returns the environment with the working directory.
 fn here() -> Result<Environment, CommandError> {
     let directory = std::env::current_dir().map_err(|error| {
-        CommandError::new(Class::Config, format!("the working directory cannot be used: {}", plain(&error)))
+        CommandError::new(
+            ErrorClass::Config,
+            format!("the working directory cannot be used: {}", plain(&error)),
+        )
     })?;
     Ok(environment(directory))
 }
 
-/// The settings of a command that knows the cluster and a source's name, but no place.
-pub(super) fn connection(global: &Global) -> Config {
+/// Returns the settings of a command that knows the cluster and a source's name, but no place.
+pub(super) fn connection(global: &GlobalArgs) -> Config {
     let mut config = Config::default();
     override_by(&mut config, global);
     config
 }
 
-/// The name of the source that the flags mean, or that follows from where it is.
-fn source_name(global: &Global, spec: &SourceSpec) -> Result<Name, CommandError> {
+/// Returns the name of the source that the flags mean, or that follows from where it is.
+fn source_name(global: &GlobalArgs, spec: &SourceSpec) -> Result<DnsLabel, CommandError> {
     if let Some(name) = &global.name {
         return Ok(name.clone());
     }
-    let placed = spec.clone().named(&Name::unnamed(), &here()?);
+    let placed = spec.clone().named(&DnsLabel::unnamed(), &here()?);
     let placed = placed.map_err(|error| CommandError::usage(error.to_string()))?;
-    let location = source::Location::from(&placed.location);
+    let location = source::ResolvedLocation::from(&placed.location);
     let title = location.title();
-    Ok(Name::derived(&[&title.whole, &title.inside], &location.identity()))
+    Ok(DnsLabel::derived(&[&title.whole, &title.inside], &location.identity()))
 }
 
-/// The namespace of objects that name none.
-pub(super) fn default_namespace(global: &Global) -> Name {
-    global.namespace.clone().unwrap_or_else(Name::unnamed)
+/// Returns the namespace of objects that name none.
+pub(super) fn default_namespace(global: &GlobalArgs) -> DnsLabel {
+    global.namespace.clone().unwrap_or_else(DnsLabel::unnamed)
 }
 
-/// The settings of `why`, where it names a source.
-pub(super) fn explained(global: &Global, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
+/// Returns the settings of `why`, where it names a source.
+pub(super) fn explained(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
     let Some(source) = args.source.clone() else {
         if args.place.reference.is_none() && args.place.path.is_none() {
             return Ok(None);
         }
         return Err(CommandError::usage("--ref and --path are of a SOURCE").hint("name it behind the object"));
     };
-    once(global, &source, &args.place, Prune::On).map(Some)
+    once(global, &source, &args.place, PrunePolicy::On).map(Some)
 }
 
-/// The settings of commands that ask what sources hold: those of a file, or of one place as it is on disk.
+/// Returns the settings of commands that ask what sources hold: those of a file, or of one place as it is on disk.
 pub(super) fn named(
-    global: &Global,
-    args: &SourcesArgs,
+    global: &GlobalArgs,
+    args: &SourceSetArgs,
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     match (&args.config, &args.source) {
-        (Some(file), _) => from_file(global, Mode::Enforce, (file, Reading::First), terminal),
+        (Some(file), _) => from_file(global, SourceMode::Enforce, (file, FileRead::First), terminal),
         (None, source) => {
             let source = source.clone().unwrap_or_default();
-            once(global, &source, &args.place, Prune::On)
+            once(global, &source, &args.place, PrunePolicy::On)
         }
     }
 }
 
-/// The folder with keys and tokens for git servers.
+/// Returns the folder with keys and tokens for git servers.
 pub(super) fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -167,69 +172,73 @@ pub(super) fn credentials_directory() -> Option<PathBuf> {
 /// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no files
 /// there: of them the newest commit is read.
 pub(super) fn once(
-    global: &Global,
+    global: &GlobalArgs,
     text: &str,
-    args: &PlaceArgs,
-    prune: Prune,
+    args: &LocationArgs,
+    prune: PrunePolicy,
 ) -> Result<Config, CommandError> {
     let place = source::classify(text)?;
     let mut spec = match place {
-        Place::Repository(path)
+        LocationKind::Repository(path)
             if args.reference.is_none() && !source::is_url(text) && is_work_tree(&path) =>
         {
             on_disk(&path, args)
         }
         place => by_place(place, text, args)?,
     };
-    spec.prune = prune == Prune::On;
+    spec.prune = prune == PrunePolicy::On;
     with_source(global, spec, args)
 }
 
-/// The settings of a source whose files were read already, as those of this folder.
-pub(super) fn of_folder(global: &Global, folder: &Path, args: &PlaceArgs) -> Result<Config, CommandError> {
+/// Returns the settings of a source whose files were read already, as those of this folder.
+pub(super) fn of_folder(
+    global: &GlobalArgs,
+    folder: &Path,
+    args: &LocationArgs,
+) -> Result<Config, CommandError> {
     let spec = SourceSpec { directory: Some(folder.to_owned()), ..SourceSpec::default() };
     let mut config = with_source(global, spec, args)?;
-    config.sources.iter_mut().for_each(|source| source.prune = Prune::Partial);
+    config.sources.iter_mut().for_each(|source| source.prune = PrunePolicy::Partial);
     Ok(config)
 }
 
-/// What was typed.
+/// The command line of one invocation.
 #[derive(Clone, Copy)]
-pub(super) struct Typed<'a> {
+pub(super) struct Invocation<'a> {
     /// The arguments of the command.
     pub(super) args: &'a RunArgs,
     /// Those of every command.
-    pub(super) global: &'a Global,
-    /// Where faults of the configuration are shown.
+    pub(super) global: &'a GlobalArgs,
+    /// The terminal that shows faults of the configuration.
     pub(super) terminal: &'a Terminal,
 }
 
-impl Typed<'_> {
-    /// The settings as they are now: the file may be another one than before.
-    pub(super) fn settings(&self, reading: Reading) -> Result<Config, CommandError> {
+impl Invocation<'_> {
+    /// Returns the settings as they are now: the file may be another one than before.
+    pub(super) fn settings(&self, reading: FileRead) -> Result<Config, CommandError> {
         followed(self.global, self.args, reading, self.terminal)
     }
 
-    /// A fault of what a file configures takes a person, and no new start mends it.
+    /// Returns a fault of what a file configures takes a person, and no new start mends it.
     pub(super) fn judged(&self, error: CommandError) -> CommandError {
-        let configured = self.args.config.is_some() && error.class == Class::Config;
-        if configured { error.exit(Exit::BadConfiguration) } else { error }
+        let configured = self.args.config.is_some() && error.class == ErrorClass::Config;
+        if configured { error.exit(ExitStatus::BadConfiguration) } else { error }
     }
 }
 
-/// The settings of `run`: a repository is followed by its commits, any other directory by its files.
+/// Returns the settings of `run`: a repository is followed by its commits, any other directory by its files.
 fn followed(
-    global: &Global,
+    global: &GlobalArgs,
     args: &RunArgs,
-    reading: Reading,
+    reading: FileRead,
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     if let Some(file) = &args.config {
-        let mode = if args.observe { Mode::Observe } else { Mode::Enforce };
+        let mode = if args.observe { SourceMode::Observe } else { SourceMode::Enforce };
         return from_file(global, mode, (file, reading), terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
-    let mut spec = by_place(awaited(text)?, text, &args.place)?;
+    let mut spec = by_place(awaited(text)?, text, &args.location)?;
     match (&mut spec.git, args.interval) {
         (Some(git), Some(interval)) => git.interval = interval,
         (None, Some(_)) => {
@@ -240,29 +249,29 @@ fn followed(
     }
     spec.prune = !args.no_prune;
     spec.observe = args.observe;
-    with_source(global, spec, &args.place)
+    with_source(global, spec, &args.location)
 }
 
-/// Where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it for a repository
+/// Returns where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it for a repository
 /// until it sees what it is.
-fn awaited(text: &str) -> Result<Place, CommandError> {
+fn awaited(text: &str) -> Result<LocationKind, CommandError> {
     match source::classify(text) {
-        Err(source::Error::Missing { place }) => {
+        Err(source::SourceError::Missing { place }) => {
             tracing::warn!("{place}: no such file or directory; waiting for it");
-            Ok(Place::Repository(text.into()))
+            Ok(LocationKind::Repository(text.into()))
         }
-        Ok(Place::Directory(path)) if source::is_vacant(&path) => {
+        Ok(LocationKind::Directory(path)) if source::is_vacant(&path) => {
             tracing::warn!("{text}: the directory is empty; waiting for manifests or a repository");
-            Ok(Place::Repository(path))
+            Ok(LocationKind::Repository(path))
         }
         place => Ok(place?),
     }
 }
 
-fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, CommandError> {
+fn by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result<SourceSpec, CommandError> {
     match place {
-        Place::Remote | Place::Repository(_) => {
-            let here = matches!(place, Place::Repository(_)) && !source::is_url(text);
+        LocationKind::Remote | LocationKind::Repository(_) => {
+            let here = matches!(place, LocationKind::Repository(_)) && !source::is_url(text);
             let url = GitUrl::new(text);
             // With a colon in its name it would be taken for a host from here on.
             let url = if here && url.is_url() { GitUrl::new(&format!("./{text}")) } else { url };
@@ -273,10 +282,12 @@ fn by_place(place: Place, text: &str, args: &PlaceArgs) -> Result<SourceSpec, Co
             };
             Ok(SourceSpec { git: Some(git), ..SourceSpec::default() })
         }
-        Place::Directory(path) if args.reference.is_some() => Err(no_repository(text, &path)),
-        Place::Directory(path) => Ok(on_disk(&path, args)),
-        Place::File(_) => Err(CommandError::usage(format!("{text} is a file, and a source is a directory"))
-            .hint("name its directory; `rhumb diff`, `rhumb apply` and `rhumb validate` take single files")),
+        LocationKind::Directory(path) if args.reference.is_some() => Err(no_repository(text, &path)),
+        LocationKind::Directory(path) => Ok(on_disk(&path, args)),
+        LocationKind::File(_) => Err(CommandError::usage(format!(
+            "{text} is a file, and a source is a directory"
+        ))
+        .hint("name its directory; `rhumb diff`, `rhumb apply` and `rhumb validate` take single files")),
     }
 }
 
@@ -296,14 +307,14 @@ fn is_work_tree(path: &Path) -> bool {
     path.join(".git").exists()
 }
 
-fn on_disk(path: &Path, args: &PlaceArgs) -> SourceSpec {
+fn on_disk(path: &Path, args: &LocationArgs) -> SourceSpec {
     let inside = args.path.clone().unwrap_or_default();
     // Without a trailing slash: the place of a source is compared as text.
     let directory = path.join(inside.as_str()).components().collect();
     SourceSpec { directory: Some(directory), ..SourceSpec::default() }
 }
 
-fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Config, CommandError> {
+fn with_source(global: &GlobalArgs, spec: SourceSpec, args: &LocationArgs) -> Result<Config, CommandError> {
     let spec = SourceSpec {
         namespace: default_namespace(global),
         adopt: args.adopt,
@@ -319,15 +330,15 @@ fn with_source(global: &Global, spec: SourceSpec, args: &PlaceArgs) -> Result<Co
     Ok(config)
 }
 
-/// The text of a configuration file.
-fn text_of(file: &Path, reading: Reading) -> std::io::Result<String> {
+/// Returns the text of a configuration file.
+fn text_of(file: &Path, reading: FileRead) -> std::io::Result<String> {
     let bytes = match reading {
-        Reading::First => {
+        FileRead::First => {
             let mut bytes = Vec::new();
             File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
             bytes
         }
-        Reading::Again => secret::read_regular(file, LARGEST + 1)?,
+        FileRead::Again => secret::read_regular(file, LARGEST + 1)?,
     };
     if bytes.len() as u64 > LARGEST {
         let words = format!("it is larger than {} MiB", LARGEST >> 20);
@@ -336,11 +347,11 @@ fn text_of(file: &Path, reading: Reading) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no UTF-8"))
 }
 
-/// The settings of a configuration file.
+/// Returns the settings of a configuration file.
 pub(super) fn from_file(
-    global: &Global,
-    mode: Mode,
-    (file, reading): (&Path, Reading),
+    global: &GlobalArgs,
+    mode: SourceMode,
+    (file, reading): (&Path, FileRead),
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {
@@ -350,7 +361,8 @@ pub(super) fn from_file(
         }
     }
     let shown = file.display().to_string();
-    let wrong = |message: String| CommandError::new(Class::Config, message).exit(Exit::BadConfiguration);
+    let wrong =
+        |message: String| CommandError::new(ErrorClass::Config, message).exit(ExitStatus::BadConfiguration);
     let text =
         text_of(file, reading).map_err(|error| wrong(format!("cannot read {shown}: {}", plain(&error))))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
@@ -361,14 +373,14 @@ pub(super) fn from_file(
         wrong(format!("{shown} is no usable configuration: {}", render::tally(&found)))
     })?;
     override_by(&mut config, global);
-    if mode == Mode::Observe {
-        config.sources.iter_mut().for_each(|source| source.mode = Mode::Observe);
+    if mode == SourceMode::Observe {
+        config.sources.iter_mut().for_each(|source| source.mode = SourceMode::Observe);
     }
     Ok(config)
 }
 
 /// Shows what is wrong with it: where lines are for programs, in lines of the log.
-fn tell(found: &[Diagnostic], global: &Global, terminal: &Terminal) {
+fn tell(found: &[Diagnostic], global: &GlobalArgs, terminal: &Terminal) {
     if global.log_format != LogFormat::Json {
         return terminal.tell(&render::diagnostics(found, terminal.error_palette()));
     }
@@ -378,7 +390,7 @@ fn tell(found: &[Diagnostic], global: &Global, terminal: &Terminal) {
 }
 
 /// Flags stand before the file.
-fn override_by(config: &mut Config, global: &Global) {
+fn override_by(config: &mut Config, global: &GlobalArgs) {
     let take = |flag: &Option<PathBuf>, value: &mut Option<PathBuf>| {
         if flag.is_some() {
             value.clone_from(flag);

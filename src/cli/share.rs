@@ -1,5 +1,5 @@
-//! What this process serves: the sources of the configuration and those that stand in the cluster, or of both those
-//! whose Leases it holds.
+//! The share of one process: the configured sources and those in the cluster, or as many of both as
+//! it holds Leases of.
 
 use std::cell::{Cell, OnceCell};
 use std::time::Duration;
@@ -7,68 +7,70 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::CommandError;
-use crate::cluster::{Cluster, Terms};
-use crate::config::{Config, CustomSource, UseLeases};
-use crate::daemon::{Customs, Duties, Duty, Inquiries, Leases, Meaning, SourceNames};
-use crate::object::Class;
+use crate::cluster::{Cluster, LeaseTerms};
+use crate::config::{Config, CustomSource, LeaseMode};
+use crate::daemon::{
+    CustomSourceWatch, DutySubject, Inquiries, Leases, SourceDuties, SourceDuty, SourceNames,
+};
+use crate::object::ErrorClass;
 
-/// How long the end waits for the Leases to be released. One that is not runs out by itself.
+/// The time limit for releasing the Leases at the end. One that is not released runs out by itself.
 const RELEASE: Duration = Duration::from_millis(1500);
 
 /// This process's share of the sources.
-pub(super) struct Share {
+pub(super) struct SourceShare {
     /// None before anything is shared.
     leases: OnceCell<Leases>,
-    terms: watch::Sender<Option<Terms>>,
+    terms: watch::Sender<Option<LeaseTerms>>,
     running: watch::Receiver<Option<Inquiries>>,
-    customs: Option<Customs>,
-    /// What the last loop served.
+    custom_sources: Option<CustomSourceWatch>,
+    /// The sources of the last loop.
     before: Cell<SourceNames>,
-    /// What any loop of this process has served, and is nobody's any more.
+    /// The sources that any loop of this process has served, and that nobody serves any more.
     retired: Cell<SourceNames>,
 }
 
-/// What one loop serves.
-pub(super) struct Served {
+/// The sources of one loop.
+pub(super) struct ServedSources {
     /// The configuration with the sources of the share alone.
     pub(super) config: Config,
     /// The cluster, written only as long as the share lasts.
     pub(super) cluster: Cluster,
     /// The sources whose Leases are held.
     names: SourceNames,
-    /// What stood in the cluster.
+    /// The sources found in the cluster.
     customs: Vec<CustomSource>,
-    /// What of that this process follows, or tells why it does not.
+    /// The sources in the cluster whose status this process writes.
     told: SourceNames,
-    /// What this process has served, and nobody is to serve any more.
+    /// The sources that this process has served, and that nobody is to serve any more.
     pub(super) retired: SourceNames,
     /// Sources that stood in the cluster when it was last looked at, which may be too long ago.
     doubtful: SourceNames,
 }
 
-/// Whether replicas share the sources, where this may be a pod.
+/// Returns whether replicas share the sources, where this may be a pod.
 pub(super) fn is_shared(config: &Config, is_of_a_pod: impl FnOnce() -> bool) -> bool {
     match config.leases {
-        UseLeases::Always => true,
-        UseLeases::Never => false,
-        UseLeases::Auto => is_of_a_pod(),
+        LeaseMode::Always => true,
+        LeaseMode::Never => false,
+        LeaseMode::Auto => is_of_a_pod(),
     }
 }
 
-/// All sources that any replica should serve, and those that cannot be followed.
+/// Returns all sources that any replica should serve, and those that cannot be followed.
 fn all_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
     let of_file = config.sources.iter().map(|source| source.name.as_str());
     of_file.chain(customs.iter().map(|custom| custom.name.as_str())).map(Into::into).collect()
 }
 
-impl Served {
-    /// Whether a source stands in the cluster, and not in the file.
+impl ServedSources {
+    /// Returns whether a source stands in the cluster, and not in the file.
     pub(super) fn is_custom(&self, source: &str) -> bool {
         self.told.contains(source)
     }
 }
 
-impl Share {
+impl SourceShare {
     /// Begins to hold Leases and to look at the sources that stand in the cluster, where the configuration asks for
     /// that.
     pub(super) fn of(
@@ -77,12 +79,14 @@ impl Share {
         running: &watch::Receiver<Option<Inquiries>>,
     ) -> Self {
         let allowed = &config.custom_sources;
-        let follow = || Customs::follow(cluster.clone(), &config.namespace, allowed.clone(), running.clone());
+        let follow = || {
+            CustomSourceWatch::follow(cluster.clone(), &config.namespace, allowed.clone(), running.clone())
+        };
         let share = Self {
             leases: OnceCell::new(),
             terms: watch::Sender::new(None),
             running: running.clone(),
-            customs: allowed.is_open().then(follow),
+            custom_sources: allowed.is_open().then(follow),
             before: Cell::default(),
             retired: Cell::default(),
         };
@@ -90,8 +94,8 @@ impl Share {
         share
     }
 
-    /// Begins to hold Leases as soon as there is anything to share. Whoever only observes writes nothing, and no Lease
-    /// either; a newer configuration may do more.
+    /// Starts holding Leases as soon as there is anything to share. A process that only observes
+    /// writes nothing, so it takes no Lease; a newer configuration may do more.
     fn keep_leases(&self, config: &Config, cluster: &Cluster) -> Option<&Leases> {
         if self.leases.get().is_none()
             && (config.only_observes() || !is_shared(config, || cluster.is_of_a_pod()))
@@ -105,15 +109,15 @@ impl Share {
         }))
     }
 
-    /// The terms in which each source may be written; none as long as nobody shares them.
-    pub(super) fn terms(&self) -> watch::Receiver<Option<Terms>> {
+    /// Returns the terms in which each source may be written; none as long as nobody shares them.
+    pub(super) fn terms(&self) -> watch::Receiver<Option<LeaseTerms>> {
         self.terms.subscribe()
     }
 
-    /// What is to be served now.
-    pub(super) async fn take(&self, config: &Config, cluster: &Cluster) -> Served {
+    /// Returns the sources to serve now.
+    pub(super) async fn take(&self, config: &Config, cluster: &Cluster) -> ServedSources {
         let before = self.before.take();
-        let known = || self.customs.as_ref().map(Customs::known).unwrap_or_default();
+        let known = || self.custom_sources.as_ref().map(CustomSourceWatch::known).unwrap_or_default();
         let mut customs = known();
         let all = all_names(config, &customs);
         let (mut names, mut fenced, mut doubtful) = (all, cluster.clone(), SourceNames::new());
@@ -123,7 +127,7 @@ impl Share {
             leases.serving(names.clone());
             let new =
                 |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
-            if let Some(looks) = self.customs.as_ref().filter(|_| customs.iter().any(new)) {
+            if let Some(looks) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
                 if looks.look().await {
                     customs = known();
                     // Nothing else says what has come and gone meanwhile: the next look shows the same.
@@ -147,13 +151,15 @@ impl Share {
         let mut joined = config.joined(&customs);
         joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
         let duties = self.duties(config, &customs, &names, cluster);
-        let told =
-            duties.iter().filter(|(_, duty)| duty.meaning == Meaning::Itself).map(|(name, _)| name.clone());
+        let told = duties
+            .iter()
+            .filter(|(_, duty)| duty.meaning == DutySubject::Itself)
+            .map(|(name, _)| name.clone());
         let told = told.collect();
-        if let Some(customs) = &self.customs {
+        if let Some(customs) = &self.custom_sources {
             customs.tell(duties);
         }
-        Served { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
+        ServedSources { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
     }
 
     fn duties(
@@ -162,7 +168,7 @@ impl Share {
         customs: &[CustomSource],
         names: &SourceNames,
         cluster: &Cluster,
-    ) -> Duties {
+    ) -> SourceDuties {
         let own = customs.iter().filter_map(|custom| Some((names.get(&*custom.name)?, custom)));
         own.map(|(name, custom)| {
             let unusable = match &custom.config {
@@ -177,9 +183,9 @@ impl Share {
                 Some(leases) => cluster.fenced(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
-            let meaning = if config.names(name) { Meaning::TheFiles } else { Meaning::Itself };
+            let meaning = if config.names(name) { DutySubject::TheFiles } else { DutySubject::Itself };
             let (uid, generation) = (custom.uid.clone(), custom.generation);
-            (name.clone(), Duty { uid, generation, unusable, meaning, cluster })
+            (name.clone(), SourceDuty { uid, generation, unusable, meaning, cluster })
         })
         .collect()
     }
@@ -187,15 +193,15 @@ impl Share {
     /// A source that stands in the cluster cannot be followed; the others can.
     pub(super) fn unusable(&self, source: &str, error: &CommandError) {
         tracing::warn!(%source, "it cannot be followed: {error}");
-        if let Some(customs) = &self.customs {
+        if let Some(customs) = &self.custom_sources {
             customs.unusable(source, error.to_string());
         }
     }
 
     /// Nothing is served any more, until something is taken anew.
     pub(super) fn rest(&self) {
-        if let Some(customs) = &self.customs {
-            customs.tell(Duties::new());
+        if let Some(customs) = &self.custom_sources {
+            customs.tell(SourceDuties::new());
         }
         if let Some(leases) = self.leases.get() {
             leases.serving(SourceNames::new());
@@ -203,7 +209,7 @@ impl Share {
     }
 
     /// Waits until something else is to be served.
-    pub(super) async fn changed(&self, served: &Served) -> Result<(), CommandError> {
+    pub(super) async fn changed(&self, served: &ServedSources) -> Result<(), CommandError> {
         let leases = async {
             match self.leases.get() {
                 Some(leases) => leases.changed(&served.names).await,
@@ -211,7 +217,7 @@ impl Share {
             }
         };
         let customs = async {
-            match &self.customs {
+            match &self.custom_sources {
                 Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
                 Some(customs) => {
                     let looked = async { while !customs.look().await {} };
@@ -234,7 +240,7 @@ impl Share {
         let words = format!(
             "what looks after the {what} ended, which is a bug of rhumb; nothing is lost by starting again"
         );
-        Err(CommandError::new(Class::Internal, words))
+        Err(CommandError::new(ErrorClass::Internal, words))
     }
 
     /// Releases all Leases at once, so that another replica need not wait for their end. Takes no longer than this.

@@ -1,4 +1,4 @@
-//! What signals ask of `rhumb run`.
+//! The signals that `rhumb run` obeys.
 
 use std::io::IsTerminal as _;
 use std::sync::{Arc, OnceLock};
@@ -10,19 +10,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
 use super::exit::plain;
-use crate::object::Class;
-use crate::report::Service;
+use crate::object::ErrorClass;
+use crate::report::SystemdService;
 
-/// Who listens for SIGHUP.
+/// The action on SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hangup {
+pub(super) enum HangupAction {
     /// It means to read the configuration again.
     Reloads,
     /// It means what it always does: the terminal is gone, and so is the program.
     Ends,
 }
 
-impl Hangup {
+impl HangupAction {
     /// Only a service has a file to read again. On a terminal, hanging up ends the program.
     pub(super) fn of_a_service_with(file: Option<&std::path::Path>) -> Self {
         if file.is_some() && !std::io::stdin().is_terminal() { Self::Reloads } else { Self::Ends }
@@ -34,16 +34,16 @@ pub(super) struct Signals {
     stop: CancellationToken,
     abort: CancellationToken,
     reload: Arc<Notify>,
-    end: End,
+    end: StopTime,
 }
 
-/// When the program was told to end. All that the end waits for counts from then on, or each wait would come on top of
-/// those before it. Cheap to clone; all clones are told at once.
+/// The moment of the first order to end. Every wait at the end counts from it, or the waits would
+/// add up. Cheap to clone; all clones share the moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct End(Arc<OnceLock<Instant>>);
+pub(super) struct StopTime(Arc<OnceLock<Instant>>);
 
-impl End {
-    /// What is left of this time; all of it where nobody has told the program to end.
+impl StopTime {
+    /// Returns the rest of a time limit; all of it before the order to end.
     pub(super) fn left(&self, of: Duration) -> Duration {
         self.0.get().map_or(of, |told| of.saturating_sub(told.elapsed()))
     }
@@ -56,9 +56,9 @@ impl End {
 impl Signals {
     /// Begins to listen. SIGTERM and Ctrl-C end the loop once the writes on their way are answered; a second
     /// one ends the program at once.
-    pub(super) fn listen(hangup: Hangup, service: Service) -> Result<Self, CommandError> {
+    pub(super) fn listen(hangup: HangupAction, service: SystemdService) -> Result<Self, CommandError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-        let (reload, end) = (Arc::new(Notify::new()), End::default());
+        let (reload, end) = (Arc::new(Notify::new()), StopTime::default());
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let mut signals = received(kind)?;
             let (stop, abort, service, end) = (stop.clone(), abort.clone(), service.clone(), end.clone());
@@ -76,7 +76,7 @@ impl Signals {
                 }
             });
         }
-        if hangup == Hangup::Reloads {
+        if hangup == HangupAction::Reloads {
             let mut signals = received(SignalKind::hangup())?;
             let reload = reload.clone();
             tokio::spawn(async move {
@@ -88,13 +88,13 @@ impl Signals {
         Ok(Self { stop, abort, reload, end })
     }
 
-    /// What is cancelled when the program is to end.
+    /// Returns the token that is cancelled when the program is to end.
     pub(super) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// When the first order to end came.
-    pub(super) fn end(&self) -> &End {
+    /// Returns when the first order to end came.
+    pub(super) fn end(&self) -> &StopTime {
         &self.end
     }
 
@@ -115,10 +115,10 @@ impl Signals {
     }
 }
 
-/// A kind of signal, from now on.
+/// Returns a kind of signal, from now on.
 pub(super) fn received(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
     signal(kind).map_err(|error| {
-        CommandError::new(Class::Internal, format!("signals cannot be received: {}", plain(&error)))
+        CommandError::new(ErrorClass::Internal, format!("signals cannot be received: {}", plain(&error)))
     })
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_left_counts_from_the_first_order() {
-        let (end, second) = (End::default(), Duration::from_secs(1));
+        let (end, second) = (StopTime::default(), Duration::from_secs(1));
         assert_eq!(end.left(second * 5), second * 5);
         let Some(before) = Instant::now().checked_sub(second * 4) else { return };
         end.clone().begin(before);

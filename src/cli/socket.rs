@@ -23,49 +23,49 @@ const LARGEST: usize = 256 << 20;
 
 /// The socket of a daemon.
 #[derive(Clone, Debug)]
-pub(super) struct Socket {
+pub(super) struct DaemonSocket {
     path: PathBuf,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
-pub(super) enum Unanswered {
+pub(super) enum SocketError {
     /// Nobody listens there, or nobody may ask.
-    Silent {
-        /// Where.
+    Unreachable {
+        /// The path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         why: String,
     },
     /// It answers, and not what was asked.
     Refused(
-        /// What it says.
+        /// The daemon's message.
         String,
     ),
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for SocketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silent { path, why } => write!(f, "no daemon answers on {}: {why}", path.display()),
+            Self::Unreachable { path, why } => write!(f, "no daemon answers on {}: {why}", path.display()),
             Self::Refused(why) => write!(f, "the daemon says: {why}"),
         }
     }
 }
 
-impl Socket {
-    /// The socket at a path.
+impl DaemonSocket {
+    /// Returns the socket at a path.
     pub(super) fn at(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Asks for a page, and reads it.
-    pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, Unanswered> {
+    pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, SocketError> {
         let text = self.get(page).await?;
         serde_json::from_str(&text).map_err(|error| {
             self.silent(&format!("{page} is in no form that this version of rhumb knows: {error}"))
@@ -73,25 +73,25 @@ impl Socket {
     }
 
     /// Asks for a page as it is.
-    pub(super) async fn get(&self, page: &str) -> Result<String, Unanswered> {
+    pub(super) async fn get(&self, page: &str) -> Result<String, SocketError> {
         let answer = async { text(self.open(page).await?).await.map_err(|why| self.silent(&why)) };
         tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
     }
 
     /// Asks for a page that may go on for ever.
-    pub(super) async fn open(&self, page: &str) -> Result<Body, Unanswered> {
+    pub(super) async fn open(&self, page: &str) -> Result<Body, SocketError> {
         let answer = async {
             let (code, body) = self.asked(page).await?;
             if code == 200 {
                 return Ok(body);
             }
             let text = text(body).await.map_err(|why| self.silent(&why))?;
-            Err(Unanswered::Refused(message(&text)))
+            Err(SocketError::Refused(message(&text)))
         };
         tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
     }
 
-    async fn asked(&self, page: &str) -> Result<(u16, Body), Unanswered> {
+    async fn asked(&self, page: &str) -> Result<(u16, Body), SocketError> {
         let refused = |error: io::Error| self.silent(&plain(&error));
         let stream = UnixStream::connect(&self.path).await.map_err(refused)?;
         let broken = |error: hyper::Error| self.silent(&error.to_string());
@@ -103,12 +103,12 @@ impl Socket {
         Ok((response.status().as_u16(), Body::new(response.into_body())))
     }
 
-    fn mute(&self) -> Unanswered {
+    fn mute(&self) -> SocketError {
         self.silent(&format!("it accepts a connection, and is silent for {} s", PATIENCE.as_secs()))
     }
 
-    fn silent(&self, why: &str) -> Unanswered {
-        Unanswered::Silent { path: self.path.clone(), why: why.to_owned() }
+    fn silent(&self, why: &str) -> SocketError {
+        SocketError::Unreachable { path: self.path.clone(), why: why.to_owned() }
     }
 }
 
@@ -117,7 +117,7 @@ async fn text(body: Body) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What an answer says went wrong.
+/// Returns the message of an error response.
 fn message(text: &str) -> String {
     let said = serde_json::from_str::<Value>(text).ok();
     let message = said.as_ref().and_then(|said| said.get("message")?.as_str());

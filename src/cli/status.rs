@@ -4,42 +4,42 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::args::{Global, OverviewArgs, OverviewOutput};
-use super::overview::{self, Detail, Overview};
-use super::settings::{self, Asked};
-use super::socket::{Socket, Unanswered};
+use super::args::{GlobalArgs, StatusArgs, StatusOutputFormat};
+use super::overview::{self, DetailLevel, Overview};
+use super::settings::{self, StatusSource};
+use super::socket::{DaemonSocket, SocketError};
 use super::survey::survey;
-use super::target::Desk;
-use super::view::{self, View};
-use super::{CommandError, Exit, ObjectName, Terminal, rollout, session};
-use crate::object::Class;
+use super::target::ClusterSession;
+use super::view::{self, StatusView};
+use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session};
+use crate::object::ErrorClass;
 use crate::report::{ObjectStatus, VERSION};
 
-/// What is watched is looked at so often: the daemon computes an answer in milliseconds, the cluster reads lists.
+/// The polling interval: the daemon computes an answer in milliseconds, the cluster lists objects.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOK_AT_CLUSTER: Duration = Duration::from_secs(5);
 
-/// Who tells where things stand.
-pub(super) enum Teller {
+/// The reader of the status.
+pub(super) enum StatusReader {
     /// A daemon.
-    Daemon(Socket),
+    Daemon(DaemonSocket),
     /// The cluster alone.
-    Cluster(Desk),
+    Cluster(ClusterSession),
 }
 
-impl Teller {
+impl StatusReader {
     /// Finds out who answers. That it is not the daemon is told on standard error.
     pub(super) async fn find(
-        global: &Global,
+        global: &GlobalArgs,
         socket: Option<&std::path::Path>,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         let asked = settings::asked(global, socket)?;
-        if let Asked::Daemon(path) | Asked::First(path) = &asked {
-            let socket = Socket::at(path);
+        if let StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path) = &asked {
+            let socket = DaemonSocket::at(path);
             match (socket.get("/v1/status").await, &asked) {
                 (Ok(_), _) => return Ok(Self::Daemon(socket)),
-                (Err(why), Asked::Daemon(_)) => return Err(why.into()),
+                (Err(why), StatusSource::Daemon(_)) => return Err(why.into()),
                 (Err(why), _) => terminal.tell(&format!("{why}; read from the cluster\n")),
             }
         }
@@ -47,9 +47,9 @@ impl Teller {
     }
 
     /// Everything, the objects that are as they should be left out.
-    pub(super) async fn view(&self) -> Result<View, CommandError> {
+    pub(super) async fn view(&self) -> Result<StatusView, CommandError> {
         match self {
-            Self::Daemon(socket) => Ok(View::of_daemon(socket).await?),
+            Self::Daemon(socket) => Ok(StatusView::of_daemon(socket).await?),
             Self::Cluster(desk) => {
                 let mut view = survey(desk).await?;
                 view.objects.retain(|object| !object.phase.is_well());
@@ -58,11 +58,11 @@ impl Teller {
         }
     }
 
-    /// All objects, those among them that are as they should be too, with the rollout budget beside them.
-    async fn objects(&self) -> Result<View, CommandError> {
+    /// Returns all objects, those among them that are as they should be too, with the rollout budget beside them.
+    async fn objects(&self) -> Result<StatusView, CommandError> {
         match self {
             Self::Daemon(socket) => {
-                let mut view = View::of_daemon(socket).await?;
+                let mut view = StatusView::of_daemon(socket).await?;
                 view.objects = view::objects(socket).await?;
                 Ok(view)
             }
@@ -70,7 +70,7 @@ impl Teller {
         }
     }
 
-    /// How often it is asked.
+    /// Returns how often it is asked.
     pub(super) fn rhythm(&self) -> Duration {
         match self {
             Self::Daemon(_) => LOOK,
@@ -79,20 +79,20 @@ impl Teller {
     }
 }
 
-impl From<Unanswered> for CommandError {
-    fn from(why: Unanswered) -> Self {
+impl From<SocketError> for CommandError {
+    fn from(why: SocketError) -> Self {
         let hint = match &why {
-            Unanswered::Silent { .. } => {
+            SocketError::Unreachable { .. } => {
                 "is `rhumb run` up, and may you connect? In a service the group of the unit may"
             }
-            Unanswered::Refused(_) => "its log says more",
+            SocketError::Refused(_) => "its log says more",
         };
-        Self::new(Class::Transient, why.to_string()).hint(hint)
+        Self::new(ErrorClass::Transient, why.to_string()).hint(hint)
     }
 }
 
-/// What is printed, and whether all of it is as it should be.
-struct Shown {
+/// The printed status, and whether everything is healthy.
+struct StatusOutput {
     text: String,
     overview: Option<Overview>,
     healthy: bool,
@@ -100,12 +100,12 @@ struct Shown {
 
 /// Carries the command out.
 pub(super) fn carry_out(
-    args: &OverviewArgs,
-    global: &Global,
+    args: &StatusArgs,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     session::runtime()?.block_on(async {
-        let teller = Teller::find(global, args.socket.socket.as_deref(), terminal).await?;
+        let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
         let first = shown(&teller, args, global, terminal).await?;
         let healthy = first.healthy;
         if args.watch {
@@ -113,26 +113,26 @@ pub(super) fn carry_out(
         } else {
             print(terminal, args, &first.text)?;
         }
-        Ok(if args.exit_code && !healthy { Exit::Differs } else { Exit::Done })
+        Ok(if args.exit_code && !healthy { ExitStatus::Differs } else { ExitStatus::Done })
     })
 }
 
-fn print(terminal: &Terminal, args: &OverviewArgs, text: &str) -> Result<(), CommandError> {
+fn print(terminal: &Terminal, args: &StatusArgs, text: &str) -> Result<(), CommandError> {
     match args.output {
-        OverviewOutput::Json => terminal.hand_over(text),
-        OverviewOutput::Text | OverviewOutput::Wide => terminal.print(text),
+        StatusOutputFormat::Json => terminal.hand_over(text),
+        StatusOutputFormat::Text | StatusOutputFormat::Wide => terminal.print(text),
     }
 }
 
 /// Shows each change, until the program is ended or nobody reads any more.
 async fn watch(
-    teller: &Teller,
-    args: &OverviewArgs,
-    global: &Global,
+    teller: &StatusReader,
+    args: &StatusArgs,
+    global: &GlobalArgs,
     terminal: &Terminal,
-    first: Shown,
+    first: StatusOutput,
 ) -> Result<(), CommandError> {
-    let redraws = terminal.redraws() && args.output != OverviewOutput::Json;
+    let redraws = terminal.redraws() && args.output != StatusOutputFormat::Json;
     let mut last = first;
     let mut told = String::new();
     if redraws {
@@ -148,7 +148,7 @@ async fn watch(
         let now = match shown(teller, args, global, terminal).await {
             Ok(now) => now,
             // It may be down for a moment, or for good, or be back and know nothing yet: whoever watches is told once.
-            Err(error) if matches!(error.exit, Exit::Unreachable | Exit::Unreadable) => {
+            Err(error) if matches!(error.exit, ExitStatus::Unreachable | ExitStatus::Unreadable) => {
                 let why = error.to_string();
                 if told != why {
                     terminal.tell(&format!("{why}; asked again\n"));
@@ -175,11 +175,11 @@ async fn watch(
 }
 
 async fn shown(
-    teller: &Teller,
-    args: &OverviewArgs,
-    global: &Global,
+    teller: &StatusReader,
+    args: &StatusArgs,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Shown, CommandError> {
+) -> Result<StatusOutput, CommandError> {
     let about = args.about.as_ref();
     if let Some(name) = about.filter(|name| name.source().is_none()) {
         return object(teller, name, args, global, terminal).await;
@@ -192,21 +192,21 @@ async fn shown(
         })?,
     };
     let healthy = view.is_healthy();
-    let detail = if args.output == OverviewOutput::Wide { Detail::Wide } else { Detail::Short };
+    let detail = if args.output == StatusOutputFormat::Wide { DetailLevel::Wide } else { DetailLevel::Short };
     let overview = Overview::of(&view, detail);
     let text = match (args.output, teller) {
-        (OverviewOutput::Json, Teller::Daemon(socket)) if about.is_none() => {
+        (StatusOutputFormat::Json, StatusReader::Daemon(socket)) if about.is_none() => {
             socket.get("/v1/status").await?.trim_end().to_owned() + "\n"
         }
-        (OverviewOutput::Json, _) => form(&view).to_string() + "\n",
+        (StatusOutputFormat::Json, _) => form(&view).to_string() + "\n",
         _ => overview.text(terminal.palette()),
     };
-    let overview = (args.output != OverviewOutput::Json).then_some(overview);
-    Ok(Shown { text, overview, healthy })
+    let overview = (args.output != StatusOutputFormat::Json).then_some(overview);
+    Ok(StatusOutput { text, overview, healthy })
 }
 
-/// The form of the daemon's answer. From the cluster alone there is no process in it.
-fn form(view: &View) -> Value {
+/// Returns the form of the daemon's answer. From the cluster alone there is no process in it.
+fn form(view: &StatusView) -> Value {
     let mut form = json!({
         "apiVersion": VERSION,
         "kind": "Status",
@@ -221,12 +221,12 @@ fn form(view: &View) -> Value {
 }
 
 async fn object(
-    teller: &Teller,
+    teller: &StatusReader,
     name: &ObjectName,
-    args: &OverviewArgs,
-    global: &Global,
+    args: &StatusArgs,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Shown, CommandError> {
+) -> Result<StatusOutput, CommandError> {
     let view = teller.objects().await?;
     let found = match view::meant(&view.objects, name, global.namespace.as_ref())[..] {
         [] => {
@@ -240,13 +240,13 @@ async fn object(
         }
     };
     let text = match (args.output, teller) {
-        (OverviewOutput::Json, Teller::Daemon(socket)) => {
+        (StatusOutputFormat::Json, StatusReader::Daemon(socket)) => {
             socket.get(&view::page(&found.object)).await?.trim_end().to_owned() + "\n"
         }
-        (OverviewOutput::Json, Teller::Cluster(_)) => object_form(&found).to_string() + "\n",
+        (StatusOutputFormat::Json, StatusReader::Cluster(_)) => object_form(&found).to_string() + "\n",
         _ => overview::one(&found, &view.rollout, terminal.palette()),
     };
-    Ok(Shown { text, overview: None, healthy: found.phase.is_well() })
+    Ok(StatusOutput { text, overview: None, healthy: found.phase.is_well() })
 }
 
 fn object_form(object: &ObjectStatus) -> Value {

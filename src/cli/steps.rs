@@ -1,20 +1,20 @@
-//! Where a workload's steps stand, as far as the cluster tells.
+//! The progress of a workload's steps, as far as the cluster shows it.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::target::{Desk, Target};
-use crate::cluster::{Lookup, pod_selector};
+use super::target::{ClusterSession, ManagedObject};
+use crate::cluster::{KindLookup, pod_selector};
 use crate::engine::{LabelSelector, OVERLAY, Overlay};
 use crate::object::{GroupKind, at, text_at};
 
 const STEPS: &str = "rhumb.dev/steps";
 const PROMOTE: &str = "rhumb.dev/step-promote";
 
-/// The step that is shown, and what keeps the pods of a DaemonSet from going on. What the user may not read is left
-/// out.
-pub(super) async fn lines(desk: &Desk, target: &Target) -> Vec<String> {
+/// Returns the step that is shown, and the reason that keeps the pods of a DaemonSet. Facts that
+/// the user may not read are left out.
+pub(super) async fn lines(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(overlay) = target.annotation(OVERLAY).parse::<Overlay>().ok() else { return Vec::new() };
     let Some(step) = overlay.step() else { return Vec::new() };
     let mut lines = vec![words(step, target.annotation(STEPS), target.annotation(PROMOTE))];
@@ -36,13 +36,18 @@ fn words(step: u32, steps: &str, promote: &str) -> String {
     }
 }
 
-async fn objects(desk: &Desk, kind: GroupKind, namespace: Option<&str>, selector: &str) -> Vec<Value> {
-    let Lookup::Served(kind) = desk.kinds.preferred(&kind) else { return Vec::new() };
+async fn objects(
+    desk: &ClusterSession,
+    kind: GroupKind,
+    namespace: Option<&str>,
+    selector: &str,
+) -> Vec<Value> {
+    let KindLookup::Served(kind) = desk.kinds.preferred(&kind) else { return Vec::new() };
     desk.cluster.objects(&kind, namespace, selector).await.unwrap_or_default()
 }
 
 /// Budgets that allow no pod of it to be evicted now.
-async fn disruption(desk: &Desk, target: &Target) -> Vec<String> {
+async fn disruption(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let namespace = target.id.namespace();
     let budgets = objects(desk, GroupKind::new("policy", "PodDisruptionBudget"), namespace, "").await;
     let labels = at(&target.object, &["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
@@ -63,7 +68,7 @@ fn forbids(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
 }
 
 /// Nodes with its pods that are not Ready.
-async fn lost(desk: &Desk, target: &Target) -> Vec<String> {
+async fn lost(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(selector) = pod_selector(&target.object) else { return Vec::new() };
     let nodes = objects(desk, GroupKind::new("", "Node"), None, "").await;
     let lost: BTreeSet<&str> = nodes

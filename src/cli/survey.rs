@@ -1,4 +1,4 @@
-//! Where things stand as the cluster alone tells it: for when no daemon answers.
+//! The status as the cluster alone shows it, for when no daemon answers.
 
 mod last_status;
 
@@ -9,43 +9,45 @@ use jiff::Timestamp;
 
 use self::last_status::LastStatus;
 use super::members::{by_namespace, is_too_wide};
-use super::target::{Desk, Target};
-use super::view::View;
+use super::target::{ClusterSession, ManagedObject};
+use super::view::StatusView;
 use super::{CommandError, facts};
-use crate::cluster::{Lookup, Parent, Selector, applyset_id};
+use crate::cluster::{InventoryObject, KindLookup, ListSelector, applyset_id};
 use crate::daemon::{self, PendingPrune};
 use crate::engine::{
-    Book, Live, Owner, PAUSED, Paused, Queued, Reason, Rejection, RollPhase, Way, pause_reason,
+    LiveObject, ObjectOwner, PAUSED, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction,
+    RolloutLedger, RolloutPhase, pause_reason,
 };
 use crate::object::ObjectId;
 use crate::report::{
-    self, Named, ObjectStatus, Obstacle, Phase, PhaseFacts, QueueStatus, RollStatus, RolloutStatus, Share,
-    SourceStatus,
+    self, BoundUsage, ObjectRef, ObjectStatus, Obstacle, Phase, PhaseFacts, QueuedWorkloadStatus,
+    RolloutStatus, SourceStatus, WorkloadRolloutStatus,
 };
 
 /// One source, and what its parent says.
-struct Told {
+struct SourceRecord {
     name: String,
     applyset: Arc<str>,
     rejections: Vec<Rejection>,
     pending: Vec<PendingPrune>,
-    parent: Parent,
+    parent: InventoryObject,
     last: LastStatus,
-    /// Why not all of its objects can be told.
+    /// The reason for which not all of its objects are known.
     unread: Option<String>,
 }
 
-/// A view of all objects, those among them that are as they should be too.
-pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
+/// Returns a view of all objects, those among them that are as they should be too.
+pub(super) async fn survey(desk: &ClusterSession) -> Result<StatusView, CommandError> {
     let parents = desk.cluster.parents(&desk.system).await?;
-    let mut told: Vec<Told> =
-        parents.into_iter().map(|(name, parent)| Told::of(desk, name, parent)).collect();
+    let mut told: Vec<SourceRecord> =
+        parents.into_iter().map(|(name, parent)| SourceRecord::of(desk, name, parent)).collect();
     told.sort_by(|one, other| one.name.cmp(&other.name));
     let (book, unreadable) = facts::book(desk).await?;
     let members = members(desk, &mut told).await;
     let there: BTreeSet<&ObjectId> = members.iter().map(|(id, _)| id).collect();
     let objects = told.iter().flat_map(|source| {
-        let ours = members.iter().filter(|(_, live)| live.owner == Owner::Ours(source.applyset.clone()));
+        let ours =
+            members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.applyset.clone()));
         let ours: Vec<ObjectStatus> = ours.map(|(id, live)| object(source, &book, id, live)).collect();
         let others = source.last.ids().filter(|id| !there.contains(id));
         ours.into_iter().chain(others.filter_map(|id| source.last.absent(&source.name, id)))
@@ -53,42 +55,50 @@ pub(super) async fn survey(desk: &Desk) -> Result<View, CommandError> {
     let objects: Vec<ObjectStatus> = objects.collect();
     let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
     let rollout = RolloutStatus { unreadable, ..rollout(&told, &book, &members) };
-    Ok(View { at: Timestamp::now(), process: None, sources, rollout, objects })
+    Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects })
 }
 
-/// Where one object stands.
+/// The state of one object.
 #[derive(Default)]
-pub(super) struct Standing {
-    /// Its phase, in the words in which all are told; none where it may be one of those that are counted and not named in
-    /// the record.
+pub(super) struct ObjectStanding {
+    /// The phase; none where the object may be one of those that the record counts without names.
     pub(super) phase: Option<Phase>,
-    /// Why it is no further, where that is told nowhere else.
-    pub(super) told: Option<String>,
-    /// So many objects of its source are not as wanted, and are not named.
+    /// The reason for the phase, where no other record has it.
+    pub(super) reason: Option<String>,
+    /// The number of objects of its source that are not as wanted and have no name in the record.
     pub(super) unnamed: usize,
 }
 
 /// Returns where one object stands.
-pub(super) fn standing(desk: &Desk, target: &Target, book: &Book) -> Standing {
-    let source = Told::of(desk, target.source.clone(), target.parent.clone());
-    let Some(live) = desk.cluster.view(&target.kind, &target.object) else { return Standing::default() };
+pub(super) fn standing(
+    desk: &ClusterSession,
+    target: &ManagedObject,
+    book: &RolloutLedger,
+) -> ObjectStanding {
+    let source = SourceRecord::of(desk, target.source.clone(), target.parent.clone());
+    let Some(live) = desk.cluster.view(&target.kind, &target.object) else {
+        return ObjectStanding::default();
+    };
     let unnamed = source.last.unnamed(&queue(&source, book)).into_values().sum();
     let found = obstacle(&source, book, &target.id, &live);
-    let told = found.as_ref().filter(|found| found.is_told_here).map(|found| found.reason.clone());
+    let told = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
     let phase = facts_of(&source, book, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
-    Standing { phase: is_known.then_some(phase), told, unnamed }
+    ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
 }
 
 /// Returns where an object stood, as a daemon told it last, that the cluster does not show as one of a source.
-pub(super) async fn recorded(desk: &Desk, id: &ObjectId) -> Result<Option<ObjectStatus>, CommandError> {
+pub(super) async fn recorded(
+    desk: &ClusterSession,
+    id: &ObjectId,
+) -> Result<Option<ObjectStatus>, CommandError> {
     let parents = desk.candidates().await?;
-    let mut sources = parents.into_iter().map(|(name, parent)| Told::of(desk, name, parent));
+    let mut sources = parents.into_iter().map(|(name, parent)| SourceRecord::of(desk, name, parent));
     Ok(sources.find_map(|source| source.last.absent(&source.name, id)))
 }
 
-impl Told {
-    fn of(desk: &Desk, name: String, parent: Parent) -> Self {
+impl SourceRecord {
+    fn of(desk: &ClusterSession, name: String, parent: InventoryObject) -> Self {
         Self {
             applyset: applyset_id(&desk.system, &name).into(),
             rejections: daemon::rejections(&parent),
@@ -101,15 +111,15 @@ impl Told {
     }
 }
 
-/// All objects of all sources. A kind that cannot be listed is told by those that have some of it.
-async fn members(desk: &Desk, told: &mut [Told]) -> Vec<(ObjectId, Live)> {
+/// Returns all objects of all sources. A kind that cannot be listed is told by those that have some of it.
+async fn members(desk: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
     let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.parent.kinds.iter().cloned()).collect();
     let sets: BTreeSet<Arc<str>> = told.iter().map(|source| source.applyset.clone()).collect();
-    let selector = Selector::PartOf(sets);
+    let selector = ListSelector::ApplySets(sets);
     let mut members = Vec::new();
     for kind in kinds {
         let why = match desk.kinds.preferred(&kind) {
-            Lookup::Served(served) => match desk.cluster.list(&served, &selector).await {
+            KindLookup::Served(served) => match desk.cluster.list(&served, &selector).await {
                 Ok(found) => {
                     members.extend(found);
                     continue;
@@ -127,8 +137,8 @@ async fn members(desk: &Desk, told: &mut [Told]) -> Vec<(ObjectId, Live)> {
                 Err(error) => error.to_string(),
             },
             // Nothing of it is there.
-            Lookup::Unserved { .. } => continue,
-            Lookup::Unknown => "the server of its API group does not answer".to_owned(),
+            KindLookup::Unserved { .. } => continue,
+            KindLookup::Unknown => "the server of its API group does not answer".to_owned(),
         };
         for source in told.iter_mut().filter(|source| source.parent.kinds.contains(&kind)) {
             source.unread = Some(format!("{kind} cannot be listed: {why}"));
@@ -137,7 +147,7 @@ async fn members(desk: &Desk, told: &mut [Told]) -> Vec<(ObjectId, Live)> {
     members
 }
 
-fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> SourceStatus {
+fn source_status(source: &SourceRecord, book: &RolloutLedger, objects: &[ObjectStatus]) -> SourceStatus {
     let ours = || objects.iter().filter(|object| object.source == source.name);
     let mut counts: BTreeMap<Phase, usize> = BTreeMap::new();
     for object in ours() {
@@ -148,7 +158,7 @@ fn source_status(source: &Told, book: &Book, objects: &[ObjectStatus]) -> Source
     }
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
-    let paused = source.parent.annotations.get(PAUSED).and_then(|text| Paused::parse(text));
+    let paused = source.parent.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
     let incomplete = source.unread.clone().or_else(|| source.last.incomplete());
     SourceStatus {
         name: source.name.clone(),
@@ -180,8 +190,8 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
     }
 }
 
-/// The revision that the daemon last told of, whole where any object or commit that is known has it.
-fn told_revision(source: &Told, book: &Book, brought: &BTreeSet<&str>) -> Option<String> {
+/// Returns the revision that the daemon last told of, whole where any object or commit that is known has it.
+fn told_revision(source: &SourceRecord, book: &RolloutLedger, brought: &BTreeSet<&str>) -> Option<String> {
     let line = source.parent.data.get(report::STATUS)?;
     let short = line.split([' ', ':']).next().filter(|word| word.chars().all(|c| c.is_ascii_hexdigit()))?;
     let commits = book.commits.iter().map(|commit| commit.revision.to_string());
@@ -189,14 +199,14 @@ fn told_revision(source: &Told, book: &Book, brought: &BTreeSet<&str>) -> Option
     Some(known.find(|text| text.starts_with(short)).unwrap_or_else(|| short.to_owned()))
 }
 
-fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatus {
+fn object(source: &SourceRecord, book: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> ObjectStatus {
     let found = obstacle(source, book, id, live);
     let facts = facts_of(source, book, id, live, found.as_ref());
     let phase = facts.phase();
     let paused = paused(source, live).filter(|_| phase == Phase::Paused);
     let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| pause_words(&paused.reason)));
     ObjectStatus {
-        object: Named::of(id),
+        object: ObjectRef::of(id),
         source: source.name.clone(),
         phase,
         reason: reason.or_else(|| unhealthy(live)),
@@ -206,37 +216,43 @@ fn object(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> ObjectStatu
     }
 }
 
-fn is_rolling(book: &Book, id: &ObjectId, live: &Live) -> bool {
+fn is_rolling(book: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
     let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
-    // What a process has left behind is not over before its workload is at rest, and is over then.
-    let claimed = book.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RollPhase::Settled)));
-    claimed || is_in(RollPhase::Replacing)
+    // A claim that a process has left behind lasts until its workload is at rest.
+    let claimed = book.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RolloutPhase::Settled)));
+    claimed || is_in(RolloutPhase::Replacing)
 }
 
-/// What of a source waits in the rollout queue.
-fn queue<'a>(source: &Told, book: &'a Book) -> Vec<&'a Queued> {
+/// Returns the objects of a source in the rollout queue.
+fn queue<'a>(source: &SourceRecord, book: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
     book.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
 }
 
-/// What keeps an object from being as asked for, as far as the cluster tells.
-struct Found {
+/// The obstacle of one object, as far as the cluster shows it.
+struct FoundObstacle {
     obstacle: Obstacle,
     reason: String,
-    /// Whether no other record of the cluster has the reason.
-    is_told_here: bool,
+    /// Indicates whether no other record of the cluster has the reason.
+    is_only_here: bool,
 }
 
-impl Found {
+impl FoundObstacle {
     fn elsewhere(obstacle: Obstacle, reason: String) -> Self {
-        Self { obstacle, reason, is_told_here: false }
+        Self { obstacle, reason, is_only_here: false }
     }
 
     fn here(obstacle: Obstacle, reason: String) -> Self {
-        Self { obstacle, reason, is_told_here: true }
+        Self { obstacle, reason, is_only_here: true }
     }
 }
 
-fn facts_of(source: &Told, book: &Book, id: &ObjectId, live: &Live, found: Option<&Found>) -> PhaseFacts {
+fn facts_of(
+    source: &SourceRecord,
+    book: &RolloutLedger,
+    id: &ObjectId,
+    live: &LiveObject,
+    found: Option<&FoundObstacle>,
+) -> PhaseFacts {
     PhaseFacts {
         obstacle: found.map(|found| found.obstacle),
         is_rolling: is_rolling(book, id, live),
@@ -247,51 +263,59 @@ fn facts_of(source: &Told, book: &Book, id: &ObjectId, live: &Live, found: Optio
 
 /// Returns what keeps an object from being as asked for. The order of the questions is that in which the engine decides;
 /// what only its record tells stands where the engine would have found it.
-fn obstacle(source: &Told, book: &Book, id: &ObjectId, live: &Live) -> Option<Found> {
+fn obstacle(
+    source: &SourceRecord,
+    book: &RolloutLedger,
+    id: &ObjectId,
+    live: &LiveObject,
+) -> Option<FoundObstacle> {
     let (recorded, why) = source.last.of(id).unzip();
     let recorded_as = |phase: Phase, obstacle: Obstacle| {
         let why = why.clone().filter(|_| recorded == Some(phase))?;
-        Some(Found::here(obstacle, why))
+        Some(FoundObstacle::here(obstacle, why))
     };
     let pending = source.pending.iter().find(|pending| pending.id == *id);
     if let Some(pending) = pending {
-        return Some(Found::elsewhere(Obstacle::Prune, format!("its deletion waits: {}", pending.reason)));
+        return Some(FoundObstacle::elsewhere(
+            Obstacle::Prune,
+            format!("its deletion waits: {}", pending.reason),
+        ));
     }
     let set = recorded_as(Phase::Refused, Obstacle::Refusal)
         .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
         .or_else(|| {
             let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
-            Some(Found::here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
+            Some(FoundObstacle::here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
         });
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
         let rejection = rejection?;
         let obstacle = match rejection.way {
-            Way::Held => Obstacle::Quarantine,
-            Way::Back if shows_rejected(rejection, id, live) => return None,
-            Way::Back => Obstacle::Rollback,
+            RejectionAction::Hold => Obstacle::Quarantine,
+            RejectionAction::RollBack if shows_rejected(rejection, id, live) => return None,
+            RejectionAction::RollBack => Obstacle::Rollback,
         };
-        Some(Found::elsewhere(obstacle, rejection.cause.to_string()))
+        Some(FoundObstacle::elsewhere(obstacle, rejection.cause.to_string()))
     };
     let is_paused = || source.parent.annotations.contains_key(PAUSED) || paused(source, live).is_some();
     let queued = || queue(source, book).into_iter().find(|queued| queued.id == *id);
     set.or_else(rejected)
         .or_else(|| held(source, live))
         .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
-        .or_else(|| Some(Found::elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
-        .or_else(|| Some(Found::elsewhere(Obstacle::Wait, queued()?.to_string())))
+        .or_else(|| Some(FoundObstacle::elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
+        .or_else(|| Some(FoundObstacle::elsewhere(Obstacle::Wait, queued()?.to_string())))
         .or_else(|| recorded_as(Phase::Waiting, Obstacle::Wait))
 }
 
-fn held(source: &Told, live: &Live) -> Option<Found> {
+fn held(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
     let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    Some(Found::elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
+    Some(FoundObstacle::elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
 }
 
-/// The pause on the object itself.
-fn paused<'a>(source: &Told, live: &'a Live) -> Option<&'a Paused> {
+/// Returns the pause on the object itself.
+fn paused<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
     live.asked.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
 }
 
@@ -299,7 +323,7 @@ fn pause_words(reason: &str) -> String {
     pause_reason("it", reason).to_string()
 }
 
-fn unhealthy(live: &Live) -> Option<String> {
+fn unhealthy(live: &LiveObject) -> Option<String> {
     match &*live.health.message {
         "" if live.health.is_current() => None,
         "" => Some(live.health.status.to_string()),
@@ -307,24 +331,24 @@ fn unhealthy(live: &Live) -> Option<String> {
     }
 }
 
-/// Whether the content that failed is still there.
-fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &Live) -> bool {
+/// Returns whether the content that failed is still there.
+fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
     let data = live.started.map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
     same && facts::shows(live.shown_release(), rejection, member)
 }
 
-fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutStatus {
+fn rollout(told: &[SourceRecord], book: &RolloutLedger, members: &[(ObjectId, LiveObject)]) -> RolloutStatus {
     let name = |applyset: &str| {
         told.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
     };
     let rolling = members.iter().filter(|(id, live)| is_rolling(book, id, live)).map(|(id, live)| {
         let numbers = live.rolling.unwrap_or_default();
-        RollStatus {
-            object: Named::of(id),
+        WorkloadRolloutStatus {
+            object: ObjectRef::of(id),
             source: match &live.owner {
-                Owner::Ours(applyset) => name(applyset),
+                ObjectOwner::Ours(applyset) => name(applyset),
                 _ => None,
             },
             holder: book.claims.get(id).map(|claim| book.holder_words(claim)),
@@ -335,12 +359,12 @@ fn rollout(told: &[Told], book: &Book, members: &[(ObjectId, Live)]) -> RolloutS
             step: None,
         }
     });
-    let queue = book.queue.iter().map(|queued| QueueStatus {
-        object: Named::of(&queued.id),
+    let queue = book.queue.iter().map(|queued| QueuedWorkloadStatus {
+        object: ObjectRef::of(&queued.id),
         place: queued.place.map(|(place, _)| place),
         reason: queued.reason.to_string(),
     });
-    let share = |used| Share { used, of: 0 };
+    let share = |used| BoundUsage { used, of: 0 };
     RolloutStatus {
         known: true,
         unreadable: None,

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::object_name::ObjectName;
 use super::{CommandError, session};
-use crate::cluster::{Cluster, Kind, Kinds, Lookup, Parent, applyset_id};
+use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, applyset_id};
 use crate::config::Config;
 use crate::engine::Release;
-use crate::object::{Class, ObjectId, PART_OF, RELEASE, annotation, text_at};
+use crate::object::{ErrorClass, ObjectId, PART_OF, RELEASE, annotation, text_at};
 
 /// A cluster, and what it is looked at for.
-pub(super) struct Desk {
+pub(super) struct ClusterSession {
     pub(super) cluster: Cluster,
-    pub(super) kinds: Kinds,
+    pub(super) kinds: KindTable,
     /// The namespace of the parents.
     pub(super) system: String,
     /// The namespace of objects that name none.
@@ -24,27 +24,27 @@ pub(super) struct Desk {
 }
 
 /// One managed object with its source.
-pub(super) struct Target {
+pub(super) struct ManagedObject {
     pub(super) id: ObjectId,
-    pub(super) kind: Arc<Kind>,
+    pub(super) kind: Arc<ServedKind>,
     pub(super) object: Value,
     pub(super) source: String,
-    pub(super) parent: Parent,
+    pub(super) parent: InventoryObject,
 }
 
-impl Target {
-    /// An annotation, empty where there is none.
+impl ManagedObject {
+    /// Returns an annotation, empty where there is none.
     pub(super) fn annotation(&self, key: &str) -> &str {
         annotation(&self.object, key)
     }
 
-    /// What is in force.
+    /// Returns the release in force.
     pub(super) fn release(&self) -> Option<Release> {
         Release::parse(self.annotation(RELEASE))
     }
 }
 
-impl Desk {
+impl ClusterSession {
     /// Connects, and asks what the server has. Objects that name no namespace are looked for in this one, else in
     /// that of the context.
     pub(super) async fn open(config: &Config, namespace: Option<&str>) -> Result<Self, CommandError> {
@@ -54,35 +54,35 @@ impl Desk {
         Ok(Self { kinds, system: config.namespace.clone(), namespace, named: None, cluster })
     }
 
-    /// Who may not list the sources names that of an object.
+    /// Returns who may not list the sources names that of an object.
     pub(super) fn looking_in(self, named: Option<String>) -> Self {
         Self { named, ..self }
     }
 
-    /// The sources that an object may be of.
-    pub(super) async fn candidates(&self) -> Result<Vec<(String, Parent)>, CommandError> {
+    /// Returns the sources that an object may be of.
+    pub(super) async fn candidates(&self) -> Result<Vec<(String, InventoryObject)>, CommandError> {
         match (self.cluster.parents(&self.system).await, &self.named) {
-            (Err(error), Some(named)) if error.class() == Class::Forbidden => {
+            (Err(error), Some(named)) if error.class() == ErrorClass::Forbidden => {
                 Ok(vec![(named.clone(), self.parent(named).await?)])
             }
-            (Err(error), None) if error.class() == Class::Forbidden => Err(CommandError::from(error)
+            (Err(error), None) if error.class() == ErrorClass::Forbidden => Err(CommandError::from(error)
                 .hint("who may not list all sources names that of the object: --name SOURCE")),
             (parents, _) => Ok(parents?),
         }
     }
 
-    /// The kind that a word means, with or without its group, in the singular or the plural.
-    fn kind(&self, word: &str) -> Result<Arc<Kind>, CommandError> {
+    /// Returns the kind that a word means, with or without its group, in the singular or the plural.
+    fn kind(&self, word: &str) -> Result<Arc<ServedKind>, CommandError> {
         let served = |group_kind| match self.kinds.preferred(group_kind) {
-            Lookup::Served(kind) => Some(kind),
-            Lookup::Unserved { .. } | Lookup::Unknown => None,
+            KindLookup::Served(kind) => Some(kind),
+            KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         };
         let (plain, group) = word.split_once('.').map_or((word, None), |(kind, group)| (kind, Some(group)));
-        let meant = |kind: &Arc<Kind>| {
+        let meant = |kind: &Arc<ServedKind>| {
             let named = kind.gvk.kind.eq_ignore_ascii_case(plain) || &*kind.plural == plain;
             named && group.is_none_or(|group| *kind.gvk.group == *group)
         };
-        let mut found: Vec<Arc<Kind>> =
+        let mut found: Vec<Arc<ServedKind>> =
             self.kinds.scopes().filter_map(|(kind, _)| served(kind)).filter(meant).collect();
         found.sort_by_key(|kind| kind.gvk.group.len());
         match &found[..] {
@@ -97,21 +97,23 @@ impl Desk {
     }
 
     /// Returns the object that a name means, and its kind.
-    pub(super) fn identity(&self, name: &ObjectName) -> Result<(Arc<Kind>, ObjectId), CommandError> {
+    pub(super) fn identity(&self, name: &ObjectName) -> Result<(Arc<ServedKind>, ObjectId), CommandError> {
         let kind = self.kind(&name.kind)?;
         let namespace = match kind.scope {
-            crate::cluster::Scope::Cluster => None,
-            crate::cluster::Scope::Namespaced => Some(name.namespace.as_deref().unwrap_or(&self.namespace)),
+            crate::cluster::ServedScope::Cluster => None,
+            crate::cluster::ServedScope::Namespaced => {
+                Some(name.namespace.as_deref().unwrap_or(&self.namespace))
+            }
         };
         let id = ObjectId::new(&kind.gvk.group_kind(), namespace, &name.name);
         Ok((kind, id))
     }
 
     /// Looks up an object by its name, and the source that manages it.
-    pub(super) async fn target(&self, name: &ObjectName) -> Result<Target, CommandError> {
+    pub(super) async fn target(&self, name: &ObjectName) -> Result<ManagedObject, CommandError> {
         let (kind, id) = self.identity(name)?;
         let Some(object) = self.cluster.get(&kind, &id).await? else {
-            return Err(CommandError::new(Class::Config, format!("there is no {id}"))
+            return Err(CommandError::new(ErrorClass::Config, format!("there is no {id}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         };
         let set = text_at(&object, &["metadata", "labels", PART_OF]).to_owned();
@@ -119,18 +121,18 @@ impl Desk {
         let parent = parents.into_iter().find(|(name, _)| applyset_id(&self.system, name) == set);
         let Some((source, parent)) = parent else {
             let message = format!("{id} is in no source whose ConfigMap is in namespace {}", self.system);
-            return Err(CommandError::new(Class::Config, message).hint(
+            return Err(CommandError::new(ErrorClass::Config, message).hint(
                 "only what rhumb manages takes its orders; name another namespace with --system-namespace",
             ));
         };
-        Ok(Target { id, kind, object, source, parent })
+        Ok(ManagedObject { id, kind, object, source, parent })
     }
 
     /// Reads the parent of a source.
-    pub(super) async fn parent(&self, source: &str) -> Result<Parent, CommandError> {
+    pub(super) async fn parent(&self, source: &str) -> Result<InventoryObject, CommandError> {
         self.cluster.parent(&self.system, source).await?.ok_or_else(|| {
             let message = format!("there is no source {source}: no ConfigMap {}/{source}", self.system);
-            CommandError::new(Class::Config, message)
+            CommandError::new(ErrorClass::Config, message)
         })
     }
 }

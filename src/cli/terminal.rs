@@ -11,26 +11,26 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::CommandError;
 use super::args::Color;
-use crate::render::{Palette, Style};
+use crate::render::{Palette, TextStyle};
 
 /// The two outputs of a command, each with its palette.
 #[derive(Debug)]
 pub struct Terminal {
     out: Palette,
     error: Palette,
-    progress: Progress,
+    progress: ProgressDisplay,
 }
 
-/// Whether somebody watches standard error, so that a line of progress may come and go there.
+/// Indicates whether somebody watches standard error, so that a line of progress may come and go there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum ProgressDisplay {
     Shown,
-    Left,
+    Hidden,
 }
 
-/// What a person said.
+/// The answer of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Confirmation {
     /// Go on.
     Yes,
     /// Anything else.
@@ -38,7 +38,7 @@ pub enum Answer {
 }
 
 impl Terminal {
-    /// The outputs of this process; colours only on a terminal and without `NO_COLOR`
+    /// Returns the outputs of this process; colours only on a terminal and without `NO_COLOR`
     /// (<https://no-color.org>), unless the command line says otherwise.
     pub fn new(color: Color) -> Self {
         let variable = std::env::var_os;
@@ -52,23 +52,23 @@ impl Terminal {
         Self {
             out: palette(io::stdout().is_terminal()),
             error: palette(io::stderr().is_terminal()),
-            progress: if shown { Progress::Shown } else { Progress::Left },
+            progress: if shown { ProgressDisplay::Shown } else { ProgressDisplay::Hidden },
         }
     }
 
-    /// The palette of standard output.
+    /// Returns the palette of standard output.
     pub const fn palette(&self) -> Palette {
         self.out
     }
 
-    /// The palette of standard error.
+    /// Returns the palette of standard error.
     pub const fn error_palette(&self) -> Palette {
         self.error
     }
 
     /// Asks a person on standard error; none when there is nobody to ask, that is when input or error is
     /// no terminal. Only `y` and `yes` are a yes.
-    pub fn ask(&self, question: &str) -> Option<Answer> {
+    pub fn ask(&self, question: &str) -> Option<Confirmation> {
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return None;
         }
@@ -76,11 +76,11 @@ impl Terminal {
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);
         let yes = read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        Some(if yes { Answer::Yes } else { Answer::No })
+        Some(if yes { Confirmation::Yes } else { Confirmation::No })
     }
 
-    /// Writes results for people to standard output. What others have written, and what it would do to a terminal, is
-    /// in them: a message of a pod, a reason that somebody gave.
+    /// Writes results for people to standard output, without control characters: a pod's message or
+    /// a person's reason may hold some.
     ///
     /// # Errors
     ///
@@ -98,7 +98,8 @@ impl Terminal {
         if io::stdout().is_terminal() { self.print(text) } else { write(text) }
     }
 
-    /// Waits until nobody reads standard output any more, as `head` when it has enough. What is no pipe is always read.
+    /// Waits until standard output is closed by its reader, as by `head`. Output that is no pipe is
+    /// always read.
     pub async fn unread(&self) {
         let out = io::stdout().as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd_unchecked);
         match out {
@@ -108,19 +109,19 @@ impl Terminal {
         }
     }
 
-    /// Whether standard output is a terminal that can show a screen full.
+    /// Returns whether standard output is a terminal that can show a screen full.
     pub fn is_screen(&self) -> bool {
         io::stdout().is_terminal() && !is_dumb()
     }
 
-    /// Whether standard error comes to a terminal.
+    /// Returns whether standard error comes to a terminal.
     pub fn shows_errors(&self) -> bool {
         io::stderr().is_terminal()
     }
 
-    /// Whether standard output is a terminal on which what was shown can be shown anew in its place.
+    /// Returns whether standard output is a terminal on which what was shown can be shown anew in its place.
     pub fn redraws(&self) -> bool {
-        self.progress == Progress::Shown && io::stdout().is_terminal()
+        self.progress == ProgressDisplay::Shown && io::stdout().is_terminal()
     }
 
     /// Shows a text in place of all that is on the terminal. Its lines are cut where the terminal ends.
@@ -132,7 +133,7 @@ impl Terminal {
 
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
     pub fn progress(&self, text: &str) {
-        if self.progress == Progress::Shown {
+        if self.progress == ProgressDisplay::Shown {
             // A terminal whose size nobody has set has no columns.
             let width = match rustix::termios::tcgetwinsize(io::stderr()) {
                 Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
@@ -154,9 +155,9 @@ impl Terminal {
         if error.message.is_empty() {
             return;
         }
-        let mut text = format!("{}: {error}\n", self.error.paint(Style::Error, "error"));
+        let mut text = format!("{}: {error}\n", self.error.paint(TextStyle::Error, "error"));
         for hint in &error.hints {
-            let _ = writeln!(text, "{}: {hint}", self.error.paint(Style::Strong, "hint"));
+            let _ = writeln!(text, "{}: {hint}", self.error.paint(TextStyle::Strong, "hint"));
         }
         self.tell(&text);
     }
@@ -170,12 +171,12 @@ pub(super) fn write(text: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// As it is. Whoever closed it wants to hear nothing.
+/// Writes to standard error. A closed standard error is no error.
 pub(super) fn write_error(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Whether the terminal can do nothing but lines.
+/// Returns whether the terminal can do nothing but lines.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").as_deref() == Some(OsStr::new("dumb"))
 }
@@ -190,7 +191,7 @@ fn screen(text: &str, rows: usize, columns: usize) -> String {
     out + "\u{1b}[J"
 }
 
-/// So much of a line as fits; colours take no room.
+/// Returns as much of a line as fits; colours take no room.
 fn cut(line: &str, columns: usize) -> String {
     let (mut used, mut escape, mut out) = (0, false, String::new());
     for c in line.chars() {

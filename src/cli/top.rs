@@ -20,19 +20,23 @@ use jiff::Timestamp;
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::{mpsc, watch};
 
-use super::args::{Global, TopArgs};
+use super::args::{GlobalArgs, TopArgs};
 use super::signals::received;
-use super::status::Teller;
-use super::{CommandError, Exit, Terminal, session};
-use crate::config::Name;
-use crate::object::Class;
-use feed::Feed;
-use keys::Wish;
-use model::Model;
-use screen::{Screen, Typed};
+use super::status::StatusReader;
+use super::{CommandError, ExitStatus, Terminal, session};
+use crate::config::DnsLabel;
+use crate::object::ErrorClass;
+use feed::StatusFeed;
+use keys::ScreenAction;
+use model::TopModel;
+use screen::{Screen, TerminalInput};
 
 /// Carries the command out.
-pub(super) fn carry_out(args: &TopArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+pub(super) fn carry_out(
+    args: &TopArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     if !terminal.is_screen() {
         return Err(CommandError::usage(
             "`rhumb top` needs a full screen, and standard output is no terminal that has one",
@@ -40,28 +44,28 @@ pub(super) fn carry_out(args: &TopArgs, global: &Global, terminal: &Terminal) ->
         .hint("`rhumb status --watch` tells each change in lines"));
     }
     session::runtime()?.block_on(async {
-        let teller = Teller::find(global, args.socket.socket.as_deref(), terminal).await?;
-        let mut feed = Feed::of(teller);
+        let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
+        let mut feed = StatusFeed::of(teller);
         let look = feed.look(None).await?;
-        let only = args.source.as_ref().map(Name::as_str);
+        let only = args.source.as_ref().map(DnsLabel::as_str);
         if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
             return Err(
                 CommandError::usage(format!("there is no source {name}")).hint("`rhumb status` lists them")
             );
         }
-        let mut model = Model::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
+        let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
         show(&mut model, feed).await?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     })
 }
 
 /// Signals that end it, and the one that brings it back from the background.
-struct Signals {
+struct TerminalSignals {
     ends: [Signal; 3],
     back: Signal,
 }
 
-impl Signals {
+impl TerminalSignals {
     fn listen() -> Result<Self, CommandError> {
         let ends = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
         let [terminate, interrupt, hangup] = ends.map(received);
@@ -70,26 +74,26 @@ impl Signals {
     }
 
     /// Whichever comes first.
-    async fn next(&mut self) -> Heard {
+    async fn next(&mut self) -> TerminalSignal {
         let [terminate, interrupt, hangup] = &mut self.ends;
         tokio::select! {
-            _ = terminate.recv() => Heard::End,
-            _ = interrupt.recv() => Heard::End,
-            _ = hangup.recv() => Heard::End,
-            _ = self.back.recv() => Heard::Back,
+            _ = terminate.recv() => TerminalSignal::End,
+            _ = interrupt.recv() => TerminalSignal::End,
+            _ = hangup.recv() => TerminalSignal::End,
+            _ = self.back.recv() => TerminalSignal::Back,
         }
     }
 }
 
-/// What a signal says.
-enum Heard {
+/// The meaning of a signal.
+enum TerminalSignal {
     End,
     Back,
 }
 
 /// Shows it until somebody ends it.
-async fn show(model: &mut Model, feed: Feed) -> Result<(), CommandError> {
-    let mut signals = Signals::listen()?;
+async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError> {
+    let mut signals = TerminalSignals::listen()?;
     let (wanted, asked) = watch::channel(None);
     let (teller, mut told) = mpsc::channel(1);
     let mut asking = pin!(feed.go_on(asked, teller));
@@ -101,10 +105,10 @@ async fn show(model: &mut Model, feed: Feed) -> Result<(), CommandError> {
         screen.draw(|frame| draw::draw(model, frame))?;
         let wish = tokio::select! {
             key = typed.recv() => match key {
-                Some(Typed::Key(key)) => model.press(key),
-                Some(Typed::Resized) => None,
+                Some(TerminalInput::Key(key)) => model.press(key),
+                Some(TerminalInput::Resized) => None,
                 None => {
-                    return Err(CommandError::new(Class::Internal, "keys cannot be read from the terminal"));
+                    return Err(CommandError::new(ErrorClass::Internal, "keys cannot be read from the terminal"));
                 }
             },
             Some(told) = told.recv() => {
@@ -115,16 +119,16 @@ async fn show(model: &mut Model, feed: Feed) -> Result<(), CommandError> {
                 None
             }
             heard = signals.next() => Some(match heard {
-                Heard::End => Wish::Quit,
-                Heard::Back => Wish::Redraw,
+                TerminalSignal::End => ScreenAction::Quit,
+                TerminalSignal::Back => ScreenAction::Redraw,
             }),
             // It never ends, as long as what it tells is heard.
             () = &mut asking => None,
         };
         match wish {
-            Some(Wish::Quit) => return Ok(()),
-            Some(Wish::Stop) => screen.stop()?,
-            Some(Wish::Redraw) => screen.take_again()?,
+            Some(ScreenAction::Quit) => return Ok(()),
+            Some(ScreenAction::Suspend) => screen.stop()?,
+            Some(ScreenAction::Redraw) => screen.take_again()?,
             None => {}
         }
         wanted.send_if_modified(|object| {

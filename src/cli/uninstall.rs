@@ -13,18 +13,19 @@ use super::args::UninstallArgs;
 use super::members::{by_namespace, is_too_wide};
 use super::object_name::ObjectName;
 use super::overview::clean;
-use super::terminal::Answer;
-use super::{CommandError, Exit, Terminal, apply, orders, session};
+use super::terminal::Confirmation;
+use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{
-    self, Cluster, Fault, Kinds, Lookup, Parent, Propagation, Selector, applyset_id, orders_name,
+    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, PropagationPolicy,
+    applyset_id, orders_name,
 };
-use crate::config::{API_VERSION, Config, FINALIZER, Name, SourceConfig, custom_path};
-use crate::daemon::{self, Reconciler, Until};
-use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, Keep, Owner, Rv, Uid};
-use crate::object::{Class, Gvk, ObjectId, text_at};
-use crate::report::{Left, Tale};
+use crate::config::{API_VERSION, Config, DnsLabel, FINALIZER, SourceConfig, custom_path};
+use crate::daemon::{self, Reconciler, StopCondition};
+use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, KeepPolicy, ObjectOwner, ResourceVersion, Uid};
+use crate::object::{ErrorClass, Gvk, ObjectId, text_at};
+use crate::report::{ObjectEvent, RemainingObjects};
 
-/// How long deletions are waited for: finalizers take their time.
+/// The time limit for deletions: finalizers take their time.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Within this time whoever serves a source answers that it does.
@@ -34,68 +35,68 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The ConfigMap in which all rollouts are claimed.
 const BUDGET: &str = "rollout-budget.rhumb.dev";
 
-/// So many objects of kind `Source` are named in a hint.
+/// The maximum number of objects of kind `Source` in a hint.
 const SHOWN: usize = 10;
 
-/// What the names of all our Leases begin with.
+/// The prefix of the names of our Leases.
 const LEASE: &str = "rhumb-";
 
 /// Carries the command out, for the source that is named, also by `--name`, or for all.
 pub(super) fn carry_out(
-    (args, name): (&UninstallArgs, Option<&Name>),
+    (args, name): (&UninstallArgs, Option<&DnsLabel>),
     config: &Config,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let source = args.source.as_ref().or(name);
     session::runtime()?.block_on(async {
         let cluster = session::connect(config).await?;
         let kinds = cluster.discover().await?;
-        Removal { args, source, config, cluster, kinds, terminal }.carry_out().await
+        Uninstallation { args, source, config, cluster, kinds, terminal }.carry_out().await
     })
 }
 
 /// One object of a source that may go.
-struct Member {
+struct RemovableObject {
     id: ObjectId,
     uid: Uid,
-    keep: Keep,
+    keep: KeepPolicy,
 }
 
 /// The namespaces of an inventory, where its objects may not be listed in the whole cluster.
-type Reach = Option<BTreeSet<Arc<str>>>;
+type InventoryNamespaces = Option<BTreeSet<Arc<str>>>;
 
 /// A source with what it has.
-struct Holder {
-    name: Name,
-    parent: Parent,
-    members: Vec<Member>,
-    reach: Reach,
+struct InstalledSource {
+    name: DnsLabel,
+    parent: InventoryObject,
+    members: Vec<RemovableObject>,
+    reach: InventoryNamespaces,
 }
 
-impl Holder {
-    fn going(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|member| member.keep != Keep::Asked)
+impl InstalledSource {
+    fn going(&self) -> impl Iterator<Item = &RemovableObject> {
+        self.members.iter().filter(|member| member.keep != KeepPolicy::Asked)
     }
 }
 
-struct Removal<'a> {
+struct Uninstallation<'a> {
     args: &'a UninstallArgs,
     /// The only one that ends; all do where there is none.
-    source: Option<&'a Name>,
+    source: Option<&'a DnsLabel>,
     config: &'a Config,
     cluster: Cluster,
-    kinds: Kinds,
+    kinds: KindTable,
     terminal: &'a Terminal,
 }
 
-impl Removal<'_> {
-    async fn carry_out(&self) -> Result<Exit, CommandError> {
+impl Uninstallation<'_> {
+    async fn carry_out(&self) -> Result<ExitStatus, CommandError> {
         let holders = self.holders().await?;
         self.terminal.print(&self.listing(&holders))?;
         if self.args.dry_run {
-            return Ok(Exit::Done);
+            return Ok(ExitStatus::Done);
         }
-        let names: Vec<&Name> = holders.iter().map(|holder| &holder.name).collect();
+        let names: Vec<&DnsLabel> = holders.iter().map(|holder| &holder.name).collect();
         self.refuse_where_declared().await?;
         if let Some(refusal) = self.unconfirmed(&holders)? {
             return Ok(refusal);
@@ -112,11 +113,11 @@ impl Removal<'_> {
         if is_whole && self.source.is_none() {
             self.forget_shared().await?;
         }
-        Ok(if is_whole { Exit::Done } else { Exit::Differs })
+        Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Differs })
     }
 
-    /// The sources that are meant, each with its objects as its inventory and their labels tell them.
-    async fn holders(&self) -> Result<Vec<Holder>, CommandError> {
+    /// Returns the sources that are meant, each with its objects as its inventory and their labels tell them.
+    async fn holders(&self) -> Result<Vec<InstalledSource>, CommandError> {
         let namespace = &self.config.namespace;
         let parents = match self.source {
             None => self.cluster.kept_parents(namespace).await?,
@@ -130,21 +131,25 @@ impl Removal<'_> {
         };
         let mut holders = Vec::new();
         for (name, parent) in parents {
-            // What has another name is no source's: nobody could have made it one.
-            let Ok(name) = name.parse::<Name>() else { continue };
+            // No source has a name that is not a DNS label.
+            let Ok(name) = name.parse::<DnsLabel>() else { continue };
             let (members, reach) = self.members(&name, &parent).await?;
-            holders.push(Holder { name, parent, members, reach });
+            holders.push(InstalledSource { name, parent, members, reach });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(holders)
     }
 
-    async fn members(&self, name: &Name, parent: &Parent) -> Result<(Vec<Member>, Reach), CommandError> {
+    async fn members(
+        &self,
+        name: &DnsLabel,
+        parent: &InventoryObject,
+    ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
-        let selector = Selector::PartOf([set.clone()].into());
+        let selector = ListSelector::ApplySets([set.clone()].into());
         let (mut members, mut reach) = (Vec::new(), None);
         for held in &parent.kinds {
-            let Lookup::Served(kind) = self.kinds.preferred(held) else { continue };
+            let KindLookup::Served(kind) = self.kinds.preferred(held) else { continue };
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
                     reach = Some(parent.namespaces.iter().map(|name| name.as_str().into()).collect());
@@ -153,8 +158,8 @@ impl Removal<'_> {
                 listed => listed,
             };
             for (id, live) in listed? {
-                if matches!(&live.owner, Owner::Ours(of) if *of == set) {
-                    members.push(Member { id, uid: live.uid, keep: live.keep });
+                if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
+                    members.push(RemovableObject { id, uid: live.uid, keep: live.keep });
                 }
             }
         }
@@ -162,16 +167,17 @@ impl Removal<'_> {
         Ok((members, reach))
     }
 
-    fn listing(&self, holders: &[Holder]) -> String {
+    fn listing(&self, holders: &[InstalledSource]) -> String {
         let mut text = String::new();
-        for Holder { name, members, .. } in holders {
+        for InstalledSource { name, members, .. } in holders {
             if !self.args.delete_objects {
                 let _ = writeln!(text, "source {name} ends; its {} stay as they are", counted(members.len()));
                 continue;
             }
             let _ = writeln!(text, "source {name} ends, with {}:", counted(members.len()));
             for member in members {
-                let kept = if member.keep == Keep::Asked { "  (stays, as its annotation asks)" } else { "" };
+                let kept =
+                    if member.keep == KeepPolicy::Asked { "  (stays, as its annotation asks)" } else { "" };
                 let _ = writeln!(text, "  {}{kept}", clean(&ObjectName::of(&member.id).to_string()));
             }
         }
@@ -185,9 +191,9 @@ impl Removal<'_> {
         text
     }
 
-    /// How the command ends where nobody says that so many objects are to be deleted.
-    fn unconfirmed(&self, holders: &[Holder]) -> Result<Option<Exit>, CommandError> {
-        let found = holders.iter().flat_map(Holder::going).count();
+    /// Returns how the command ends where nobody says that so many objects are to be deleted.
+    fn unconfirmed(&self, holders: &[InstalledSource]) -> Result<Option<ExitStatus>, CommandError> {
+        let found = holders.iter().flat_map(InstalledSource::going).count();
         if !self.args.delete_objects || found == 0 {
             return Ok(None);
         }
@@ -199,25 +205,25 @@ impl Removal<'_> {
             ))
             .hint("--dry-run lists them")),
             None => match self.terminal.ask(&format!("Delete {}?", counted(found))) {
-                Some(Answer::Yes) => Ok(None),
-                Some(Answer::No) => Ok(Some(Exit::Guarded)),
+                Some(Confirmation::Yes) => Ok(None),
+                Some(Confirmation::No) => Ok(Some(ExitStatus::Guarded)),
                 None => Err(CommandError::usage(format!("{} would be deleted", counted(found)))
-                    .exit(Exit::Guarded)
+                    .exit(ExitStatus::Guarded)
                     .hint(format!("--count {found} says that they are meant"))),
             },
         }
     }
 
-    /// What an object of kind `Source` declares is begun again by the next daemon. One that is being deleted needs its
-    /// inventory for that.
+    /// Refuses a source that an object of kind `Source` declares: the next daemon would begin it
+    /// again. A `Source` that is being deleted needs its inventory for that.
     async fn refuse_where_declared(&self) -> Result<(), CommandError> {
         let (group, version) = API_VERSION.split_once('/').unwrap_or_default();
-        if matches!(self.kinds.get(&Gvk::new(group, version, "Source")), Lookup::Unserved { .. }) {
+        if matches!(self.kinds.get(&Gvk::new(group, version, "Source")), KindLookup::Unserved { .. }) {
             return Ok(());
         }
         let namespace = &self.config.namespace;
         let mut found = match self.cluster.custom_sources(&custom_path(namespace)).await {
-            Err(error) if *error.fault() == Fault::NoKind => return Ok(()),
+            Err(error) if *error.fault() == ClusterFault::NoKind => return Ok(()),
             found => found?,
         };
         let name = |custom: &Value| clean(text_at(custom, &["metadata", "name"]));
@@ -225,10 +231,10 @@ impl Removal<'_> {
         let Some(first) = found.first().map(name) else { return Ok(()) };
         let names: Vec<String> = found.iter().take(SHOWN).map(name).collect();
         let error = CommandError::new(
-            Class::Conflict,
+            ErrorClass::Conflict,
             format!("the object Source {namespace}/{first} would make its source again"),
         )
-        .exit(Exit::Guarded)
+        .exit(ExitStatus::Guarded)
         .hint(format!("`kubectl delete sources.rhumb.dev -n {namespace} {}` ends it", names.join(" ")));
         let is_tied = |custom: &Value| {
             let finalizers = custom["metadata"]["finalizers"].as_array();
@@ -241,21 +247,25 @@ impl Removal<'_> {
         })
     }
 
-    async fn refuse_where_served(&self, names: &[&Name]) -> Result<(), CommandError> {
+    async fn refuse_where_served(&self, names: &[&DnsLabel]) -> Result<(), CommandError> {
         let token = orders::token();
         let served = self.serving(names, &token).await;
-        // Whatever came of it, the question does not stay.
+        // The question is removed whatever came of it.
         let struck = self.strike(names, &token).await;
         let Some(name) = served? else { return struck };
         let message = format!("a daemon serves source {name}, and would make all of it again");
-        Err(CommandError::new(Class::Conflict, message)
-            .exit(Exit::Guarded)
+        Err(CommandError::new(ErrorClass::Conflict, message)
+            .exit(ExitStatus::Guarded)
             .hint("stop `rhumb run`, or take the source out of its configuration, and try again"))
     }
 
-    /// Returns the first source that somebody serves: whoever does takes the question out of its orders. Whoever only
-    /// observes one does not, and makes nothing again.
-    async fn serving<'a>(&self, names: &[&'a Name], token: &str) -> Result<Option<&'a Name>, CommandError> {
+    /// Returns the first source that a daemon serves: it takes the question out of the source's
+    /// orders. A daemon that only observes does not, and creates nothing again.
+    async fn serving<'a>(
+        &self,
+        names: &[&'a DnsLabel],
+        token: &str,
+    ) -> Result<Option<&'a DnsLabel>, CommandError> {
         let namespace = &self.config.namespace;
         for name in names {
             self.cluster.give_order(namespace, name.as_str(), (token, IS_SERVED)).await?;
@@ -274,19 +284,19 @@ impl Removal<'_> {
     }
 
     /// Takes a question back out of all orders; one that cannot be reached keeps no other one from it.
-    async fn strike(&self, names: &[&Name], token: &str) -> Result<(), CommandError> {
+    async fn strike(&self, names: &[&DnsLabel], token: &str) -> Result<(), CommandError> {
         let mut all = Ok(());
         for name in names {
             match self.strike_one(name.as_str(), token).await {
                 // Its daemon was faster.
-                Err(error) if *error.fault() == Fault::Stale => {}
+                Err(error) if *error.fault() == ClusterFault::VersionConflict => {}
                 struck => all = all.and(struck),
             }
         }
         Ok(all?)
     }
 
-    async fn strike_one(&self, name: &str, token: &str) -> Result<(), cluster::Error> {
+    async fn strike_one(&self, name: &str, token: &str) -> Result<(), cluster::ClusterError> {
         let namespace = &self.config.namespace;
         match self.cluster.orders(namespace, name).await? {
             Some(orders) if orders.data.contains_key(token) => {
@@ -298,8 +308,8 @@ impl Removal<'_> {
     }
 
     /// Deletes what a source has, as it is done for a `Source` that a person deletes. Returns whether nothing is left.
-    async fn delete_objects(&self, holder: &Holder) -> Result<bool, CommandError> {
-        let Holder { name, parent, reach, .. } = holder;
+    async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
+        let InstalledSource { name, parent, reach, .. } = holder;
         // All were listed and counted: also those that are deleted only when a person names them.
         let uids: BTreeSet<Uid> = holder.going().map(|member| member.uid.clone()).collect();
         let after = daemon::confirmed(parent, &uids);
@@ -310,19 +320,21 @@ impl Removal<'_> {
         setup.namespaces.clone_from(reach);
         let setup = session::daemon(self.config, self.cluster.clone(), vec![setup]);
         let (listener, mut told) = mpsc::unbounded_channel();
-        let until = Until::Settled(Instant::now() + PATIENCE);
+        let until = StopCondition::Settled(Instant::now() + PATIENCE);
         let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
-        while let Some(Tale { id, told, .. }) = told.recv().await {
+        while let Some(ObjectEvent { id, told, .. }) = told.recv().await {
             self.terminal.print(&apply::line(&id, &told, self.terminal.palette()))?;
         }
         let pass = pass.await.map_err(|error| {
-            CommandError::new(Class::Internal, format!("the deletions did not end: {error}"))
+            CommandError::new(ErrorClass::Internal, format!("the deletions did not end: {error}"))
         })??;
         let why = match pass.left.get(name.as_str()) {
-            Some(Left::Nothing) => return Ok(true),
-            Some(Left::Unread(why) | Left::Objects(Some(why))) => why.clone(),
-            Some(Left::Unknown) => "its inventory does not tell which kinds it had objects of".to_owned(),
-            Some(Left::Objects(None)) | None => "not all is gone yet".to_owned(),
+            Some(RemainingObjects::Nothing) => return Ok(true),
+            Some(RemainingObjects::Unread(why) | RemainingObjects::Objects(Some(why))) => why.clone(),
+            Some(RemainingObjects::Unknown) => {
+                "its inventory does not tell which kinds it had objects of".to_owned()
+            }
+            Some(RemainingObjects::Objects(None)) | None => "not all is gone yet".to_owned(),
         };
         self.terminal.tell(&format!(
             "error: something of source {name} is left: {}\nhint: mend that, and give the same command again\n",
@@ -332,7 +344,7 @@ impl Removal<'_> {
     }
 
     /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds it.
-    async fn forget(&self, name: &Name) -> Result<(), CommandError> {
+    async fn forget(&self, name: &DnsLabel) -> Result<(), CommandError> {
         self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE}{name}")).await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), &orders_name(name.as_str())).await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), name.as_str()).await
@@ -351,12 +363,14 @@ impl Removal<'_> {
 
     /// Deletes one object of the system namespace as it is now.
     async fn remove(&self, gvk: &Gvk, name: &str) -> Result<(), CommandError> {
-        let Lookup::Served(kind) = self.kinds.get(gvk) else { return Ok(()) };
+        let KindLookup::Served(kind) = self.kinds.get(gvk) else { return Ok(()) };
         let id = ObjectId::new(&gvk.group_kind(), Some(&self.config.namespace), name);
         let Some(object) = self.cluster.get(&kind, &id).await? else { return Ok(()) };
         let uid = Uid(text_at(&object, &["metadata", "uid"]).into());
         let version = text_at(&object, &["metadata", "resourceVersion"]).parse().unwrap_or_default();
-        self.cluster.delete(&kind, &id, &uid, Rv(version), Propagation::Background).await?;
+        self.cluster
+            .delete(&kind, &id, &uid, ResourceVersion(version), PropagationPolicy::Background)
+            .await?;
         self.terminal.print(&format!("{id} deleted\n"))
     }
 }

@@ -2,44 +2,48 @@
 
 use std::path::Path;
 
-use super::args::{Global, ValidateArgs};
-use super::configured::Configured;
-use super::reading::{Extent, Manifests, verdict};
-use super::{CommandError, Exit, Terminal, holdings, session, settings};
-use crate::config::{Location, SourceConfig};
+use super::args::{GlobalArgs, ValidateArgs};
+use super::configured::SelectedSources;
+use super::reading::{ManifestSet, ReadScope, verdict};
+use super::{CommandError, ExitStatus, Terminal, holdings, session, settings};
+use crate::config::{SourceConfig, SourceLocation};
 use crate::engine::{AllowList, misused, waiting_for_themselves};
-use crate::manifest::{Scopes, assemble};
+use crate::manifest::{KindScopes, assemble};
 use crate::object::Diagnostic;
 use crate::render;
 
 /// Prints what is wrong with manifests, each alone and all together; needs no cluster.
 pub(super) fn carry_out(
     args: &ValidateArgs,
-    global: &Global,
+    global: &GlobalArgs,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     match (&args.config, &args.path) {
         (Some(file), _) => {
-            let configured = Configured::read(global, (file, args.named.as_ref()), terminal)?;
+            let configured = SelectedSources::read(global, (file, args.named.as_ref()), terminal)?;
             sources(args, &configured, terminal)
         }
         (None, path) => {
-            let manifests = Manifests::read(path.as_deref().unwrap_or(Path::new("")), Extent::All)?;
+            let manifests = ManifestSet::read(path.as_deref().unwrap_or(Path::new("")), ReadScope::All)?;
             let namespace = settings::default_namespace(global);
             check(manifests, namespace.as_str(), &AllowList::default(), terminal)
         }
     }
 }
 
-/// What sources of a file hold, each by its own settings.
-fn sources(args: &ValidateArgs, configured: &Configured, terminal: &Terminal) -> Result<Exit, CommandError> {
+/// Returns the manifests of a file's sources, each read with its own settings.
+fn sources(
+    args: &ValidateArgs,
+    configured: &SelectedSources,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     if let Some(path) = &args.path {
         let source = configured.single("what is named beside --config is judged as one source")?;
-        let manifests = Manifests::read(path, Extent::All)?;
+        let manifests = ManifestSet::read(path, ReadScope::All)?;
         return check(manifests, &source.namespace, &source.allow, terminal);
     }
     let is_only = configured.chosen().nth(1).is_none();
-    let mut exit = Exit::Done;
+    let mut exit = ExitStatus::Done;
     for (number, source) in configured.chosen().enumerate() {
         if !is_only {
             let gap = if number == 0 { "" } else { "\n" };
@@ -59,25 +63,26 @@ fn sources(args: &ValidateArgs, configured: &Configured, terminal: &Terminal) ->
     Ok(exit)
 }
 
-/// What a source holds: of a repository the newest commit, which has to be signed where the source asks for that.
-fn held(source: &SourceConfig) -> Result<Manifests, CommandError> {
+/// Returns the manifests of a source. Of a repository that is the newest commit, which must be
+/// signed where the source requires it.
+fn held(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
     match &source.location {
-        Location::Directory(path) => Manifests::read(path, Extent::All),
-        Location::Git { path, .. } => session::runtime()?.block_on(async {
+        SourceLocation::Directory(path) => ManifestSet::read(path, ReadScope::All),
+        SourceLocation::Git { path, .. } => session::runtime()?.block_on(async {
             let clone = holdings::folder()?;
-            Manifests::of_newest(holdings::newest(source, clone.path())?, path.as_str()).await
+            ManifestSet::of_newest(holdings::newest(source, clone.path())?, path.as_str()).await
         }),
     }
 }
 
 fn check(
-    manifests: Manifests,
+    manifests: ManifestSet,
     namespace: &str,
     allow: &AllowList,
     terminal: &Terminal,
-) -> Result<Exit, CommandError> {
-    let Manifests { items, mut diagnostics, files, understood } = manifests;
-    let (documents, mut scopes) = (items.len(), Scopes::builtin());
+) -> Result<ExitStatus, CommandError> {
+    let ManifestSet { items, mut diagnostics, files, understood } = manifests;
+    let (documents, mut scopes) = (items.len(), KindScopes::builtin());
     for item in &items {
         scopes.learn(item);
     }
@@ -92,7 +97,7 @@ fn check(
     diagnostics.sort();
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
     tell(&diagnostics, (documents, files), terminal);
-    Ok(if understood { verdict(&diagnostics) } else { Exit::Differs })
+    Ok(if understood { verdict(&diagnostics) } else { ExitStatus::Differs })
 }
 
 fn tell(found: &[Diagnostic], (documents, files): (usize, usize), terminal: &Terminal) {

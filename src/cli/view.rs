@@ -1,21 +1,23 @@
-//! What is shown of where things stand, whoever tells it: the daemon, or the cluster alone.
+//! The status that is shown, whether the daemon or the cluster alone tells it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::socket::{Socket, Unanswered};
-use crate::config::Name;
+use super::socket::{DaemonSocket, SocketError};
+use crate::config::DnsLabel;
 use crate::object::ObjectId;
-use crate::report::{Named, ObjectStatus, Phase, ProcessStatus, RolloutStatus, SourceStatus, Status};
+use crate::report::{
+    DaemonStatus, ObjectRef, ObjectStatus, Phase, ProcessStatus, RolloutStatus, SourceStatus,
+};
 
 use super::object_name::{ObjectName, encoded};
 
-/// Where things stand.
+/// The status at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct View {
-    /// When this was true.
+pub(super) struct StatusView {
+    /// The moment.
     pub(super) at: Timestamp,
     /// The process that tells; none where it was read from the cluster alone.
     pub(super) process: Option<ProcessStatus>,
@@ -29,73 +31,73 @@ pub(super) struct View {
 
 /// A list of objects, as the daemon gives it.
 #[derive(Deserialize)]
-struct Objects {
+struct ObjectStatusList {
     items: Vec<ObjectStatus>,
 }
 
-impl View {
+impl StatusView {
     /// Asks a daemon.
-    pub(super) async fn of_daemon(socket: &Socket) -> Result<Self, Unanswered> {
-        let status: Status = socket.read("/v1/status").await?;
+    pub(super) async fn of_daemon(socket: &DaemonSocket) -> Result<Self, SocketError> {
+        let status: DaemonStatus = socket.read("/v1/status").await?;
         let phases: BTreeMap<Phase, usize> =
             status.sources.iter().flat_map(|source| source.objects.clone()).collect();
         let mut objects = Vec::new();
         for phase in phases.into_keys().filter(|phase| !phase.is_well()) {
-            let list: Objects = socket.read(&format!("/v1/objects?phase={phase}")).await?;
+            let list: ObjectStatusList = socket.read(&format!("/v1/objects?phase={phase}")).await?;
             objects.extend(list.items);
         }
         let (at, process) = (status.at, Some(status.process));
         Ok(Self { at, process, sources: status.sources, rollout: status.rollout, objects })
     }
 
-    /// The objects by their names: a queue may be as long as they are many.
-    pub(super) fn known(&self) -> BTreeMap<&Named, &ObjectStatus> {
+    /// Returns the objects by their names: a queue may be as long as they are many.
+    pub(super) fn known(&self) -> BTreeMap<&ObjectRef, &ObjectStatus> {
         self.objects.iter().map(|object| (&object.object, object)).collect()
     }
 
-    /// Whether nobody need look at it.
+    /// Returns whether nobody need look at it.
     pub(super) fn is_healthy(&self) -> bool {
         self.rollout.unreadable.is_none() && self.sources.iter().all(|source| source.healthy)
     }
 
-    /// What is about one source alone; none where there is no such source.
+    /// Returns the part about one source; none where there is no such source.
     pub(super) fn of_source(mut self, name: &str) -> Option<Self> {
         self.sources.retain(|source| source.name == name);
         self.objects.retain(|object| object.source == name);
         self.rollout.rolling.retain(|roll| roll.source.as_deref() == Some(name));
-        let ours: BTreeSet<&Named> = self.objects.iter().map(|object| &object.object).collect();
+        let ours: BTreeSet<&ObjectRef> = self.objects.iter().map(|object| &object.object).collect();
         self.rollout.queue.retain(|queued| ours.contains(&queued.object));
         (!self.sources.is_empty()).then_some(self)
     }
 }
 
-/// All objects that a daemon knows.
-pub(super) async fn objects(socket: &Socket) -> Result<Vec<ObjectStatus>, Unanswered> {
-    Ok(socket.read::<Objects>("/v1/objects").await?.items)
+/// Returns all objects that a daemon knows.
+pub(super) async fn objects(socket: &DaemonSocket) -> Result<Vec<ObjectStatus>, SocketError> {
+    Ok(socket.read::<ObjectStatusList>("/v1/objects").await?.items)
 }
 
-/// The page of one object.
-pub(super) fn page(object: &Named) -> String {
+/// Returns the page of one object.
+pub(super) fn page(object: &ObjectRef) -> String {
     let group = if object.group.is_empty() { String::new() } else { format!(".{}", object.group) };
     let namespace = object.namespace.as_deref().unwrap_or("-");
     format!("/v1/objects/{}{group}/{namespace}/{}", object.kind, encoded(&object.name))
 }
 
-/// The identity behind a name.
-pub(super) fn id(named: &Named) -> ObjectId {
+/// Returns the identity behind a name.
+pub(super) fn id(named: &ObjectRef) -> ObjectId {
     let kind = crate::object::GroupKind::new(&named.group, &named.kind);
     ObjectId::new(&kind, named.namespace.as_deref(), &named.name)
 }
 
-/// Those that a name means: without a namespace all of that kind and name, unless one is given beside it.
+/// Returns those that a name means: without a namespace all of that kind and name, unless one is given beside it.
 pub(super) fn meant<'a>(
     objects: &'a [ObjectStatus],
     name: &ObjectName,
-    namespace: Option<&Name>,
+    namespace: Option<&DnsLabel>,
 ) -> Vec<&'a ObjectStatus> {
     let means = |object: &&ObjectStatus| {
         let other = ObjectName::of(&id(&object.object));
-        let place = name.namespace.as_deref().or(namespace.map(Name::as_str));
+        let place = name.namespace.as_deref().or(namespace.map(DnsLabel::as_str));
         let same_place = other.namespace.is_none() && name.namespace.is_none()
             || place.is_none_or(|place| other.namespace.as_deref() == Some(place));
         // A kind without its group means each kind of that name.

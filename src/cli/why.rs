@@ -1,28 +1,32 @@
 //! `rhumb why`.
 
-use super::args::{Global, WhyArgs};
-use super::facts::Facts;
+use super::args::{GlobalArgs, WhyArgs};
+use super::facts::ObjectFacts;
 use super::overview::clean;
 use super::settings;
-use super::target::{Desk, Target};
-use super::{CommandError, Exit, ObjectName, Terminal, rollout, session, survey};
+use super::target::{ClusterSession, ManagedObject};
+use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session, survey};
 use crate::config::Config;
 use crate::daemon;
-use crate::engine::{Plan, Planned, STARTED, Started, Verdict, changed_words, is_workload};
+use crate::engine::{ConfigStamp, Plan, PlannedAction, PlannedObject, STARTED, changed_words, is_workload};
 use crate::graph;
 use crate::health;
 use crate::object::ObjectId;
 use crate::render;
 use crate::report::ObjectStatus;
 
-/// So many fields that differ are named.
+/// The maximum number of differing fields that are named.
 const NAMED: usize = 3;
 
 /// A key and what it is.
-type Line = (&'static str, String);
+type KeyValueLine = (&'static str, String);
 
-/// Carries the command out. Whatever is wrong with the source, the cluster's own answer is told.
-pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) -> Result<Exit, CommandError> {
+/// Carries the command out. Any fault of the source leaves the cluster's own answer.
+pub(super) fn carry_out(
+    args: &WhyArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let config = settings::explained(global, args);
     session::runtime()?.block_on(async {
         let desk = rollout::desk(global).await?;
@@ -33,8 +37,8 @@ pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) ->
             Err(error) => Err(error),
         };
         let mut lines = match &found {
-            Found::Managed(target) => shown(&desk, target).await?,
-            Found::Recorded(_, told) => recorded(told),
+            ExplainedObject::Managed(target) => shown(&desk, target).await?,
+            ExplainedObject::Recorded(_, told) => recorded(told),
         };
         if let Ok(Some(plan)) = &plan {
             lines.extend(asked(found.id(), plan));
@@ -46,19 +50,19 @@ pub(super) fn carry_out(args: &WhyArgs, global: &Global, terminal: &Terminal) ->
         if let Some(plan) = plan? {
             terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
         }
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     })
 }
 
 /// An object that somebody asks about.
-enum Found {
+enum ExplainedObject {
     /// A source has it.
-    Managed(Box<Target>),
+    Managed(Box<ManagedObject>),
     /// The record of a source alone names it: it is not there yet, or somebody else's.
     Recorded(ObjectId, ObjectStatus),
 }
 
-impl Found {
+impl ExplainedObject {
     fn id(&self) -> &ObjectId {
         match self {
             Self::Managed(target) => &target.id,
@@ -74,29 +78,29 @@ impl Found {
     }
 }
 
-async fn found(desk: &Desk, name: &ObjectName) -> Result<Found, CommandError> {
+async fn found(desk: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
     match desk.target(name).await {
-        Ok(target) => Ok(Found::Managed(Box::new(target))),
+        Ok(target) => Ok(ExplainedObject::Managed(Box::new(target))),
         Err(error) => {
             let (_, id) = desk.identity(name)?;
             match survey::recorded(desk, &id).await? {
-                Some(told) => Ok(Found::Recorded(id, told)),
+                Some(told) => Ok(ExplainedObject::Recorded(id, told)),
                 None => Err(error),
             }
         }
     }
 }
 
-/// What a source's record says of it, which is all that is known.
-fn recorded(told: &ObjectStatus) -> Vec<Line> {
+/// Returns the lines of a source's record, which is all that is known of the object.
+fn recorded(told: &ObjectStatus) -> Vec<KeyValueLine> {
     let mut lines = vec![("source", told.source.clone()), ("phase", told.phase.to_string())];
     lines.extend(told.reason.clone().map(|reason| ("because", reason)));
     lines
 }
 
-/// What the cluster says of it.
-async fn shown(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> {
-    let facts = Facts::read(desk, target).await?;
+/// Returns the lines of facts from the cluster.
+async fn shown(desk: &ClusterSession, target: &ManagedObject) -> Result<Vec<KeyValueLine>, CommandError> {
+    let facts = ObjectFacts::read(desk, target).await?;
     let mut lines = vec![("source", target.source.clone())];
     match target.release() {
         Some(release) => {
@@ -117,8 +121,12 @@ async fn shown(desk: &Desk, target: &Target) -> Result<Vec<Line>, CommandError> 
     Ok(lines)
 }
 
-/// What a source asks for, read as the one that manages the object.
-async fn planned(desk: &Desk, found: &Found, mut config: Config) -> Result<Plan, CommandError> {
+/// Returns the plan of a source, read as the one that manages the object.
+async fn planned(
+    desk: &ClusterSession,
+    found: &ExplainedObject,
+    mut config: Config,
+) -> Result<Plan, CommandError> {
     for source in &mut config.sources {
         found.source().clone_into(&mut source.name);
     }
@@ -127,8 +135,8 @@ async fn planned(desk: &Desk, found: &Found, mut config: Config) -> Result<Plan,
     Ok(Box::pin(daemon::preview_of(&desk.cluster, &desk.system, setup, found.id())).await?)
 }
 
-/// Where the object stands in the source, and whether that asks for something else than there is.
-fn asked(id: &ObjectId, plan: &Plan) -> Vec<Line> {
+/// Returns where the object stands in the source, and whether that asks for something else than there is.
+fn asked(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
     let Some((planned, origin)) = planned.and_then(|planned| Some((planned, planned.origin.as_ref()?)))
     else {
@@ -138,14 +146,14 @@ fn asked(id: &ObjectId, plan: &Plan) -> Vec<Line> {
     vec![("file", format!("{}:{}", origin.file, origin.line)), ("asks", difference(planned))]
 }
 
-fn difference(planned: &Planned) -> String {
+fn difference(planned: &PlannedObject) -> String {
     let because = planned.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     match planned.verdict {
-        Verdict::Unchanged => format!("for what there is{because}"),
-        Verdict::Wait => format!("it cannot be told now{because}"),
-        Verdict::Refuse => format!("for what is refused{because}"),
-        Verdict::Recreate => format!("for it to be deleted and created again{because}"),
-        Verdict::Create | Verdict::Configure | Verdict::Delete => {
+        PlannedAction::Unchanged => format!("for what there is{because}"),
+        PlannedAction::Wait => format!("it cannot be told now{because}"),
+        PlannedAction::Refuse => format!("for what is refused{because}"),
+        PlannedAction::Recreate => format!("for it to be deleted and created again{because}"),
+        PlannedAction::Create | PlannedAction::Configure | PlannedAction::Delete => {
             let mut paths: Vec<String> =
                 planned.fields.iter().take(NAMED).map(|field| field.path.clone()).collect();
             match planned.fields.len().saturating_sub(NAMED) {
@@ -158,9 +166,9 @@ fn difference(planned: &Planned) -> String {
     }
 }
 
-/// Which change of data its pods were last restarted for, where they were.
-fn restarted(target: &Target) -> Option<String> {
-    let started: Started = target.annotation(STARTED).parse().ok()?;
+/// Returns which change of data its pods were last restarted for, where they were.
+fn restarted(target: &ManagedObject) -> Option<String> {
+    let started: ConfigStamp = target.annotation(STARTED).parse().ok()?;
     let uses: Vec<ObjectId> = graph::configuration(&target.id, &target.object).into_iter().collect();
     started.template()?;
     Some(format!("its pods were restarted, as the data of {} changed", changed_words(&uses, started)))
@@ -170,13 +178,13 @@ fn restarted(target: &Target) -> Option<String> {
 mod tests {
     use super::*;
     use crate::change::{FieldChange, Impact, ImpactKind};
-    use crate::object::{GroupKind, Gvk, Origin};
+    use crate::object::{GroupKind, Gvk, ManifestOrigin};
 
-    fn planned(verdict: Verdict, fields: &[&str], reason: Option<&str>) -> Planned {
-        Planned {
+    fn planned(verdict: PlannedAction, fields: &[&str], reason: Option<&str>) -> PlannedObject {
+        PlannedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
             gvk: Gvk::new("apps", "v1", "Deployment"),
-            origin: Some(Origin { file: "deploy/web.yaml".into(), line: 12, column: 1 }),
+            origin: Some(ManifestOrigin { file: "deploy/web.yaml".into(), line: 12, column: 1 }),
             wave: 0,
             verdict,
             impact: Impact { kind: ImpactKind::None, pods: 0 },
@@ -192,13 +200,13 @@ mod tests {
 
     #[test]
     fn a_source_asks_for_what_there_is_or_for_something_else() {
-        let check = |planned: &Planned, expected: &str| assert_eq!(difference(planned), expected);
-        check(&planned(Verdict::Unchanged, &[], None), "for what there is");
-        let few = planned(Verdict::Configure, &[".spec.replicas"], Some("somebody changed it"));
+        let check = |planned: &PlannedObject, expected: &str| assert_eq!(difference(planned), expected);
+        check(&planned(PlannedAction::Unchanged, &[], None), "for what there is");
+        let few = planned(PlannedAction::Configure, &[".spec.replicas"], Some("somebody changed it"));
         check(&few, "for something else in .spec.replicas: somebody changed it");
-        let many = planned(Verdict::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
+        let many = planned(PlannedAction::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
         check(&many, "for something else in .a, .b, .c, 2 more");
-        check(&planned(Verdict::Refuse, &[], Some("no")), "for what is refused: no");
+        check(&planned(PlannedAction::Refuse, &[], Some("no")), "for what is refused: no");
     }
 
     #[test]
@@ -208,14 +216,14 @@ mod tests {
             revision: String::new(),
             complete: true,
             guarded: false,
-            objects: vec![planned(Verdict::Unchanged, &[], None)],
+            objects: vec![planned(PlannedAction::Unchanged, &[], None)],
             units: Vec::new(),
             diagnostics: Vec::new(),
             notes: Vec::new(),
         };
         let id = plan.objects[0].id.clone();
         assert_eq!(asked(&id, &plan)[0], ("file", "deploy/web.yaml:12".to_owned()));
-        // What would be pruned is in the plan too, without a place.
+        // A plan also has objects to be pruned, which have no place in a file.
         plan.objects[0].origin = None;
         assert_eq!(asked(&id, &plan), [("file", "SOURCE does not name it".to_owned())]);
         plan.objects.clear();

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, On};
-use super::kinds::Lookup;
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError};
+use super::kinds::KindLookup;
 use super::path;
 use crate::object::GroupKind;
 
@@ -17,35 +17,35 @@ const PAGE: &str = "50";
 
 /// One page of a list of specs.
 #[derive(Deserialize)]
-struct Page<S> {
-    metadata: Meta,
-    items: Vec<Item<S>>,
+struct SpecListPage<S> {
+    metadata: ListMetadata,
+    items: Vec<SpecItem<S>>,
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct ListMetadata {
     #[serde(rename = "continue", default)]
     next: String,
 }
 
 #[derive(Deserialize)]
-struct Item<S> {
+struct SpecItem<S> {
     spec: S,
 }
 
 #[derive(Deserialize)]
-struct Definition {
+struct DefinitionSpec {
     group: String,
-    names: Names,
+    names: DefinitionNames,
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct DefinitionNames {
     kind: String,
 }
 
 #[derive(Deserialize)]
-struct Service {
+struct ApiServiceSpec {
     #[serde(default)]
     group: String,
     service: Option<serde_json::Value>,
@@ -54,17 +54,18 @@ struct Service {
 impl Cluster {
     /// Tells which of these kinds the server certainly does not have, so that no object of them is there either.
     ///
-    /// That discovery does not list a kind proves nothing: a server that has just started lists kinds bit by bit,
-    /// and the group of another server that is down may be missing. So the server must be ready, discovery, asked
-    /// anew, must not list the kind in any version, no definition may name it, and its group may be no other
-    /// server's. Whatever cannot be asked proves nothing either.
-    pub async fn absent(&self, kinds: &BTreeSet<GroupKind>) -> Result<BTreeSet<GroupKind>, Error> {
-        self.ask(Ask::read("/readyz".to_owned(), On::Server("readiness"))).await?;
+    /// A kind that discovery does not list may exist all the same: a server that has just started
+    /// lists kinds bit by bit, and the group of another server that is down may be missing. So the
+    /// server must be ready, and discovery, asked anew, must list the kind in no version. No
+    /// definition may name it, and its group may be served by no other server. A question without
+    /// an answer proves nothing either.
+    pub async fn absent(&self, kinds: &BTreeSet<GroupKind>) -> Result<BTreeSet<GroupKind>, ClusterError> {
+        self.ask(ApiRequest::read("/readyz".to_owned(), CallSubject::Server("readiness"))).await?;
         let listed = self.discover().await?;
-        let definitions: Vec<Definition> = self.specs(DEFINITIONS, "the list of definitions").await?;
-        let services: Vec<Service> = self.specs(SERVICES, "the list of API services").await?;
+        let definitions: Vec<DefinitionSpec> = self.specs(DEFINITIONS, "the list of definitions").await?;
+        let services: Vec<ApiServiceSpec> = self.specs(SERVICES, "the list of API services").await?;
         let is_absent = |kind: &&GroupKind| {
-            let unlisted = matches!(listed.preferred(kind), Lookup::Unserved { .. });
+            let unlisted = matches!(listed.preferred(kind), KindLookup::Unserved { .. });
             let defined = definitions.iter().any(|d| d.group == *kind.group && d.names.kind == *kind.kind);
             let elsewhere = services.iter().any(|s| s.group == *kind.group && s.service.is_some());
             unlisted && !defined && !elsewhere
@@ -76,8 +77,8 @@ impl Cluster {
         &self,
         collection: &str,
         what: &'static str,
-    ) -> Result<Vec<S>, Error> {
-        let on = On::Server(what);
+    ) -> Result<Vec<S>, ClusterError> {
+        let on = CallSubject::Server(what);
         let (mut specs, mut next) = (Vec::new(), String::new());
         loop {
             let mut parameters = vec![("limit", PAGE)];
@@ -85,7 +86,7 @@ impl Cluster {
                 parameters.push(("continue", &next));
             }
             let url = path::query(collection.to_owned(), &parameters);
-            let page: Page<S> = self.ask(Ask::read(url, on.clone())).await?.decode(&on)?;
+            let page: SpecListPage<S> = self.ask(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
             specs.extend(page.items.into_iter().map(|item| item.spec));
             if page.metadata.next.is_empty() {
                 return Ok(specs);

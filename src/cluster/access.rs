@@ -4,8 +4,8 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError};
 use super::write::{JSON, json as bytes};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -13,7 +13,7 @@ const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 /// Something that somebody may do, or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
+pub enum AccessRequest {
     /// With objects.
     Objects {
         /// As `patch`.
@@ -36,25 +36,25 @@ pub enum Access {
     },
 }
 
-/// What the server says about an access.
+/// The server's decision about an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessDecision {
     /// It is granted.
-    Granted,
+    Allowed,
     /// Nobody grants it; with what the server says beside, which is mostly nothing.
-    Ungranted(String),
+    NoOpinion(String),
     /// Somebody denies it, and no role changes that; with what the server says.
     Denied(String),
 }
 
 #[derive(Deserialize)]
-struct Review {
-    status: Reviewed,
+struct AccessReview {
+    status: AccessReviewStatus,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Reviewed {
+struct AccessReviewStatus {
     allowed: bool,
     #[serde(default)]
     denied: bool,
@@ -64,9 +64,9 @@ struct Reviewed {
     evaluation_error: String,
 }
 
-impl From<Reviewed> for Verdict {
-    fn from(reviewed: Reviewed) -> Self {
-        let Reviewed { allowed, denied, reason, evaluation_error } = reviewed;
+impl From<AccessReviewStatus> for AccessDecision {
+    fn from(reviewed: AccessReviewStatus) -> Self {
+        let AccessReviewStatus { allowed, denied, reason, evaluation_error } = reviewed;
         let said = if reason.contains(&evaluation_error) {
             reason
         } else if evaluation_error.contains(&reason) {
@@ -75,22 +75,22 @@ impl From<Reviewed> for Verdict {
             format!("{reason}; {evaluation_error}")
         };
         match (allowed, denied) {
-            (true, _) => Self::Granted,
+            (true, _) => Self::Allowed,
             (false, true) => Self::Denied(said),
-            (false, false) => Self::Ungranted(said),
+            (false, false) => Self::NoOpinion(said),
         }
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Who {
-    status: WhoStatus,
+struct SelfSubjectReview {
+    status: SelfSubjectReviewStatus,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WhoStatus {
+struct SelfSubjectReviewStatus {
     user_info: UserInfo,
 }
 
@@ -99,7 +99,7 @@ struct UserInfo {
     username: String,
 }
 
-impl Access {
+impl AccessRequest {
     fn spec(&self) -> Value {
         match self {
             Self::Path { verb, path } => json!({"nonResourceAttributes": {"verb": verb, "path": path}}),
@@ -121,23 +121,23 @@ impl Access {
 
 impl Cluster {
     /// Asks the server whether the user may do this. It writes nothing.
-    pub async fn may(&self, access: &Access) -> Result<Verdict, Error> {
-        let on = On::Server("what the user may do");
+    pub async fn may(&self, access: &AccessRequest) -> Result<AccessDecision, ClusterError> {
+        let on = CallSubject::Server("what the user may do");
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
             "spec": access.spec(),
         });
-        let ask = Ask::write(Method::POST, REVIEWS.to_owned(), JSON, bytes(&review, &on)?, on.clone());
-        Ok(self.ask(ask).await?.decode::<Review>(&on)?.status.into())
+        let ask = ApiRequest::write(Method::POST, REVIEWS.to_owned(), JSON, bytes(&review, &on)?, on.clone());
+        Ok(self.ask(ask).await?.decode::<AccessReview>(&on)?.status.into())
     }
 
-    /// The name that the server knows the user by.
-    pub async fn user(&self) -> Result<String, Error> {
-        let on = On::Server("who the user is");
+    /// Returns the name that the server knows the user by.
+    pub async fn user(&self) -> Result<String, ClusterError> {
+        let on = CallSubject::Server("who the user is");
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        let ask = Ask::write(Method::POST, WHO.to_owned(), JSON, bytes(&review, &on)?, on.clone());
-        Ok(self.ask(ask).await?.decode::<Who>(&on)?.status.user_info.username)
+        let ask = ApiRequest::write(Method::POST, WHO.to_owned(), JSON, bytes(&review, &on)?, on.clone());
+        Ok(self.ask(ask).await?.decode::<SelfSubjectReview>(&on)?.status.user_info.username)
     }
 }
 
@@ -147,21 +147,21 @@ mod tests {
 
     #[test]
     fn a_no_keeps_the_words_of_the_server() {
-        fn check(status: Value, expected: Verdict) {
-            let reviewed: Reviewed = serde_json::from_value(status).unwrap();
-            assert_eq!(Verdict::from(reviewed), expected);
+        fn check(status: Value, expected: AccessDecision) {
+            let reviewed: AccessReviewStatus = serde_json::from_value(status).unwrap();
+            assert_eq!(AccessDecision::from(reviewed), expected);
         }
-        check(json!({ "allowed": true, "reason": "RBAC: allowed by a" }), Verdict::Granted);
-        check(json!({ "allowed": false }), Verdict::Ungranted(String::new()));
+        check(json!({ "allowed": true, "reason": "RBAC: allowed by a" }), AccessDecision::Allowed);
+        check(json!({ "allowed": false }), AccessDecision::NoOpinion(String::new()));
         let lost = "role \"a\" not found";
         check(json!({ "allowed": false, "reason": format!("RBAC: {lost}"), "evaluationError": lost }), {
-            Verdict::Ungranted(format!("RBAC: {lost}"))
+            AccessDecision::NoOpinion(format!("RBAC: {lost}"))
         });
         check(
             json!({ "allowed": false, "denied": true, "reason": "frozen" }),
-            Verdict::Denied("frozen".to_owned()),
+            AccessDecision::Denied("frozen".to_owned()),
         );
         let both = json!({ "allowed": false, "reason": "no", "evaluationError": "webhook: timeout" });
-        check(both, Verdict::Ungranted("no; webhook: timeout".to_owned()));
+        check(both, AccessDecision::NoOpinion("no; webhook: timeout".to_owned()));
     }
 }

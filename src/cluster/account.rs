@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::error::{Denial, Error, Fault, On};
+use super::error::{CallSubject, ClusterError, ClusterFault, Denial};
 
 /// Left alone, the server adds the groups that a token of the account would have.
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
@@ -34,39 +34,43 @@ impl fmt::Display for ServiceAccount {
     }
 }
 
-/// Whom the kubeconfig itself acts as.
+/// The user as whom the kubeconfig itself acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Guise {
+pub(super) enum Impersonation {
     /// Nobody else.
     None,
     /// Its user has an `as`: those headers would take the place of ours.
-    Another,
+    Other,
 }
 
 /// Puts the account into a request.
 pub(super) fn act_as(
     account: &ServiceAccount,
-    guise: Guise,
+    guise: Impersonation,
     headers: &mut HeaderMap,
-    on: &On,
-) -> Result<(), Error> {
-    if guise == Guise::Another {
+    on: &CallSubject,
+) -> Result<(), ClusterError> {
+    if guise == Impersonation::Other {
         let reason = format!(
             "the kubeconfig's user acts as somebody else already (`as`), so nothing can be done as {account}: take `as` \
              out of it, or `serviceAccountName` out of the source"
         );
-        return Err(Error::new(on.clone(), Fault::Config { reason }));
+        return Err(ClusterError::new(on.clone(), ClusterFault::Config { reason }));
     }
     let value = HeaderValue::try_from(account.to_string()).map_err(|_| {
-        Error::new(on.clone(), Fault::Config { reason: format!("{account:?} is no service account") })
+        ClusterError::new(
+            on.clone(),
+            ClusterFault::Config { reason: format!("{account:?} is no service account") },
+        )
     })?;
     headers.insert(IMPERSONATE, value);
     Ok(())
 }
 
 /// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or that one itself.
-pub(super) fn told_of(account: &ServiceAccount, error: Error) -> Error {
-    let Fault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault() else {
+pub(super) fn told_of(account: &ServiceAccount, error: ClusterError) -> ClusterError {
+    let ClusterFault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault()
+    else {
         return error;
     };
     let ServiceAccount { namespace, name } = account;
@@ -78,7 +82,7 @@ pub(super) fn told_of(account: &ServiceAccount, error: Error) -> Error {
         _ if message.contains(&account.to_string()) => return error,
         _ => format!("as {account}: {message}"),
     };
-    Error::new(error.on().clone(), Fault::Denied { by: *by, message })
+    ClusterError::new(error.on().clone(), ClusterFault::Denied { by: *by, message })
 }
 
 #[cfg(test)]
@@ -91,14 +95,17 @@ mod tests {
     fn a_refusal_says_who_lacks_the_right() {
         #[track_caller]
         fn check(kind: &str, said: &str, by: Denial, expected: &[&str]) {
-            let on = On::Object(ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"));
+            let on = CallSubject::Object(ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"));
             let body = serde_json::json!({
                 "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
                 "message": said,
             });
             let error = classify::answer(403, None, body.to_string().as_bytes(), on);
             let error = told_of(&ServiceAccount::new("rhumb-system", "shop"), error);
-            assert!(matches!(error.fault(), Fault::Denied { by: found, .. } if *found == by), "{error:?}");
+            assert!(
+                matches!(error.fault(), ClusterFault::Denied { by: found, .. } if *found == by),
+                "{error:?}"
+            );
             let text = error.to_string();
             assert!(expected.iter().all(|part| text.contains(part)), "{text}");
         }
@@ -122,12 +129,12 @@ mod tests {
     #[test]
     fn an_account_takes_the_place_of_no_other() {
         let account = ServiceAccount::new("rhumb-system", "shop");
-        let on = On::Server("a test");
+        let on = CallSubject::Server("a test");
         let mut headers = HeaderMap::new();
-        act_as(&account, Guise::None, &mut headers, &on).unwrap();
+        act_as(&account, Impersonation::None, &mut headers, &on).unwrap();
         assert_eq!(headers["impersonate-user"], "system:serviceaccount:rhumb-system:shop");
         let mut headers = HeaderMap::new();
-        let refused = act_as(&account, Guise::Another, &mut headers, &on).unwrap_err();
+        let refused = act_as(&account, Impersonation::Other, &mut headers, &on).unwrap_err();
         assert!(refused.to_string().contains("take `as` out"), "{refused}");
         assert!(headers.is_empty());
     }

@@ -1,4 +1,4 @@
-//! How long one kind waits before it asks again.
+//! The backoff of one informer.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
@@ -10,50 +10,50 @@ const MOST_WHILE_DOWN: Duration = Duration::from_secs(8);
 const MOST: Duration = Duration::from_secs(15);
 /// A watch that lived so long proves that the trouble is over.
 const STABLE: Duration = Duration::from_secs(30);
-/// A watch that ends sooner than this is treated as a failure, so that a server which cuts every watch
-/// at once is not asked in a loop.
+/// The minimum lifetime of a watch. One that ends sooner counts as a failure, so that a server
+/// which cuts every watch is not asked in a loop.
 const BRIEF: Duration = Duration::from_secs(2);
 
-/// Whether the server could be reached at all.
+/// Indicates whether the server could be reached at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Reachability {
     /// It answered, with an error or not.
-    Answered,
+    Reachable,
     /// It did not.
-    Down,
+    Unreachable,
 }
 
 /// The backoff of one informer: doubling, with jitter, forgotten after a stable time.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(super) struct InformerBackoff {
     /// Answers in a row that were failures.
     failures: u32,
     /// Silences since the last answer.
     silences: u32,
 }
 
-impl Backoff {
-    /// The wait after a failure. A server that answers again is not made to wait for its silence: the first
-    /// that it says after an outage is that the old version of a list is gone.
-    pub(super) fn failed(&mut self, reach: Reach) -> Duration {
+impl InformerBackoff {
+    /// Returns the wait after a failure. A server that answers again is not made to wait for its
+    /// silence: its first answer after an outage says that the old version of a list is gone.
+    pub(super) fn failed(&mut self, reach: Reachability) -> Duration {
         let (count, most) = match reach {
-            Reach::Down => (&mut self.silences, MOST_WHILE_DOWN),
-            Reach::Answered => (&mut self.failures, MOST),
+            Reachability::Unreachable => (&mut self.silences, MOST_WHILE_DOWN),
+            Reachability::Reachable => (&mut self.failures, MOST),
         };
         let full = FIRST.saturating_mul(1 << (*count).min(16)).min(most);
         *count = count.saturating_add(1);
-        if reach == Reach::Answered {
+        if reach == Reachability::Reachable {
             self.silences = 0;
         }
         jittered(full)
     }
 
-    /// The wait after a watch that ended by itself.
+    /// Returns the wait after a watch that ended by itself.
     pub(super) fn ended(&mut self, lived: Duration) -> Duration {
         if lived >= STABLE {
             *self = Self::default();
         }
-        if lived < BRIEF { self.failed(Reach::Answered) } else { Duration::ZERO }
+        if lived < BRIEF { self.failed(Reachability::Reachable) } else { Duration::ZERO }
     }
 }
 
@@ -71,18 +71,18 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_again_is_not_made_to_wait_for_its_silence() {
-        let mut backoff = Backoff::default();
+        let mut backoff = InformerBackoff::default();
         for _ in 0..20 {
-            assert!(backoff.failed(Reach::Down) <= MOST_WHILE_DOWN);
+            assert!(backoff.failed(Reachability::Unreachable) <= MOST_WHILE_DOWN);
         }
-        assert!(backoff.failed(Reach::Down) >= MOST_WHILE_DOWN / 2);
-        assert!(backoff.failed(Reach::Answered) <= FIRST);
-        assert!(backoff.failed(Reach::Down) <= FIRST);
+        assert!(backoff.failed(Reachability::Unreachable) >= MOST_WHILE_DOWN / 2);
+        assert!(backoff.failed(Reachability::Reachable) <= FIRST);
+        assert!(backoff.failed(Reachability::Unreachable) <= FIRST);
         for _ in 0..20 {
-            backoff.failed(Reach::Answered);
+            backoff.failed(Reachability::Reachable);
         }
-        assert!(backoff.failed(Reach::Answered) >= MOST / 2);
+        assert!(backoff.failed(Reachability::Reachable) >= MOST / 2);
         assert!(backoff.ended(STABLE).is_zero());
-        assert!(backoff.failed(Reach::Answered) <= FIRST);
+        assert!(backoff.failed(Reachability::Reachable) <= FIRST);
     }
 }

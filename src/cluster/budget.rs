@@ -6,12 +6,12 @@ use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::parent::MERGE_PATCH;
 use super::write::json;
 use super::{FIELD_MANAGER, path};
-use crate::engine::{Rv, Uid};
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 /// Its name is no DNS label, so no source's parent can have it.
@@ -24,8 +24,8 @@ const CLAIMS: &str = "claims";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetObject {
     /// Incarnation and version.
-    pub known: (Uid, Rv),
-    /// What it says; its meaning is the engine's.
+    pub known: (Uid, ResourceVersion),
+    /// The text; its meaning is the engine's.
     pub text: String,
 }
 
@@ -54,10 +54,10 @@ pub fn explain_unread_claims(namespace: &str, count: usize) -> String {
 }
 
 impl BudgetObject {
-    fn read(object: ConfigMap, on: On) -> Result<Self, Error> {
+    fn read(object: ConfigMap, on: CallSubject) -> Result<Self, ClusterError> {
         let version = object.metadata.resource_version.unwrap_or_default();
         let Some(uid) = object.metadata.uid else {
-            return Err(Error::new(on, Fault::Garbled { reason: "it has no uid".to_owned() }));
+            return Err(ClusterError::new(on, ClusterFault::Garbled { reason: "it has no uid".to_owned() }));
         };
         let text = object.data.unwrap_or_default().remove(CLAIMS).unwrap_or_else(|| "{}".to_owned());
         Ok(Self { known: (Uid(uid.into()), super::wire::version(&version)), text })
@@ -66,11 +66,11 @@ impl BudgetObject {
 
 impl Cluster {
     /// Reads the budget object; none where there is none.
-    pub async fn budget(&self, namespace: &str) -> Result<Option<BudgetObject>, Error> {
+    pub async fn budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
         let on = on(namespace);
-        match self.ask(Ask::read(url(namespace), on.clone())).await {
+        match self.ask(ApiRequest::read(url(namespace), on.clone())).await {
             Ok(answer) => Ok(Some(BudgetObject::read(answer.decode(&on)?, on)?)),
-            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -83,7 +83,7 @@ impl Cluster {
         namespace: &str,
         before: Option<&BudgetObject>,
         text: &str,
-    ) -> Result<BudgetObject, Error> {
+    ) -> Result<BudgetObject, ClusterError> {
         let on = on(namespace);
         let data = BTreeMap::from([(CLAIMS.to_owned(), text.to_owned())]);
         let metadata = ObjectMeta {
@@ -97,10 +97,12 @@ impl Cluster {
         if before.is_some() {
             // As a patch it needs no right but those for applying, and leaves alone what others put beside the claims.
             let url = path::query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
-            let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
+            let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
             return match self.ask(ask).await {
                 Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
-                Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
+                Err(error) if *error.fault() == ClusterFault::NoObject => {
+                    Err(ClusterError::new(on, ClusterFault::VersionConflict))
+                }
                 Err(error) => Err(error),
             };
         }
@@ -108,8 +110,8 @@ impl Cluster {
     }
 }
 
-fn on(namespace: &str) -> On {
-    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), NAME))
+fn on(namespace: &str) -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), NAME))
 }
 
 fn url(namespace: &str) -> String {

@@ -14,21 +14,21 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 use tokio::task::JoinHandle;
 
-use super::account::{self, Guise, ServiceAccount};
+use super::account::{self, Impersonation, ServiceAccount};
 use super::classify;
-use super::connect::{Connection, IN_CLUSTER, LOGIN, Link, Patience};
-use super::credentials::Seen;
-use super::error::{Error, Fault, On};
-use super::fence::{Fence, Underway};
-use super::gate::{Gate, Traffic};
+use super::connect::{ConnectedClient, Connection, IN_CLUSTER, LOGIN, WatchTimeouts};
+use super::credentials::CredentialFiles;
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::fence::{InFlightWrite, WriteFence};
+use super::gate::{CallKind, CallLimiter};
 use super::interner::Interner;
-use super::measures::Measures;
+use super::measures::CallMetrics;
 use super::plugin;
 use crate::engine::Uid;
-use crate::pulse::Pulses;
+use crate::pulse::Heartbeats;
 
-/// So much later than it should be, an informer still counts as alive: its calls wait for their turn, and its
-/// news until the loop takes them.
+/// The slack after which a late informer counts as dead: its calls wait for their turn, and its
+/// events until the loop takes them.
 pub(super) const SLACK: Duration = Duration::from_mins(1);
 
 /// The server that shows this header queues fairly by itself.
@@ -39,45 +39,45 @@ const RENEWAL: Duration = Duration::from_secs(5);
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
 /// The namespace whose uid identifies a cluster.
 const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
-const IDENTITY: On = On::Server("the cluster's identity");
+const IDENTITY: CallSubject = CallSubject::Server("the cluster's identity");
 
 /// A cluster. Cheap to clone; all clones share one client, one rate limit and one interner.
 #[derive(Clone)]
 pub struct Cluster {
-    inner: Arc<Inner>,
-    /// What its writes must not outlive.
-    fence: Option<Fence>,
+    inner: Arc<ClusterState>,
+    /// The fence that its writes must not outlive.
+    fence: Option<WriteFence>,
     /// As whom it is asked; none for whoever the credentials are of.
     account: Option<ServiceAccount>,
 }
 
-struct Inner {
+struct ClusterState {
     connection: Connection,
     context: String,
     namespace: String,
-    line: RwLock<Line>,
-    /// Why nothing is asked any more: the kubeconfig names another cluster now.
+    client: RwLock<Client>,
+    /// The reason for which no call is made any more: the kubeconfig names another cluster now.
     astray: watch::Sender<Option<Arc<str>>>,
-    /// When the credentials had been read again last, whatever came of it.
+    /// The time when the credentials were last read again, whatever came of it.
     renewed: Mutex<Option<Instant>>,
-    gate: Gate,
+    rate_limiter: CallLimiter,
     interner: Arc<Interner>,
     uid: OnceCell<Uid>,
-    patience: Patience,
-    measures: Measures,
-    pulses: Pulses,
+    watch_timeouts: WatchTimeouts,
+    metrics: CallMetrics,
+    pulses: Heartbeats,
 }
 
 /// A client, and host and port of the server that it talks to.
 #[derive(Clone)]
-struct Line {
+struct Client {
     client: kube::Client,
     server: Arc<str>,
-    seen: Seen,
-    /// Until when its credentials hold.
+    credentials: CredentialFiles,
+    /// The time at which its credentials expire.
     expires: Option<Timestamp>,
-    /// Whom its user acts as.
-    guise: Guise,
+    /// The user as whom it acts.
+    impersonation: Impersonation,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -87,41 +87,47 @@ impl std::fmt::Debug for Cluster {
 }
 
 /// One request, without what all requests have in common.
-pub(super) struct Ask {
+pub(super) struct ApiRequest {
     method: Method,
     path: String,
     accept: &'static str,
     content: Option<&'static str>,
     body: Vec<u8>,
-    on: On,
-    lane: Lane,
+    subject: CallSubject,
+    priority: CallPriority,
 }
 
-/// Which way a call takes.
+/// The priority of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+enum CallPriority {
     /// Through the gate, with the usual deadline.
-    Queued,
+    Normal,
     /// Past all others, and answered within this time.
-    Ahead(Duration),
+    Urgent(Duration),
 }
 
-impl Ask {
-    /// A GET.
-    pub(super) fn read(path: String, on: On) -> Self {
-        let (method, accept, lane) = (Method::GET, "application/json", Lane::Queued);
-        Self { method, path, accept, content: None, body: Vec::new(), on, lane }
+impl ApiRequest {
+    /// Returns a GET.
+    pub(super) fn read(path: String, on: CallSubject) -> Self {
+        let (method, accept, lane) = (Method::GET, "application/json", CallPriority::Normal);
+        Self { method, path, accept, content: None, body: Vec::new(), subject: on, priority: lane }
     }
 
-    /// A write, with a body of this content type.
-    pub(super) fn write(method: Method, path: String, content: &'static str, body: Vec<u8>, on: On) -> Self {
-        let (accept, lane) = ("application/json", Lane::Queued);
-        Self { method, path, accept, content: Some(content), body, on, lane }
+    /// Returns a write, with a body of this content type.
+    pub(super) fn write(
+        method: Method,
+        path: String,
+        content: &'static str,
+        body: Vec<u8>,
+        on: CallSubject,
+    ) -> Self {
+        let (accept, lane) = ("application/json", CallPriority::Normal);
+        Self { method, path, accept, content: Some(content), body, subject: on, priority: lane }
     }
 
     /// Lets it wait for no other call, and no longer than this for its answer.
     pub(super) fn ahead(self, within: Duration) -> Self {
-        Self { lane: Lane::Ahead(within), ..self }
+        Self { priority: CallPriority::Urgent(within), ..self }
     }
 
     /// Asks for another form of the answer.
@@ -129,7 +135,7 @@ impl Ask {
         Self { accept, ..self }
     }
 
-    fn request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, Error> {
+    fn request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, ClusterError> {
         let mut request = Request::builder()
             .method(self.method)
             .uri(self.path)
@@ -139,13 +145,16 @@ impl Ask {
             request = request.header(CONTENT_TYPE, content);
         }
         request.body(body(self.body)).map_err(|error| {
-            Error::new(self.on, Fault::Garbled { reason: format!("no valid request: {error}") })
+            ClusterError::new(
+                self.subject,
+                ClusterFault::Garbled { reason: format!("no valid request: {error}") },
+            )
         })
     }
 }
 
 /// An answer with a good status.
-pub(super) struct Answer {
+pub(super) struct ApiResponse {
     /// HTTP status.
     pub(super) status: StatusCode,
     /// Headers.
@@ -154,87 +163,106 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Reads the body; its text reaches no error.
-    pub(super) fn decode<T: DeserializeOwned>(&self, on: &On) -> Result<T, Error> {
+    pub(super) fn decode<T: DeserializeOwned>(&self, on: &CallSubject) -> Result<T, ClusterError> {
         serde_json::from_slice(&self.body).map_err(|error| unreadable(on, &error))
     }
 
-    /// The body as text.
-    pub(super) fn text(&self, on: &On) -> Result<&str, Error> {
+    /// Returns the body as text.
+    pub(super) fn text(&self, on: &CallSubject) -> Result<&str, ClusterError> {
         std::str::from_utf8(&self.body).map_err(|_| {
-            Error::new(on.clone(), Fault::Garbled { reason: "the answer is not UTF-8".to_owned() })
+            ClusterError::new(
+                on.clone(),
+                ClusterFault::Garbled { reason: "the answer is not UTF-8".to_owned() },
+            )
         })
     }
 }
 
-/// An answer that is no JSON, or not the JSON that it should be. Only the position is told.
-pub(super) fn unreadable(on: &On, error: &serde_json::Error) -> Error {
+/// Returns an answer that is no JSON, or not the JSON that it should be. Only the position is told.
+pub(super) fn unreadable(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
     let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
-    Error::new(on.clone(), Fault::Garbled { reason })
+    ClusterError::new(on.clone(), ClusterFault::Garbled { reason })
 }
 
 impl Cluster {
     /// Makes a client from flags, files and environment; may run a credential plugin, calls no server.
-    pub async fn connect(connection: &Connection) -> Result<Self, Error> {
-        Self::connect_watched(connection, Measures::default(), Pulses::default()).await
+    pub async fn connect(connection: &Connection) -> Result<Self, ClusterError> {
+        Self::connect_watched(connection, CallMetrics::default(), Heartbeats::default()).await
     }
 
     /// As [`Cluster::connect`], for whoever is asked for measures and signs of life before there is a connection.
     pub async fn connect_watched(
         connection: &Connection,
-        measures: Measures,
-        pulses: Pulses,
-    ) -> Result<Self, Error> {
-        Self::made(connection, Patience::default(), measures, pulses).await
+        measures: CallMetrics,
+        pulses: Heartbeats,
+    ) -> Result<Self, ClusterError> {
+        Self::made(connection, WatchTimeouts::default(), measures, pulses).await
     }
 
     /// Makes a client whose watches are given up sooner or later than usual.
     #[cfg(test)]
-    pub(super) async fn connect_with(connection: &Connection, patience: Patience) -> Result<Self, Error> {
-        Self::made(connection, patience, Measures::default(), Pulses::default()).await
+    pub(super) async fn connect_with(
+        connection: &Connection,
+        patience: WatchTimeouts,
+    ) -> Result<Self, ClusterError> {
+        Self::made(connection, patience, CallMetrics::default(), Heartbeats::default()).await
     }
 
     async fn made(
         connection: &Connection,
-        patience: Patience,
-        measures: Measures,
-        pulses: Pulses,
-    ) -> Result<Self, Error> {
-        let Link { client, context, namespace, server, seen, expires, guise } =
-            connection.open(LOGIN).await?;
+        patience: WatchTimeouts,
+        measures: CallMetrics,
+        pulses: Heartbeats,
+    ) -> Result<Self, ClusterError> {
+        let ConnectedClient {
+            client,
+            context,
+            namespace,
+            server,
+            credentials: seen,
+            expires,
+            impersonation: guise,
+        } = connection.open(LOGIN).await?;
         Ok(Self {
             fence: None,
             account: None,
-            inner: Arc::new(Inner {
+            inner: Arc::new(ClusterState {
                 connection: connection.clone(),
                 context,
                 namespace,
-                line: RwLock::new(Line { client, server, seen, expires, guise }),
+                client: RwLock::new(Client {
+                    client,
+                    server,
+                    credentials: seen,
+                    expires,
+                    impersonation: guise,
+                }),
                 astray: watch::Sender::new(None),
                 renewed: Mutex::default(),
-                gate: Gate::new(connection),
+                rate_limiter: CallLimiter::new(connection),
                 interner: Arc::default(),
                 uid: OnceCell::new(),
-                patience,
-                measures,
+                watch_timeouts: patience,
+                metrics: measures,
                 pulses,
             }),
         })
     }
 
-    /// The same cluster, with writes that are refused as soon as the fence is closed.
+    /// Returns the same cluster, with writes that are refused as soon as the fence is closed.
     #[must_use]
-    pub fn fenced(&self, fence: Fence) -> Self {
+    pub fn fenced(&self, fence: WriteFence) -> Self {
         Self { fence: Some(fence), ..self.clone() }
     }
 
-    /// Whether writes are refused once a fence is closed.
+    /// Returns whether writes are refused once a fence is closed.
     pub fn is_fenced(&self) -> bool {
         self.fence.is_some()
     }
 
-    /// The same cluster, asked as this account; none for whoever the credentials are of.
+    /// Returns the same cluster, asked as this account; none for whoever the credentials are of.
     #[must_use]
     pub fn acting_as(&self, account: Option<ServiceAccount>) -> Self {
         Self { account, ..self.clone() }
@@ -245,31 +273,32 @@ impl Cluster {
         self.account.as_ref()
     }
 
-    /// Whether the credentials are those that a pod is given.
+    /// Returns whether the credentials are those that a pod is given.
     pub fn is_of_a_pod(&self) -> bool {
         self.inner.context == IN_CLUSTER
     }
 
-    /// The name of the context, for messages; `in-cluster` in a pod.
+    /// Returns the name of the context, for messages; `in-cluster` in a pod.
     pub fn context(&self) -> &str {
         &self.inner.context
     }
 
-    /// The namespace that the context names; `default` where it names none.
+    /// Returns the namespace that the context names; `default` where it names none.
     pub fn default_namespace(&self) -> &str {
         &self.inner.namespace
     }
 
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
-    pub async fn uid(&self) -> Result<Uid, Error> {
+    pub async fn uid(&self) -> Result<Uid, ClusterError> {
         let own = self.acting_as(None);
-        let read = async { identity(&own.ask(Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
+        let read = async { identity(&own.ask(ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
 
-    /// Waits until the kubeconfig, which is read again when the server refuses the credentials, turns out to
-    /// name another cluster: for ever, where it never does. From then on no call is made, to neither of them.
-    pub async fn gone_astray(&self) -> Error {
+    /// Waits until the kubeconfig turns out to name another cluster; for ever, where it never does.
+    /// It is read again when the server refuses the credentials. From then on no call is made to
+    /// either cluster.
+    pub async fn gone_astray(&self) -> ClusterError {
         let mut astray = self.inner.astray.subscribe();
         // The sender lives as long as this cluster, so there is always an end to wait for.
         match astray.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
@@ -279,65 +308,65 @@ impl Cluster {
     }
 
     /// Asks for the server's version, as `v1.36.4`.
-    pub async fn server_version(&self) -> Result<String, Error> {
-        let on = On::Server("the server's version");
-        let answer = self.ask(Ask::read("/version".to_owned(), on.clone())).await?;
+    pub async fn server_version(&self) -> Result<String, ClusterError> {
+        let on = CallSubject::Server("the server's version");
+        let answer = self.ask(ApiRequest::read("/version".to_owned(), on.clone())).await?;
         let version: Info = answer.decode(&on)?;
         Ok(version.git_version)
     }
 
-    /// The parts that must make progress: each watch, and what else whoever works with this cluster adds.
-    pub fn pulses(&self) -> &Pulses {
+    /// Returns the parts that must make progress: each watch, and what else whoever works with this cluster adds.
+    pub fn pulses(&self) -> &Heartbeats {
         &self.inner.pulses
     }
 
-    /// How long the answer to one call may take, with all that it may wait for before.
+    /// Returns how long the answer to one call may take, with all that it may wait for before.
     pub(super) fn longest_call(&self) -> Duration {
         // Both the call and the one that judges renewed credentials.
         self.timeout() * 2 + LOGIN + SLACK
     }
 
-    /// The texts that all records share.
+    /// Returns the texts that all records share.
     pub(super) fn interner(&self) -> &Arc<Interner> {
         &self.inner.interner
     }
 
-    /// What is counted about the calls.
-    pub fn measures(&self) -> &Measures {
-        &self.inner.measures
+    /// Returns the metrics of the calls.
+    pub fn measures(&self) -> &CallMetrics {
+        &self.inner.metrics
     }
 
-    /// The gate of all calls.
+    /// Returns the gate of all calls.
     #[cfg(test)]
-    pub(super) fn gate(&self) -> &Gate {
-        &self.inner.gate
+    pub(super) fn gate(&self) -> &CallLimiter {
+        &self.inner.rate_limiter
     }
 
-    /// How long watches last and may be silent.
-    pub(super) fn patience(&self) -> Patience {
-        self.inner.patience
+    /// Returns how long watches last and may be silent.
+    pub(super) fn patience(&self) -> WatchTimeouts {
+        self.inner.watch_timeouts
     }
 
-    /// The deadline of each call.
+    /// Returns the deadline of each call.
     pub(super) fn timeout(&self) -> Duration {
         self.inner.connection.timeout
     }
 
     /// Calls the server once. Waiting for the gate does not count against the deadline.
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
-        let traffic = if ask.method == Method::GET { Traffic::Read } else { Traffic::Write };
-        let (on, way) = (ask.on.clone(), ask.lane);
+    pub(super) async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse, ClusterError> {
+        let traffic = if ask.method == Method::GET { CallKind::Read } else { CallKind::Write };
+        let (on, way) = (ask.subject.clone(), ask.priority);
         let (method, path) = (ask.method.clone(), ask.path.clone());
         let mut request = ask.request(Body::from)?;
         let (_permit, deadline) = match way {
-            Lane::Queued => (self.inner.gate.admit(traffic).await, self.timeout()),
-            Lane::Ahead(deadline) => (None, deadline),
+            CallPriority::Normal => (self.inner.rate_limiter.admit(traffic).await, self.timeout()),
+            CallPriority::Urgent(deadline) => (None, deadline),
         };
         let line = match way {
-            Lane::Queued => self.line().await?,
-            Lane::Ahead(within) => {
+            CallPriority::Normal => self.line().await?,
+            CallPriority::Urgent(within) => {
                 let line = tokio::time::timeout(within, self.line()).await;
-                line.unwrap_or_else(|_| Err(Error::new(on.clone(), plugin::hangs())))?
+                line.unwrap_or_else(|_| Err(ClusterError::new(on.clone(), plugin::hangs())))?
             }
         };
         self.act(&line, &mut request, &on)?;
@@ -346,29 +375,31 @@ impl Cluster {
         let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.left()));
         let begun = Instant::now();
         let answered = self.exchange(&line, request, &on, deadline).await;
-        if let Some(underway) = underway.filter(|_| !answered.as_ref().is_err_and(Error::is_unreachable)) {
+        if let Some(underway) =
+            underway.filter(|_| !answered.as_ref().is_err_and(ClusterError::is_unreachable))
+        {
             underway.answered();
         }
         let code = answered.as_ref().ok().map(|(head, _)| head.status);
-        self.inner.measures.called(&method, code, begun.elapsed());
+        self.inner.metrics.called(&method, code, begun.elapsed());
         match &answered {
-            Ok(_) => self.inner.measures.heard(),
-            Err(error) if error.is_unreachable() => self.inner.measures.missed(),
+            Ok(_) => self.inner.metrics.heard(),
+            Err(error) if error.is_unreachable() => self.inner.metrics.missed(),
             Err(_) => {}
         }
         let (head, body) = answered?;
         tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
         if head.headers.contains_key(FAIR_QUEUES) {
-            self.inner.gate.server_queues();
+            self.inner.rate_limiter.server_queues();
         }
         if head.status.is_success() {
-            return Ok(Answer { status: head.status, headers: head.headers, body });
+            return Ok(ApiResponse { status: head.status, headers: head.headers, body });
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let error = self.told(classify::answer(head.status.as_u16(), after, &body, on));
         match way {
-            Lane::Queued => self.renew_if_refused(&error).await,
-            Lane::Ahead(within) => {
+            CallPriority::Normal => self.renew_if_refused(&error).await,
+            CallPriority::Urgent(within) => {
                 let _ = tokio::time::timeout(within, self.renew_if_refused(&error)).await;
             }
         }
@@ -378,11 +409,11 @@ impl Cluster {
     /// Sends one request and reads the whole answer.
     async fn exchange(
         &self,
-        line: &Line,
+        line: &Client,
         request: Request<Body>,
-        on: &On,
+        on: &CallSubject,
         deadline: Duration,
-    ) -> Result<(http::response::Parts, Vec<u8>), Error> {
+    ) -> Result<(http::response::Parts, Vec<u8>), ClusterError> {
         let exchange = async {
             let response = line.client.send(request).await?;
             let (head, body) = response.into_parts();
@@ -396,13 +427,13 @@ impl Cluster {
     }
 
     /// Has the server judge a request by the rights of the account, where there is one.
-    fn act<B>(&self, line: &Line, request: &mut Request<B>, on: &On) -> Result<(), Error> {
+    fn act<B>(&self, line: &Client, request: &mut Request<B>, on: &CallSubject) -> Result<(), ClusterError> {
         let Some(account) = &self.account else { return Ok(()) };
-        account::act_as(account, line.guise, request.headers_mut(), on)
+        account::act_as(account, line.impersonation, request.headers_mut(), on)
     }
 
     /// Has an error say who lacks a right.
-    fn told(&self, error: Error) -> Error {
+    fn told(&self, error: ClusterError) -> ClusterError {
         match &self.account {
             Some(account) => account::told_of(account, error),
             None => error,
@@ -410,10 +441,10 @@ impl Cluster {
     }
 
     /// Lets a write through the fence, where there is one.
-    fn pass_fence(&self, traffic: Traffic, on: &On) -> Result<Option<Underway>, Error> {
+    fn pass_fence(&self, traffic: CallKind, on: &CallSubject) -> Result<Option<InFlightWrite>, ClusterError> {
         match &self.fence {
-            Some(fence) if traffic == Traffic::Write => {
-                fence.pass().map(Some).ok_or_else(|| Error::new(on.clone(), Fault::NotHeld))
+            Some(fence) if traffic == CallKind::Write => {
+                fence.pass().map(Some).ok_or_else(|| ClusterError::new(on.clone(), ClusterFault::NotHeld))
             }
             Some(_) | None => Ok(None),
         }
@@ -423,15 +454,15 @@ impl Cluster {
     pub(super) async fn stream(
         &self,
         path: String,
-        on: &On,
-    ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), Error> {
-        let mut request = Ask::read(path, on.clone()).request(|body| body)?;
+        on: &CallSubject,
+    ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), ClusterError> {
+        let mut request = ApiRequest::read(path, on.clone()).request(|body| body)?;
         let line = self.line().await?;
         self.act(&line, &mut request, on)?;
         match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
             Ok(Ok(stream)) => {
                 // A watch of what does not change may be silent for a minute.
-                self.inner.measures.heard();
+                self.inner.metrics.heard();
                 Ok((stream, line.server))
             }
             Ok(Err(error)) => {
@@ -443,12 +474,12 @@ impl Cluster {
         }
     }
 
-    async fn line(&self) -> Result<Line, Error> {
-        let mut line = self.inner.line.read().await.clone();
+    async fn line(&self) -> Result<Client, ClusterError> {
+        let mut line = self.inner.client.read().await.clone();
         let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
         if left.is_some_and(|left| left <= SignedDuration::ZERO) {
             let _ = self.renewal().await;
-            line = self.inner.line.read().await.clone();
+            line = self.inner.client.read().await.clone();
         } else if left.is_some_and(|left| left < EARLY) && self.inner.renewed.try_lock().is_ok() {
             // Nobody waits for that: what is in use holds a while.
             drop(self.renewal());
@@ -459,10 +490,10 @@ impl Cluster {
         }
     }
 
-    /// Reads the credentials again after a 401: a token, a certificate or the kubeconfig itself may have
-    /// been replaced, or a plugin's token may have run out.
-    async fn renew_if_refused(&self, error: &Error) {
-        if *error.fault() == Fault::Unauthorized {
+    /// Reads the credentials again after a 401. A token, a certificate or the kubeconfig may have
+    /// been replaced, or a plugin's token may have expired.
+    async fn renew_if_refused(&self, error: &ClusterError) {
+        if *error.fault() == ClusterFault::Unauthorized {
             let _ = self.renewal().await;
         }
     }
@@ -491,7 +522,7 @@ impl Cluster {
     }
 
     /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so far was about.
-    async fn take_over(&self, link: Link) -> Result<(), Error> {
+    async fn take_over(&self, link: ConnectedClient) -> Result<(), ClusterError> {
         if let Some(why) = self.renewed(link).await? {
             self.inner.astray.send_replace(Some(why.into()));
         }
@@ -500,22 +531,22 @@ impl Cluster {
 
     /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being used if it is of
     /// no use. Tells why it is not.
-    pub(super) async fn try_anew(&self) -> Result<Option<String>, Error> {
+    pub(super) async fn try_anew(&self) -> Result<Option<String>, ClusterError> {
         let link = self.inner.connection.open(LOGIN).await?;
         self.renewed(link).await
     }
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
-    async fn renewed(&self, link: Link) -> Result<Option<String>, Error> {
-        let Link { client, server, seen, expires, guise, .. } = link;
-        let renewed = Line { client, server, seen, expires, guise };
+    async fn renewed(&self, link: ConnectedClient) -> Result<Option<String>, ClusterError> {
+        let ConnectedClient { client, server, credentials: seen, expires, impersonation: guise, .. } = link;
+        let renewed = Client { client, server, credentials: seen, expires, impersonation: guise };
         if let Some(known) = self.inner.uid.get() {
-            let request = Ask::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
+            let request = ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;
             if !head.status.is_success() {
                 return Err(classify::answer(head.status.as_u16(), None, &body, IDENTITY));
             }
-            let found = identity(&Answer { status: head.status, headers: head.headers, body })?;
+            let found = identity(&ApiResponse { status: head.status, headers: head.headers, body })?;
             if found != *known {
                 return Ok(Some(format!(
                     "the kubeconfig names another cluster now, at {}: the uid of its namespace kube-system is \
@@ -524,27 +555,28 @@ impl Cluster {
                 )));
             }
         }
-        *self.inner.line.write().await = renewed;
+        *self.inner.client.write().await = renewed;
         Ok(None)
     }
 
-    /// The files that the credentials in use come from.
-    pub(super) async fn seen(&self) -> Seen {
-        self.inner.line.read().await.seen.clone()
+    /// Returns the files that the credentials in use come from.
+    pub(super) async fn seen(&self) -> CredentialFiles {
+        self.inner.client.read().await.credentials.clone()
     }
 }
 
-fn silent(line: &Line, on: &On, after: Duration) -> Error {
-    Error::new(on.clone(), Fault::Timeout { server: line.server.clone(), after })
+fn silent(line: &Client, on: &CallSubject, after: Duration) -> ClusterError {
+    ClusterError::new(on.clone(), ClusterFault::Timeout { server: line.server.clone(), after })
 }
 
-fn elsewhere(why: &str) -> Error {
-    Error::new(On::Server("the cluster"), Fault::Config { reason: why.to_owned() })
+fn elsewhere(why: &str) -> ClusterError {
+    ClusterError::new(CallSubject::Server("the cluster"), ClusterFault::Config { reason: why.to_owned() })
 }
 
-/// What identifies a cluster.
-fn identity(answer: &Answer) -> Result<Uid, Error> {
+/// Returns the identity of a cluster.
+fn identity(answer: &ApiResponse) -> Result<Uid, ClusterError> {
     let namespace: Namespace = answer.decode(&IDENTITY)?;
-    let garbled = || Error::new(IDENTITY, Fault::Garbled { reason: "kube-system has no uid".to_owned() });
+    let garbled =
+        || ClusterError::new(IDENTITY, ClusterFault::Garbled { reason: "kube-system has no uid".to_owned() });
     namespace.metadata.uid.map(|uid| Uid(uid.into())).ok_or_else(garbled)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::client::AuthError;
 use kube::core::response::{Status, StatusCause};
 
-use super::error::{Claim, Denial, Error, Fault, On, Wrong};
+use super::error::{CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField};
 use crate::fields::blurred;
 
 /// The longest wait that a server may ask for.
@@ -30,25 +30,25 @@ const FIXED: [&str; 6] = [
 ];
 
 /// Classifies an answer with an error status.
-pub(super) fn answer(code: u16, retry_after: Option<&str>, body: &[u8], on: On) -> Error {
+pub(super) fn answer(code: u16, retry_after: Option<&str>, body: &[u8], on: CallSubject) -> ClusterError {
     let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         // A proxy, or a path that the server does not know: plain text.
         let text = String::from_utf8_lossy(body);
         Status { message: cut(text.trim()).into_owned(), ..Status::default() }
     });
     let seconds = retry_after.and_then(|text| text.trim().parse().ok());
-    Error::new(on.clone(), of_status(code, seconds, &status, &on))
+    ClusterError::new(on.clone(), of_status(code, seconds, &status, &on))
 }
 
 /// Classifies a `Status` that came inside a watch.
-pub(super) fn status(status: &Status, on: On) -> Error {
+pub(super) fn status(status: &Status, on: CallSubject) -> ClusterError {
     let fault = of_status(status.code, None, status, &on);
-    Error::new(on, fault)
+    ClusterError::new(on, fault)
 }
 
 /// Classifies a call to this server that brought no answer.
-pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error {
-    let unreachable = |reason| Fault::Unreachable { server: server.clone(), reason };
+pub(super) fn transport(error: &kube::Error, on: CallSubject, server: &Arc<str>) -> ClusterError {
+    let unreachable = |reason| ClusterFault::Unreachable { server: server.clone(), reason };
     let fault = match error {
         kube::Error::Api(status) => of_status(status.code, None, status, &on),
         kube::Error::Auth(error) => credentials(error),
@@ -58,12 +58,13 @@ pub(super) fn transport(error: &kube::Error, on: On, server: &Arc<str>) -> Error
         },
         other => unreachable(chain(other)),
     };
-    Error::new(on, fault)
+    ClusterError::new(on, fault)
 }
 
-/// A credential plugin's trouble. Its command line and its standard output are not shown: they may hold
-/// a password or a token. What it complains of is, but for what looks like one.
-pub(super) fn credentials(error: &AuthError) -> Fault {
+/// Returns the fault of a credential plugin. Its command line and its standard output are not
+/// shown: they may hold a password or a token. Its complaints are, without anything that looks like
+/// one.
+pub(super) fn credentials(error: &AuthError) -> ClusterFault {
     let reason = match error {
         AuthError::AuthExecRun { out, .. } => return plugin(out.status, &out.stderr),
         AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::UnrefreshableTokenResponse => {
@@ -71,23 +72,25 @@ pub(super) fn credentials(error: &AuthError) -> Fault {
         }
         AuthError::AuthExecStart(error) => {
             let said = numberless(&error.to_string()).to_lowercase();
-            return Fault::Config { reason: format!("the credential plugin cannot be started: {said}") };
+            return ClusterFault::Config {
+                reason: format!("the credential plugin cannot be started: {said}"),
+            };
         }
-        other => return Fault::Config { reason: format!("credentials: {}", blurred(&chain(other))) },
+        other => return ClusterFault::Config { reason: format!("credentials: {}", blurred(&chain(other))) },
     };
-    // Whatever it asks may be away.
-    Fault::Plugin { reason }
+    // The service behind the plugin may be away.
+    ClusterFault::Plugin { reason }
 }
 
-/// A credential plugin that failed, with what it complained of.
-pub(super) fn plugin(status: ExitStatus, said: &[u8]) -> Fault {
+/// Returns a credential plugin that failed, with what it complained of.
+pub(super) fn plugin(status: ExitStatus, said: &[u8]) -> ClusterFault {
     let said = String::from_utf8_lossy(said);
-    Fault::Plugin {
+    ClusterFault::Plugin {
         reason: format!("the credential plugin failed ({status}): {}", cut(&blurred(said.trim()))),
     }
 }
 
-/// An error and its causes in one line, each said once.
+/// Returns an error and its causes in one line, each said once.
 pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -102,36 +105,37 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     cut(&numberless(&text)).into_owned()
 }
 
-/// What the system says, without its number: `Connection refused`, not `Connection refused (os error 111)`.
+/// Returns the system's message without its number: `Connection refused`, not `Connection refused
+/// (os error 111)`.
 pub(super) fn numberless(text: &str) -> String {
     let Some((before, rest)) = text.split_once(" (os error ") else { return text.to_owned() };
     let after = rest.split_once(')').map_or("", |(_, after)| after);
     format!("{before}{}", numberless(after))
 }
 
-fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &On) -> Fault {
+fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &CallSubject) -> ClusterFault {
     let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
     let asked = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
     match code {
-        401 => Fault::Unauthorized,
+        401 => ClusterFault::Unauthorized,
         403 => denied(status, causes, on),
         404 => missing(status, on),
         409 => conflict(causes, status, on),
-        410 => Fault::Expired,
+        410 => ClusterFault::Expired,
         429 if causes.iter().any(|cause| cause.reason == "DisruptionBudget") => {
-            Fault::Disruption { message: disruption(status, causes) }
+            ClusterFault::Disruption { message: disruption(status, causes) }
         }
         429 => {
             let seconds = retry_after.or(asked.filter(|seconds| *seconds > 0));
-            Fault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(LONGEST_WAIT)) }
+            ClusterFault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(LONGEST_WAIT)) }
         }
         400 | 405 | 406 | 413 | 415 | 422 => refused(status, causes, on),
         500 if is_schema_refusal(&status.message) => refused(status, causes, on),
-        500.. if status.message.contains("failed calling webhook") => Fault::Webhook {
+        500.. if status.message.contains("failed calling webhook") => ClusterFault::Webhook {
             message: spoken(status, on, "a webhook that the server must ask does not answer"),
         },
-        504 if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") => Fault::Expired,
-        _ => Fault::Server { code, message: spoken(status, on, "the server failed") },
+        504 if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") => ClusterFault::Expired,
+        _ => ClusterFault::Server { code, message: spoken(status, on, "the server failed") },
     }
 }
 
@@ -148,16 +152,18 @@ fn is_schema_refusal(message: &str) -> bool {
         || message.starts_with("failed to convert")
 }
 
-/// The fields in `failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.x: …`;
+/// Returns the fields in `failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.x: …`;
 /// several come as indented lines.
-fn schema_faults(message: &str) -> Vec<Wrong> {
+fn schema_faults(message: &str) -> Vec<InvalidField> {
     let Some((_, faults)) = message.split_once("): ") else { return Vec::new() };
     let lines = faults.lines().map(str::trim).filter(|line| line.starts_with('.'));
     let parts = lines.filter_map(|line| line.split_once(": "));
-    parts.map(|(field, text)| Wrong { field: field.to_owned(), message: cut(text).into_owned() }).collect()
+    parts
+        .map(|(field, text)| InvalidField { field: field.to_owned(), message: cut(text).into_owned() })
+        .collect()
 }
 
-fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
+fn denied(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
     let says = |text: &str| status.message.contains(text);
     let by = if says("exceeded quota") || says("failed quota") {
         Denial::Quota
@@ -181,39 +187,42 @@ fn denied(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
             "admission denied it (its words are not shown, they may hold the Secret's values)"
         }
     };
-    Fault::Denied { by, message: spoken(status, on, ours) }
+    ClusterFault::Denied { by, message: spoken(status, on, ours) }
 }
 
-fn missing(status: &Status, on: &On) -> Fault {
-    let Some(details) = &status.details else { return Fault::NoKind };
-    if details.kind == "namespaces" && !matches!(on, On::Object(id) if id.is("", "Namespace")) {
-        return Fault::NoNamespace { namespace: details.name.clone() };
+fn missing(status: &Status, on: &CallSubject) -> ClusterFault {
+    let Some(details) = &status.details else { return ClusterFault::NoKind };
+    if details.kind == "namespaces" && !matches!(on, CallSubject::Object(id) if id.is("", "Namespace")) {
+        return ClusterFault::NoNamespace { namespace: details.name.clone() };
     }
     match on {
         // A path that is not served names no object.
-        _ if details.name.is_empty() => Fault::NoKind,
+        _ if details.name.is_empty() => ClusterFault::NoKind,
         // Something else that the request needs.
-        On::Object(id) if id.name() != details.name => refused(status, &[], on),
-        _ => Fault::NoObject,
+        CallSubject::Object(id) if id.name() != details.name => refused(status, &[], on),
+        _ => ClusterFault::NoObject,
     }
 }
 
-fn conflict(causes: &[StatusCause], status: &Status, on: &On) -> Fault {
-    let claims: Vec<Claim> = causes
+fn conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) -> ClusterFault {
+    let claims: Vec<FieldConflict> = causes
         .iter()
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| Claim { manager: quoted(&cause.message), field: cause.field.clone() })
+        .map(|cause| FieldConflict { manager: quoted(&cause.message), field: cause.field.clone() })
         .collect();
     if !claims.is_empty() {
-        return Fault::Owned { claims };
+        return ClusterFault::FieldConflicts { claims };
     }
     // Every other 409 means that the object, or its absence, is not what we decided on. One does not:
     // a namespace or a quota that is busy asks for the same call again.
     if status.message.contains("please try again") && !status.message.contains("the object has been modified")
     {
-        return Fault::Server { code: 409, message: spoken(status, on, "the server asks to try again") };
+        return ClusterFault::Server {
+            code: 409,
+            message: spoken(status, on, "the server asks to try again"),
+        };
     }
-    Fault::Stale
+    ClusterFault::VersionConflict
 }
 
 /// `conflict with "kubectl" using apps/v1` names the manager in quotes.
@@ -221,22 +230,22 @@ fn quoted(message: &str) -> String {
     message.split('"').nth(1).unwrap_or("another manager").to_owned()
 }
 
-fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
+fn refused(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
     // The guard itself: another incarnation has taken the name.
     if causes.iter().any(|cause| cause.field == "metadata.uid") {
-        return Fault::Stale;
+        return ClusterFault::VersionConflict;
     }
     if status.message.contains("failed calling webhook") {
-        return Fault::Webhook {
+        return ClusterFault::Webhook {
             message: spoken(status, on, "a webhook that the server must ask does not answer"),
         };
     }
     if is_denial(&status.message) {
         return denied(status, causes, on);
     }
-    let mut fields: Vec<Wrong> = causes
+    let mut fields: Vec<InvalidField> = causes
         .iter()
-        .map(|cause| Wrong { field: cause.field.clone(), message: cut(&cause.message).into_owned() })
+        .map(|cause| InvalidField { field: cause.field.clone(), message: cut(&cause.message).into_owned() })
         .collect();
     if fields.is_empty() {
         fields = schema_faults(&status.message);
@@ -250,9 +259,9 @@ fn refused(status: &Status, causes: &[StatusCause], on: &On) -> Fault {
     }
     let message = if on.is_secret() { String::new() } else { told(status, causes) };
     if is_fixed(&status.message) || causes.iter().any(|cause| is_fixed(&cause.message)) {
-        Fault::Immutable { fields, message }
+        ClusterFault::Immutable { fields, message }
     } else {
-        Fault::Invalid { fields, message }
+        ClusterFault::Invalid { fields, message }
     }
 }
 
@@ -263,7 +272,7 @@ fn is_fixed(message: &str) -> bool {
         || FIXED.iter().any(|text| message.contains(text))
 }
 
-/// The server's own words, without the names and values that it quotes: those may say anything.
+/// Returns the server's own words, without the names and values that it quotes: those may say anything.
 fn unquoted(message: &str) -> String {
     let (mut words, mut quoted, mut escaped) = (String::new(), false, false);
     for letter in message.chars() {
@@ -282,7 +291,7 @@ fn is_denial(message: &str) -> bool {
     message.contains("denied the request") || message.contains("denied request")
 }
 
-/// The server's words on a content that it refuses; where they repeat whole parts of it, the faults alone.
+/// Returns the server's words on a content that it refuses; where they repeat whole parts of it, the faults alone.
 fn told(status: &Status, causes: &[StatusCause]) -> String {
     if status.message.len() <= READABLE || causes.is_empty() {
         return cut(&status.message).into_owned();
@@ -301,8 +310,8 @@ fn told(status: &Status, causes: &[StatusCause]) -> String {
     cut(&format!("{}{}", whose.unwrap_or_default(), faults.join("; "))).into_owned()
 }
 
-/// The server's words, or ours where its own may hold a Secret's values.
-fn spoken(status: &Status, on: &On, ours: &str) -> String {
+/// Returns the server's words, or ours where its own may hold a Secret's values.
+fn spoken(status: &Status, on: &CallSubject, ours: &str) -> String {
     if on.is_secret() || status.message.is_empty() {
         ours.to_owned()
     } else {

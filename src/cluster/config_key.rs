@@ -8,11 +8,11 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::write::{JSON, json};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{KEY_SECRET, Key};
+use crate::engine::{HashKey, KEY_SECRET};
 use crate::object::{GroupKind, ObjectId};
 
 /// The key of its data.
@@ -32,7 +32,7 @@ impl fmt::Debug for ConfigKey {
 }
 
 impl ConfigKey {
-    /// A new one; none where the system gives no random bytes.
+    /// Returns a new one; none where the system gives no random bytes.
     pub fn random() -> Option<Self> {
         let mut bytes = vec![0; LENGTH];
         let mut filled = 0;
@@ -42,35 +42,35 @@ impl ConfigKey {
         Some(Self(bytes))
     }
 
-    /// What hashes are made with; none where it is too short.
-    pub fn key(&self) -> Option<Key> {
-        Key::of(&self.0)
+    /// Returns the key for hashes; none where it is too short.
+    pub fn key(&self) -> Option<HashKey> {
+        HashKey::of(&self.0)
     }
 
-    fn read(secret: Secret, on: On) -> Result<Self, Error> {
+    fn read(secret: Secret, on: CallSubject) -> Result<Self, ClusterError> {
         let bytes = secret.data.unwrap_or_default().remove(KEY).map(|bytes| Self(bytes.0));
         bytes.filter(|bytes| bytes.key().is_some()).ok_or_else(|| {
             let reason = format!("{KEY:?} in its data is missing, or shorter than 16 bytes");
-            Error::new(on, Fault::Garbled { reason })
+            ClusterError::new(on, ClusterFault::Garbled { reason })
         })
     }
 }
 
 impl Cluster {
     /// Reads the key; none where there is none.
-    pub async fn config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, Error> {
+    pub async fn config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, ClusterError> {
         let on = on(namespace);
         let url = format!("/api/v1/namespaces/{namespace}/secrets/{KEY_SECRET}");
-        match self.ask(Ask::read(url, on.clone())).await {
+        match self.ask(ApiRequest::read(url, on.clone())).await {
             Ok(answer) => ConfigKey::read(answer.decode(&on)?, on).map(Some),
-            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Makes the Secret with this key, and its namespace, and returns the key that is in force: another process's,
     /// where that was faster.
-    pub async fn make_config_key(&self, namespace: &str, key: &ConfigKey) -> Result<ConfigKey, Error> {
+    pub async fn make_config_key(&self, namespace: &str, key: &ConfigKey) -> Result<ConfigKey, ClusterError> {
         let on = on(namespace);
         let metadata = ObjectMeta {
             name: Some(KEY_SECRET.to_owned()),
@@ -82,9 +82,9 @@ impl Cluster {
         let body = json(&secret, &on)?;
         let collection = format!("/api/v1/namespaces/{namespace}/secrets");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.ask(Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let make = || self.ask(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
         let answer = match make().await {
-            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
+            Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
                 make().await
             }
@@ -93,14 +93,15 @@ impl Cluster {
         match answer {
             Ok(answer) => ConfigKey::read(answer.decode(&on)?, on),
             // Somebody else was faster.
-            Err(error) if *error.fault() == Fault::Stale => {
-                self.config_key(namespace).await?.ok_or_else(|| Error::new(on, Fault::Stale))
-            }
+            Err(error) if *error.fault() == ClusterFault::VersionConflict => self
+                .config_key(namespace)
+                .await?
+                .ok_or_else(|| ClusterError::new(on, ClusterFault::VersionConflict)),
             Err(error) => Err(error),
         }
     }
 }
 
-fn on(namespace: &str) -> On {
-    On::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some(namespace), KEY_SECRET))
+fn on(namespace: &str) -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some(namespace), KEY_SECRET))
 }

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::account::Guise;
+use super::account::Impersonation;
 use super::classify;
-use super::credentials::{self, LONGEST_TOKEN, Seen, is_token, seen};
-use super::error::{Error, Fault, On};
+use super::credentials::{self, CredentialFiles, LONGEST_TOKEN, is_token, seen};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::plugin;
 use super::proxy;
 use crate::fields::blurred;
@@ -22,19 +22,19 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A credential plugin may ask a person to log in, but not for ever.
 pub(super) const LOGIN: Duration = Duration::from_mins(1);
 
-const CONNECTION: On = On::Server("connection");
+const CONNECTION: CallSubject = CallSubject::Server("connection");
 /// No kubeconfig is larger, in bytes.
 const LARGEST: u64 = 16 << 20;
-/// What a pod is given.
+/// The files that a pod is given.
 const OF_A_POD: [&str; 2] = [
     "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
     "/var/run/secrets/kubernetes.io/serviceaccount/token",
 ];
 
-/// What stands for the context in a pod.
+/// The name in place of the context in a pod.
 pub(super) const IN_CLUSTER: &str = "in-cluster";
 
-/// Where the API server is and how hard it may be asked.
+/// The address of the API server, and the limits of requests to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
     /// A kubeconfig file; without it `$KUBECONFIG`, `~/.kube/config` and the pod's own service account
@@ -65,18 +65,18 @@ impl Default for Connection {
     }
 }
 
-/// How long a watch may last, and be silent.
+/// The time limits of watches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct WatchTimeouts {
     /// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
     pub(super) lifetime: Duration,
-    /// How long after its end a watch without a word counts as dead.
+    /// The time without a word after its end at which a watch counts as dead.
     pub(super) grace: Duration,
     /// The server sends a bookmark every minute; once one was seen, this much silence means dead.
     pub(super) silence: Duration,
 }
 
-impl Default for Patience {
+impl Default for WatchTimeouts {
     fn default() -> Self {
         Self {
             lifetime: Duration::from_secs(290),
@@ -87,7 +87,7 @@ impl Default for Patience {
 }
 
 /// A client and the name of the place that it talks to.
-pub(super) struct Link {
+pub(super) struct ConnectedClient {
     /// The client.
     pub(super) client: kube::Client,
     /// The context's name, or `in-cluster`.
@@ -97,21 +97,21 @@ pub(super) struct Link {
     /// Host and port of the server.
     pub(super) server: Arc<str>,
     /// The files that it was made from.
-    pub(super) seen: Seen,
-    /// Until when what a credential plugin gave holds.
+    pub(super) credentials: CredentialFiles,
+    /// The time at which a credential plugin's answer expires.
     pub(super) expires: Option<Timestamp>,
-    /// Whom its user acts as.
-    pub(super) guise: Guise,
+    /// The user as whom it acts.
+    pub(super) impersonation: Impersonation,
 }
 
-/// What the files say.
-struct Said {
+/// The contents of the kubeconfig files.
+struct LoadedKubeconfig {
     config: kube::Config,
     context: String,
-    seen: Seen,
+    credentials: CredentialFiles,
 }
 
-/// What of a server's address may be told: neither a path nor a password that somebody wrote into it.
+/// Returns the printable part of a server's address: neither a path nor a password.
 fn host_and_port(url: &http::Uri) -> Arc<str> {
     let usual = if url.scheme_str() == Some("http") { 80 } else { 443 };
     format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(usual)).into()
@@ -119,10 +119,10 @@ fn host_and_port(url: &http::Uri) -> Arc<str> {
 
 impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
-    pub(super) async fn open(&self, patience: Duration) -> Result<Link, Error> {
-        let Said { mut config, context, seen } = self.config().await?;
+    pub(super) async fn open(&self, patience: Duration) -> Result<ConnectedClient, ClusterError> {
+        let LoadedKubeconfig { mut config, context, credentials: seen } = self.config().await?;
         let asked = plugin::ask(&mut config.auth_info, patience).await;
-        let expires = asked.map_err(|fault| Error::new(CONNECTION, fault))?;
+        let expires = asked.map_err(|fault| ClusterError::new(CONNECTION, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
         // cut quiet watches.
         config.default_retry = false;
@@ -135,14 +135,14 @@ impl Connection {
             || user.impersonate_groups.is_some()
             || user.impersonate_uid.is_some()
             || user.impersonate_user_extra.is_some();
-        let guise = if acts { Guise::Another } else { Guise::None };
+        let guise = if acts { Impersonation::Other } else { Impersonation::None };
         // Runs the credential plugin, which may hang.
         let made =
             tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
         let client = match tokio::time::timeout(patience, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => {
-                return Err(Error::new(CONNECTION, classify::credentials(&error)));
+                return Err(ClusterError::new(CONNECTION, classify::credentials(&error)));
             }
             Ok(Ok(Err(
                 kube::Error::ProxyProtocolUnsupported { proxy_url }
@@ -155,10 +155,18 @@ impl Connection {
             Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
             Err(_) => return Err(wrong("the client could not be made in time".to_owned())),
         };
-        Ok(Link { client, context, namespace, server, seen, expires, guise })
+        Ok(ConnectedClient {
+            client,
+            context,
+            namespace,
+            server,
+            credentials: seen,
+            expires,
+            impersonation: guise,
+        })
     }
 
-    async fn config(&self) -> Result<Said, Error> {
+    async fn config(&self) -> Result<LoadedKubeconfig, ClusterError> {
         let mut seen = seen(self.files());
         let Some(kubeconfig) = self.kubeconfig()? else {
             if let Some(context) = &self.context {
@@ -173,7 +181,7 @@ impl Connection {
                 )
             })?;
             take_token(&mut config)?;
-            return Ok(Said { config, context: IN_CLUSTER.to_owned(), seen });
+            return Ok(LoadedKubeconfig { config, context: IN_CLUSTER.to_owned(), credentials: seen });
         };
         let context = chosen(&kubeconfig, self.context.as_deref())?;
         let named = named_by(&kubeconfig, &context);
@@ -193,10 +201,10 @@ impl Connection {
             config.proxy_url = proxy.map(|text| text.parse().map_err(none)).transpose()?;
         }
         take_token(&mut config)?;
-        Ok(Said { config, context, seen })
+        Ok(LoadedKubeconfig { config, context, credentials: seen })
     }
 
-    /// The kubeconfig's files, be they there or not.
+    /// Returns the kubeconfig's files, be they there or not.
     fn files(&self) -> Vec<PathBuf> {
         if let Some(path) = &self.kubeconfig {
             return vec![path.clone()];
@@ -209,7 +217,7 @@ impl Connection {
         }
     }
 
-    fn kubeconfig(&self) -> Result<Option<Kubeconfig>, Error> {
+    fn kubeconfig(&self) -> Result<Option<Kubeconfig>, ClusterError> {
         if let Some(path) = &self.kubeconfig {
             return read(path).map(Some);
         }
@@ -221,7 +229,7 @@ impl Connection {
         merged(&paths).map(Some)
     }
 
-    /// Whether it takes the credentials that a pod is given: there is no kubeconfig.
+    /// Returns whether it takes the credentials that a pod is given: there is no kubeconfig.
     pub fn is_of_a_pod(&self) -> bool {
         self.kubeconfig.is_none() && named().is_empty() && !of_home().is_file()
     }
@@ -231,7 +239,7 @@ fn of_home() -> PathBuf {
     std::env::home_dir().unwrap_or_default().join(".kube/config")
 }
 
-/// The files that `$KUBECONFIG` names.
+/// Returns the files that `$KUBECONFIG` names.
 fn named() -> Vec<PathBuf> {
     let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
     std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect()
@@ -239,7 +247,7 @@ fn named() -> Vec<PathBuf> {
 
 /// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to name a
 /// thing wins.
-pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, Error> {
+pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, ClusterError> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let next = read(path)?;
@@ -256,8 +264,8 @@ pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, Error> {
     })
 }
 
-/// The context that is asked for, or the current one; it must be there.
-fn chosen(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, Error> {
+/// Returns the context that is asked for, or the current one; it must be there.
+fn chosen(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, ClusterError> {
     let current = || kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
     let names: Vec<&str> = kubeconfig.contexts.iter().map(|named| named.name.as_str()).collect();
     let known = match names[..] {
@@ -274,7 +282,7 @@ fn chosen(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, Error>
     }
 }
 
-/// Whether the context's cluster has a `proxy-url` of its own.
+/// Returns whether the context's cluster has a `proxy-url` of its own.
 fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let cluster = named.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
@@ -286,7 +294,7 @@ fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
         .any(|url| !url.is_empty())
 }
 
-fn read(path: &Path) -> Result<Kubeconfig, Error> {
+fn read(path: &Path) -> Result<Kubeconfig, ClusterError> {
     let text = secret::read_regular(path, LARGEST + 1);
     let text = text.map_err(|error| unreadable("kubeconfig", path, &error))?;
     if text.len() as u64 > LARGEST {
@@ -300,7 +308,7 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
     })
 }
 
-/// The files that a context of the kubeconfig names, with tokens, keys and certificates.
+/// Returns the files that a context of the kubeconfig names, with tokens, keys and certificates.
 fn named_by(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let Some(context) = named.and_then(|named| named.context.as_ref()) else { return Vec::new() };
@@ -323,7 +331,7 @@ fn named_by(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
 
 /// Puts the token in place of its file, which is followed here. kube would read it right in the loop, whatever it is,
 /// and send the end of its line too.
-fn take_token(config: &mut kube::Config) -> Result<(), Error> {
+fn take_token(config: &mut kube::Config) -> Result<(), ClusterError> {
     let Some(file) = config.auth_info.token_file.take().filter(|file| !file.is_empty()) else {
         return Ok(());
     };
@@ -339,11 +347,11 @@ fn take_token(config: &mut kube::Config) -> Result<(), Error> {
     Ok(())
 }
 
-fn unreadable(what: &str, file: &Path, error: &std::io::Error) -> Error {
+fn unreadable(what: &str, file: &Path, error: &std::io::Error) -> ClusterError {
     let said = classify::numberless(&error.to_string()).to_lowercase();
     wrong(format!("the {what} {} cannot be read: {said}", file.display()))
 }
 
-fn wrong(reason: String) -> Error {
-    Error::new(CONNECTION, Fault::Config { reason })
+fn wrong(reason: String) -> ClusterError {
+    ClusterError::new(CONNECTION, ClusterFault::Config { reason })
 }

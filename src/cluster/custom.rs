@@ -4,8 +4,8 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::parent::MERGE_PATCH;
 use super::write;
 use super::{FIELD_MANAGER, path};
@@ -14,7 +14,7 @@ use crate::object::{GroupKind, ObjectId};
 const APPLY: &str = "application/apply-patch+yaml";
 
 #[derive(Deserialize)]
-struct List {
+struct CustomSourceList {
     items: Vec<Value>,
 }
 
@@ -23,10 +23,11 @@ fn kind() -> GroupKind {
 }
 
 impl Cluster {
-    /// All of them at a path.
-    pub async fn custom_sources(&self, path: &str) -> Result<Vec<Value>, Error> {
-        let on = On::Kind(kind());
-        let list: List = self.ask(Ask::read(path.to_owned(), on.clone())).await?.decode(&on)?;
+    /// Returns all of them at a path.
+    pub async fn custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
+        let on = CallSubject::Kind(kind());
+        let list: CustomSourceList =
+            self.ask(ApiRequest::read(path.to_owned(), on.clone())).await?.decode(&on)?;
         Ok(list.items)
     }
 
@@ -38,22 +39,27 @@ impl Cluster {
         path: &str,
         (name, uid, version): (&str, &str, &str),
         finalizers: &[String],
-    ) -> Result<(), Error> {
-        let on = On::Object(ObjectId::new(&kind(), None, name));
+    ) -> Result<(), ClusterError> {
+        let on = CallSubject::Object(ObjectId::new(&kind(), None, name));
         let url = path::query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
         let metadata = json!({ "uid": uid, "resourceVersion": version, "finalizers": finalizers });
         let body = write::json(&json!({ "metadata": metadata }), &on)?;
-        match self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, body, on)).await {
-            Err(error) if *error.fault() == Fault::NoObject => Ok(()),
+        match self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await {
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
         }
     }
 
     /// Applies the status of one.
-    pub async fn tell_custom_source(&self, path: &str, head: Value, status: &Value) -> Result<(), Error> {
+    pub async fn tell_custom_source(
+        &self,
+        path: &str,
+        head: Value,
+        status: &Value,
+    ) -> Result<(), ClusterError> {
         let name = head.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let namespace = head.pointer("/metadata/namespace").and_then(Value::as_str);
-        let on = On::Object(ObjectId::new(&kind(), namespace, name));
+        let on = CallSubject::Object(ObjectId::new(&kind(), namespace, name));
         let url = path::query(
             format!("{path}/{name}/status"),
             &[("fieldManager", FIELD_MANAGER), ("force", "true")],
@@ -63,6 +69,6 @@ impl Cluster {
             body.insert("status".to_owned(), json!(status));
         }
         let body = write::json(&body, &on)?;
-        self.ask(Ask::write(Method::PATCH, url, APPLY, body, on)).await.map(drop)
+        self.ask(ApiRequest::write(Method::PATCH, url, APPLY, body, on)).await.map(drop)
     }
 }

@@ -16,35 +16,35 @@ use tokio::task::JoinHandle;
 
 use super::account::ServiceAccount;
 use super::call::Cluster;
-use super::error::{Error, Fault, On};
-use super::informer::{Informer, InformerEvent, News};
-use super::kinds::{Kind, Scope};
-use super::path::{Selector, Within};
-use super::wire::{Project, Projected, Text, lax, version};
-use crate::engine::Data;
-use crate::object::{Class, GroupKind, Gvk, ObjectId};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::informer::{Informer, InformerChange, InformerEvent};
+use super::kinds::{ServedKind, ServedScope};
+use super::path::{ListSelector, NamespaceSelector};
+use super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
+use crate::engine::ConfigData;
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// News that wait to be taken over.
 const BACKLOG: usize = 64;
 
-/// What a follower tells about one object.
+/// One event of a follower.
 #[derive(Debug)]
 pub struct DataEvent {
     /// The object.
     pub id: ObjectId,
     /// As whom it was read; none for whoever the credentials are of.
     pub account: Option<ServiceAccount>,
-    /// What there is to tell.
-    pub news: DataNews,
+    /// The change.
+    pub change: DataChange,
 }
 
 /// One piece of news about the data of an object.
 #[derive(Debug)]
-pub enum DataNews {
+pub enum DataChange {
     /// It has these data, or does not exist.
-    Is(Option<Data>),
+    Value(Option<ConfigData>),
     /// Something failed, in words and by its class; it goes on by itself, but after one of class [`Class::Internal`].
-    Failed(Arc<str>, Class),
+    Failed(Arc<str>, ErrorClass),
 }
 
 /// A running follower. It stops when this is dropped, or when nobody listens any more.
@@ -68,8 +68,8 @@ impl Drop for DataFollower {
 }
 
 impl Cluster {
-    /// Tells the data of some objects of one kind and namespace, and each change of them, until it is dropped; none for
-    /// other kinds than `ConfigMap` and Secret, and where no object is named.
+    /// Follows the data of some objects of one kind and namespace until it is dropped. Returns none
+    /// for other kinds than `ConfigMap` and Secret, and where no object is named.
     ///
     /// Waits while the sink is full. Needs a running tokio runtime.
     pub fn follow_data(
@@ -83,19 +83,19 @@ impl Cluster {
             .into_iter()
             .find(|kind| first.is("", kind))
             .map(|kind| format!("{}s", kind.to_ascii_lowercase()))?;
-        let kind = Arc::new(Kind {
+        let kind = Arc::new(ServedKind {
             gvk: Gvk::new("", "v1", first.kind()),
             plural: plural.into(),
-            scope: Scope::Namespaced,
+            scope: ServedScope::Namespaced,
             verbs: BTreeSet::new(),
         });
         let fields = (ids.len() == 1).then(|| format!("metadata.name={}", first.name()).into());
-        let within = Within { namespace: namespace.into(), labels: None, fields };
+        let within = NamespaceSelector { namespace: namespace.into(), labels: None, fields };
         let (to_task, events) = mpsc::channel(BACKLOG);
         let relist = Arc::new(Notify::new());
-        let lens = DataLens { kind: group_kind, ids: Arc::new(ids.clone()) };
-        let follow = Follow {
-            informer: self.inform(&kind, Selector::Within(Arc::new(within)), lens.clone(), to_task),
+        let lens = DataDecoder { kind: group_kind, ids: Arc::new(ids.clone()) };
+        let follow = DataFollowTask {
+            informer: self.inform(&kind, ListSelector::Namespace(Arc::new(within)), lens.clone(), to_task),
             events,
             relist: relist.clone(),
             ids: lens.ids,
@@ -106,9 +106,9 @@ impl Cluster {
         let (id, account) = (first.clone(), self.account().cloned());
         let task = async move {
             if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
-                let bug = Error::new(On::Object(id.clone()), Fault::Bug);
-                let news = DataNews::Failed(bug.reason().into(), bug.class());
-                let _ = sink.send(DataEvent { id, account, news }).await;
+                let bug = ClusterError::new(CallSubject::Object(id.clone()), ClusterFault::Bug);
+                let news = DataChange::Failed(bug.reason().into(), bug.class());
+                let _ = sink.send(DataEvent { id, account, change: news }).await;
             }
         };
         Some(DataFollower { task: tokio::spawn(task), relist })
@@ -116,21 +116,21 @@ impl Cluster {
 }
 
 /// Nobody listens any more.
-struct Closed;
+struct DataReceiverGone;
 
 /// The task of a follower.
-struct Follow {
+struct DataFollowTask {
     informer: Informer,
-    events: mpsc::Receiver<InformerEvent<Option<Data>>>,
+    events: mpsc::Receiver<InformerEvent<Option<ConfigData>>>,
     relist: Arc<Notify>,
     ids: Arc<BTreeSet<ObjectId>>,
-    /// What the list that goes on has shown.
+    /// The objects in the list that goes on.
     listed: Option<BTreeSet<ObjectId>>,
     account: Option<ServiceAccount>,
     sink: mpsc::Sender<DataEvent>,
 }
 
-impl Follow {
+impl DataFollowTask {
     async fn run(mut self) {
         loop {
             let relist = self.relist.clone();
@@ -142,63 +142,63 @@ impl Follow {
                 event = self.events.recv() => event,
             };
             let Some(event) = event else { return };
-            if self.heard(event.news).await.is_err() {
+            if self.heard(event.change).await.is_err() {
                 return;
             }
         }
     }
 
-    async fn heard(&mut self, news: News<Option<Data>>) -> Result<(), Closed> {
+    async fn heard(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverGone> {
         match news {
-            News::Started => self.listed = Some(BTreeSet::new()),
-            News::Seen(id, Some(data)) => {
+            InformerChange::Init => self.listed = Some(BTreeSet::new()),
+            InformerChange::Apply(id, Some(data)) => {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(id.clone());
                 }
-                self.tell(id, DataNews::Is(Some(data))).await?;
+                self.tell(id, DataChange::Value(Some(data))).await?;
             }
-            News::Gone(id, _) if self.ids.contains(&id) => {
+            InformerChange::Delete(id, _) if self.ids.contains(&id) => {
                 if let Some(listed) = &mut self.listed {
                     listed.remove(&id);
                 }
-                self.tell(id, DataNews::Is(None)).await?;
+                self.tell(id, DataChange::Value(None)).await?;
             }
-            News::Synced => {
+            InformerChange::InitDone => {
                 let listed = self.listed.take().unwrap_or_default();
                 for id in self.ids.clone().difference(&listed) {
-                    self.tell(id.clone(), DataNews::Is(None)).await?;
+                    self.tell(id.clone(), DataChange::Value(None)).await?;
                 }
             }
-            News::Failed(error, _) => {
+            InformerChange::Failed(error, _) => {
                 let why: Arc<str> = error.reason().into();
                 for id in self.ids.clone().iter() {
-                    self.tell(id.clone(), DataNews::Failed(why.clone(), error.class())).await?;
+                    self.tell(id.clone(), DataChange::Failed(why.clone(), error.class())).await?;
                 }
             }
-            // What was missed meanwhile is told by the watch that goes on.
-            News::Resumed | News::Seen(_, None) | News::Gone(..) => {}
+            // The watch that goes on tells the changes that were missed.
+            InformerChange::Resumed | InformerChange::Apply(_, None) | InformerChange::Delete(..) => {}
         }
         Ok(())
     }
 
-    async fn tell(&self, id: ObjectId, news: DataNews) -> Result<(), Closed> {
+    async fn tell(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverGone> {
         let account = self.account.clone();
-        self.sink.send(DataEvent { id, account, news }).await.map_err(|_| Closed)
+        self.sink.send(DataEvent { id, account, change: news }).await.map_err(|_| DataReceiverGone)
     }
 }
 
 /// Reads the data of some objects as a hash.
 #[derive(Clone)]
-struct DataLens {
+struct DataDecoder {
     kind: GroupKind,
     ids: Arc<BTreeSet<ObjectId>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw<'a> {
+struct RawDataObject<'a> {
     #[serde(borrow)]
-    metadata: Head<'a>,
+    metadata: DataMetadata<'a>,
     #[serde(borrow, default)]
     data: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -207,43 +207,43 @@ struct Raw<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Head<'a> {
+struct DataMetadata<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    namespace: Text<'a>,
+    namespace: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    resource_version: Text<'a>,
+    resource_version: WireText<'a>,
 }
 
-impl Project for DataLens {
-    type Record = Option<Data>;
+impl WireDecoder for DataDecoder {
+    type Record = Option<ConfigData>;
 
-    fn project(&self, text: &str) -> Option<Projected<Option<Data>>> {
-        let raw: Raw<'_> = serde_json::from_str(text).ok()?;
+    fn decode(&self, text: &str) -> Option<DecodedObject<Option<ConfigData>>> {
+        let raw: RawDataObject<'_> = serde_json::from_str(text).ok()?;
         let id = ObjectId::new(&self.kind, Some(&raw.metadata.namespace.0), &raw.metadata.name.0);
         let rv = version(&raw.metadata.resource_version.0);
         if !self.ids.contains(&id) {
-            return Some(Projected { id, rv, record: None });
+            return Some(DecodedObject { id, rv, record: None });
         }
         let part = |part: Option<&RawValue>| {
             part.and_then(|part| serde_json::from_str::<Value>(part.get()).ok()).unwrap_or_default()
         };
         let object = json!({ "data": part(raw.data), "binaryData": part(raw.binary_data) });
-        let data = Data::of(&id, &object);
-        Some(Projected { id, rv, record: Some(data) })
+        let data = ConfigData::of(&id, &object);
+        Some(DecodedObject { id, rv, record: Some(data) })
     }
 }
 
 impl Cluster {
     /// Reads the data of one object as a hash; none where there is no such object.
-    pub async fn data(&self, id: &ObjectId) -> Result<Option<Data>, Error> {
-        let kind = Kind {
+    pub async fn data(&self, id: &ObjectId) -> Result<Option<ConfigData>, ClusterError> {
+        let kind = ServedKind {
             gvk: Gvk::new("", "v1", id.kind()),
             plural: format!("{}s", id.kind().to_ascii_lowercase()).into(),
-            scope: Scope::Namespaced,
+            scope: ServedScope::Namespaced,
             verbs: BTreeSet::new(),
         };
-        Ok(self.get(&kind, id).await?.map(|object| Data::of(id, &object)))
+        Ok(self.get(&kind, id).await?.map(|object| ConfigData::of(id, &object)))
     }
 }

@@ -1,14 +1,14 @@
-//! What can go wrong between us and the API server, and what follows from it.
+//! The errors of calls to the API server, and their consequences.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::object::{Class, GroupKind, ObjectId};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
-/// What a call was about.
+/// The subject of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum CallSubject {
     /// One object.
     Object(ObjectId),
     /// The objects of a kind.
@@ -17,8 +17,8 @@ pub enum On {
     Server(&'static str),
 }
 
-impl On {
-    /// Whether the server's words may hold values that nobody may see. Every kind called Secret counts, as for
+impl CallSubject {
+    /// Returns whether the server's words may hold values that nobody may see. Every kind called Secret counts, as for
     /// [`crate::fields::masked`].
     pub(super) fn is_secret(&self) -> bool {
         match self {
@@ -29,7 +29,7 @@ impl On {
     }
 }
 
-impl fmt::Display for On {
+impl fmt::Display for CallSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(id) => write!(f, "{id}"),
@@ -41,16 +41,16 @@ impl fmt::Display for On {
 
 /// A call that failed, and why.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{on}: {fault}")]
-pub struct Error {
-    on: Box<On>,
+#[error("{subject}: {fault}")]
+pub struct ClusterError {
+    subject: Box<CallSubject>,
     #[source]
-    fault: Box<Fault>,
+    fault: Box<ClusterFault>,
 }
 
 /// One field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct FieldConflict {
     /// Its manager.
     pub manager: String,
     /// The field, as `.spec.replicas`.
@@ -59,14 +59,14 @@ pub struct Claim {
 
 /// One field that the server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct InvalidField {
     /// The field, as `spec.replicas`; empty where the server names none.
     pub field: String,
     /// The server's words; empty for Secrets.
     pub message: String,
 }
 
-/// Which of the server's guards denied a request.
+/// The guard of the server that denied a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// The user may not do this.
@@ -81,20 +81,20 @@ pub enum Denial {
     Admission,
 }
 
-/// Why a call failed. The texts are for people: the server's own words where it has some, never a value
-/// of a Secret.
+/// The reason for a failed call. Texts are for people: the server's own words where it has some,
+/// never a value of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ClusterFault {
     /// The connection cannot be made from what is configured.
     #[error("{reason}")]
     Config {
-        /// What is wrong, and where.
+        /// The fault and its place.
         reason: String,
     },
     /// The credential plugin of the kubeconfig does not give what it should. It may later.
     #[error("{reason}")]
     Plugin {
-        /// What it did.
+        /// The plugin's behaviour.
         reason: String,
     },
     /// The parent object of a source is that of another tool's ApplySet.
@@ -103,19 +103,19 @@ pub enum Fault {
         /// Its tool and version.
         tool: String,
     },
-    /// Where the parent object of a source would be, there is a ConfigMap of somebody else.
+    /// A ConfigMap of somebody else stands where the inventory of a source would be.
     #[error(
         "it is a ConfigMap with data of its own and no inventory, and left alone: give the source another name"
     )]
     NoInventory,
     /// The object is no longer the one, or no longer in the version, that the write was decided on.
     #[error("it has changed meanwhile")]
-    Stale,
+    VersionConflict,
     /// An unforced apply meets fields that others own with other values.
     #[error("{}", claims_text(.claims))]
-    Owned {
-        /// Who owns what.
-        claims: Vec<Claim>,
+    FieldConflicts {
+        /// The fields and their managers.
+        claims: Vec<FieldConflict>,
     },
     /// The namespace does not exist.
     #[error("namespace {namespace} does not exist")]
@@ -133,7 +133,7 @@ pub enum Fault {
     #[error("{}", wrong_text(.message, .fields))]
     Invalid {
         /// The fields at fault; empty where the server names none.
-        fields: Vec<Wrong>,
+        fields: Vec<InvalidField>,
         /// The server's words; empty for Secrets.
         message: String,
     },
@@ -141,14 +141,14 @@ pub enum Fault {
     #[error("{}", wrong_text(.message, .fields))]
     Immutable {
         /// The fields at fault; empty where the server names none.
-        fields: Vec<Wrong>,
+        fields: Vec<InvalidField>,
         /// The server's words; empty for Secrets.
         message: String,
     },
     /// The server denies the request.
     #[error("{message}")]
     Denied {
-        /// Which guard said no.
+        /// The guard that denied it.
         by: Denial,
         /// The server's words, or for Secrets our own.
         message: String,
@@ -171,7 +171,7 @@ pub enum Fault {
     /// The server is asked too much.
     #[error("the server asks to slow down (429)")]
     TooMany {
-        /// How long it asks to wait.
+        /// The pause that the server asks for.
         after: Option<Duration>,
     },
     /// The version that a list or a watch should go on from is too old, or not reached yet.
@@ -204,7 +204,7 @@ pub enum Fault {
     /// The answer cannot be read.
     #[error("{reason}")]
     Garbled {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// Another replica may hold the source's Lease by now: nothing was sent.
@@ -215,11 +215,11 @@ pub enum Fault {
     Bug,
 }
 
-/// When the same call may be tried again.
+/// The time at which the same call may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub enum RetryAdvice {
     /// At once, after a fresh read and a fresh decision.
-    Decide,
+    AfterDecision,
     /// With a backoff of seconds.
     Soon,
     /// With a backoff of minutes: what refuses it now may heal.
@@ -228,71 +228,71 @@ pub enum Retry {
     Never,
 }
 
-impl Error {
-    /// An error about something.
-    pub(super) fn new(on: On, fault: Fault) -> Self {
-        Self { on: Box::new(on), fault: Box::new(fault) }
+impl ClusterError {
+    /// Returns an error about something.
+    pub(super) fn new(on: CallSubject, fault: ClusterFault) -> Self {
+        Self { subject: Box::new(on), fault: Box::new(fault) }
     }
 
-    /// What the call was about.
-    pub fn on(&self) -> &On {
-        &self.on
+    /// Returns the subject of the call.
+    pub fn on(&self) -> &CallSubject {
+        &self.subject
     }
 
-    /// The object that the call was about, where it was one.
+    /// Returns the object that the call was about, where it was one.
     pub fn object(&self) -> Option<&ObjectId> {
-        match &*self.on {
-            On::Object(id) => Some(id),
-            On::Kind(_) | On::Server(_) => None,
+        match &*self.subject {
+            CallSubject::Object(id) => Some(id),
+            CallSubject::Kind(_) | CallSubject::Server(_) => None,
         }
     }
 
-    /// Why it failed.
-    pub fn fault(&self) -> &Fault {
+    /// Returns why it failed.
+    pub fn fault(&self) -> &ClusterFault {
         &self.fault
     }
 
-    /// Why it failed, in words, without the object's name.
+    /// Returns why it failed, in words, without the object's name.
     pub fn reason(&self) -> String {
         self.fault.to_string()
     }
 
-    /// The class under which requeue, exit code and metrics treat it.
-    pub fn class(&self) -> Class {
+    /// Returns the class under which requeue, exit code and metrics treat it.
+    pub fn class(&self) -> ErrorClass {
         self.fault.class()
     }
 
-    /// When it may be tried again.
-    pub fn retry(&self) -> Retry {
+    /// Returns when it may be tried again.
+    pub fn retry(&self) -> RetryAdvice {
         self.fault.retry()
     }
 
-    /// How long the server asks to wait, at most a minute.
+    /// Returns how long the server asks to wait, at most a minute.
     pub fn retry_after(&self) -> Option<Duration> {
         match &*self.fault {
-            Fault::TooMany { after } => *after,
+            ClusterFault::TooMany { after } => *after,
             _ => None,
         }
     }
 
-    /// Whether the server did not answer at all.
+    /// Returns whether the server did not answer at all.
     pub fn is_unreachable(&self) -> bool {
-        matches!(*self.fault, Fault::Unreachable { .. } | Fault::Timeout { .. })
+        matches!(*self.fault, ClusterFault::Unreachable { .. } | ClusterFault::Timeout { .. })
     }
 }
 
-impl Fault {
-    /// The class under which requeue, exit code and metrics treat it.
-    pub fn class(&self) -> Class {
+impl ClusterFault {
+    /// Returns the class under which requeue, exit code and metrics treat it.
+    pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Config { .. } | Self::OtherTool { .. } | Self::NoInventory => Class::Config,
-            Self::Stale | Self::Owned { .. } | Self::NoObject => Class::Conflict,
+            Self::Config { .. } | Self::OtherTool { .. } | Self::NoInventory => ErrorClass::Config,
+            Self::VersionConflict | Self::FieldConflicts { .. } | Self::NoObject => ErrorClass::Conflict,
             Self::NoNamespace { .. }
             | Self::NoKind
             | Self::Invalid { .. }
             | Self::Immutable { .. }
-            | Self::Webhook { .. } => Class::Invalid,
-            Self::Denied { .. } | Self::Unauthorized => Class::Forbidden,
+            | Self::Webhook { .. } => ErrorClass::Invalid,
+            Self::Denied { .. } | Self::Unauthorized => ErrorClass::Forbidden,
             Self::Plugin { .. }
             | Self::Disruption { .. }
             | Self::TooMany { .. }
@@ -301,21 +301,21 @@ impl Fault {
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
             | Self::Garbled { .. }
-            | Self::NotHeld => Class::Transient,
-            Self::Bug => Class::Internal,
+            | Self::NotHeld => ErrorClass::Transient,
+            Self::Bug => ErrorClass::Internal,
         }
     }
 
-    /// When the same call may be tried again.
-    pub fn retry(&self) -> Retry {
+    /// Returns when the same call may be tried again.
+    pub fn retry(&self) -> RetryAdvice {
         match self {
             Self::Config { .. }
             | Self::OtherTool { .. }
             | Self::NoInventory
             | Self::Immutable { .. }
-            | Self::Bug => Retry::Never,
-            Self::Stale | Self::NoObject => Retry::Decide,
-            Self::Owned { .. }
+            | Self::Bug => RetryAdvice::Never,
+            Self::VersionConflict | Self::NoObject => RetryAdvice::AfterDecision,
+            Self::FieldConflicts { .. }
             | Self::NoNamespace { .. }
             | Self::NoKind
             | Self::Invalid { .. }
@@ -323,7 +323,7 @@ impl Fault {
             | Self::Denied {
                 by: Denial::Rbac | Denial::Impersonation | Denial::Quota | Denial::Admission,
                 ..
-            } => Retry::Slowly,
+            } => RetryAdvice::Slowly,
             Self::Denied { by: Denial::Terminating, .. }
             | Self::Unauthorized
             | Self::Plugin { .. }
@@ -334,12 +334,12 @@ impl Fault {
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
             | Self::Garbled { .. }
-            | Self::NotHeld => Retry::Soon,
+            | Self::NotHeld => RetryAdvice::Soon,
         }
     }
 }
 
-fn claims_text(claims: &[Claim]) -> String {
+fn claims_text(claims: &[FieldConflict]) -> String {
     let mut managers: Vec<&str> = claims.iter().map(|claim| claim.manager.as_str()).collect();
     managers.sort_unstable();
     managers.dedup();
@@ -354,7 +354,7 @@ fn claims_text(claims: &[Claim]) -> String {
     format!("it exists already, with other values in {}", owned.join("; "))
 }
 
-fn wrong_text(message: &str, fields: &[Wrong]) -> String {
+fn wrong_text(message: &str, fields: &[InvalidField]) -> String {
     if !message.is_empty() {
         return message.to_owned();
     }

@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::json;
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError};
 use super::parent::MERGE_PATCH;
 use super::write::{JSON, json};
 use super::{FIELD_MANAGER, path};
@@ -25,9 +25,9 @@ pub const LONGEST_MESSAGE: usize = 1024;
 /// Events about what has no namespace are in this one, as client-go has it.
 const NO_NAMESPACE: &str = "default";
 
-/// Whether a person should look at it.
+/// Indicates whether a person should look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum EventType {
     /// It is as it should be.
     Normal,
     /// A person should.
@@ -36,36 +36,36 @@ pub enum Severity {
 
 /// An Event, as it is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Occurrence {
+pub struct KubernetesEvent {
     /// The object that it is about.
     pub id: ObjectId,
     /// In which version of its kind.
     pub gvk: Gvk,
-    /// Which incarnation, where one is known.
+    /// The incarnation, where one is known.
     pub uid: Option<Uid>,
     /// A word for programs, as `RolloutFailed`.
     pub reason: String,
-    /// What people read; at most [`LONGEST_MESSAGE`] bytes.
+    /// The message for people; at most [`LONGEST_MESSAGE`] bytes.
     pub message: String,
-    /// Whether a person should look at it.
-    pub severity: Severity,
-    /// How often it happened.
+    /// Indicates whether a person should look at it.
+    pub severity: EventType,
+    /// The number of occurrences.
     pub count: u32,
-    /// When it first did.
+    /// The time of the first occurrence.
     pub first: Timestamp,
-    /// When it last did.
+    /// The time of the last occurrence.
     pub last: Timestamp,
     /// Annotations of the Event itself.
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Occurrence {
+impl KubernetesEvent {
     fn namespace(&self) -> &str {
         self.id.namespace().unwrap_or(NO_NAMESPACE)
     }
 
-    fn on(&self, name: &str) -> On {
-        On::Object(ObjectId::new(&GroupKind::new("", "Event"), Some(self.namespace()), name))
+    fn on(&self, name: &str) -> CallSubject {
+        CallSubject::Object(ObjectId::new(&GroupKind::new("", "Event"), Some(self.namespace()), name))
     }
 
     fn event(&self, name: &str) -> Event {
@@ -86,7 +86,7 @@ impl Occurrence {
             },
             reason: Some(self.reason.clone()),
             message: Some(self.message.clone()),
-            type_: Some(if self.severity == Severity::Warning { "Warning" } else { "Normal" }.to_owned()),
+            type_: Some(if self.severity == EventType::Warning { "Warning" } else { "Normal" }.to_owned()),
             count: i32::try_from(self.count).ok(),
             first_timestamp: Some(Time(self.first)),
             last_timestamp: Some(Time(self.last)),
@@ -100,17 +100,17 @@ impl Occurrence {
 
 impl Cluster {
     /// Makes an Event under a name that nobody else has.
-    pub async fn make_event(&self, occurrence: &Occurrence, name: &str) -> Result<(), Error> {
+    pub async fn make_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
         let on = occurrence.on(name);
         let body = json(&occurrence.event(name), &on)?;
         let collection = format!("/api/v1/namespaces/{}/events", occurrence.namespace());
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        self.ask(Ask::write(Method::POST, url, JSON, body, on)).await.map(drop)
+        self.ask(ApiRequest::write(Method::POST, url, JSON, body, on)).await.map(drop)
     }
 
     /// Says of an Event that was made that it happened again; fails with
     /// [`Fault::NoObject`](super::Fault::NoObject) where it has expired.
-    pub async fn repeat_event(&self, occurrence: &Occurrence, name: &str) -> Result<(), Error> {
+    pub async fn repeat_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
         let on = occurrence.on(name);
         let patch = json!({
             "count": occurrence.count,
@@ -119,6 +119,6 @@ impl Cluster {
         });
         let event = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
         let url = path::query(event, &[("fieldManager", FIELD_MANAGER)]);
-        self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
+        self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
     }
 }

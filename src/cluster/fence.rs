@@ -1,7 +1,8 @@
-//! Until when a replica may write for the sources that it holds.
+//! The term within which a replica may write for the sources that it holds.
 //!
-//! The end of each term is set by whoever renews the Lease, and asked right before a write is sent. It is told by a
-//! clock that goes on while the host sleeps: what wakes up after its Lease has run out writes nothing.
+//! The renewal of a Lease sets the end of its term, and each write asks for it right before it is
+//! sent. The clock goes on while the host sleeps: a process that wakes up after its Lease has run
+//! out writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,38 +13,38 @@ use tokio::sync::Notify;
 
 /// The terms of all sources that a replica holds. Cheap to clone; all clones say the same.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
-    inner: Arc<Inner>,
+pub struct LeaseTerms {
+    inner: Arc<SharedTerms>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    known: Mutex<Known>,
+struct SharedTerms {
+    known: Mutex<TermState>,
     /// A write has ended, answered or not.
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// When each term ends.
+struct TermState {
+    /// The end of each term.
     ends: BTreeMap<Arc<str>, Duration>,
     /// Writes on their way, for each source.
-    underway: BTreeMap<Arc<str>, usize>,
-    /// When the last one for a source was given up without an answer.
+    in_flight: BTreeMap<Arc<str>, usize>,
+    /// The time of the last write of each source that was given up without an answer.
     unanswered: BTreeMap<Arc<str>, Duration>,
 }
 
-/// Whether writes for some sources may be sent.
+/// Indicates whether writes for some sources may be sent.
 #[derive(Clone, Debug)]
-pub struct Fence {
-    terms: Terms,
+pub struct WriteFence {
+    terms: LeaseTerms,
     sources: Arc<[Arc<str>]>,
 }
 
 /// A write on its way. Dropped without an answer, its fate is not known.
 #[derive(Debug)]
-pub(super) struct Underway {
-    terms: Terms,
+pub(super) struct InFlightWrite {
+    terms: LeaseTerms,
     sources: Arc<[Arc<str>]>,
     sent: Duration,
     end: Duration,
@@ -58,16 +59,16 @@ fn now() -> Duration {
 
 /// A moment from which a term counts: taken before the renewal is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Tick(Duration);
+pub struct TermStart(Duration);
 
-impl Terms {
+impl LeaseTerms {
     /// This moment.
-    pub fn tick() -> Tick {
-        Tick(now())
+    pub fn tick() -> TermStart {
+        TermStart(now())
     }
 
     /// Lets writes for a source pass for so long after a moment.
-    pub fn extend(&self, source: &Arc<str>, from: Tick, by: Duration) {
+    pub fn extend(&self, source: &Arc<str>, from: TermStart, by: Duration) {
         let mut known = self.lock();
         let end = known.ends.entry(source.clone()).or_default();
         *end = (from.0 + by).max(*end);
@@ -78,17 +79,17 @@ impl Terms {
         self.lock().ends.remove(source);
     }
 
-    /// A fence around the writes for all of these sources: closed as soon as the term of one has ended.
-    pub fn fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> Fence {
-        Fence { terms: self.clone(), sources: sources.into_iter().collect() }
+    /// Returns a fence around the writes for all of these sources: closed as soon as the term of one has ended.
+    pub fn fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> WriteFence {
+        WriteFence { terms: self.clone(), sources: sources.into_iter().collect() }
     }
 
-    /// Whether a write for a source is on its way, or one of the last while was never answered: the server may still do
-    /// it.
+    /// Returns whether a write for a source is in flight, or went unanswered of late: the server
+    /// may still carry it out.
     pub fn is_write_unanswered(&self, source: &str, within: Duration) -> bool {
         let known = self.lock();
         let recently = |at: &Duration| now().saturating_sub(*at) < within;
-        known.underway.contains_key(source) || known.unanswered.get(source).is_some_and(recently)
+        known.in_flight.contains_key(source) || known.unanswered.get(source).is_some_and(recently)
     }
 
     /// Waits until no write for any of these sources is on its way, or for so long.
@@ -96,24 +97,24 @@ impl Terms {
         let rest = async {
             loop {
                 let ended = self.inner.ended.notified();
-                if !sources.iter().any(|source| self.lock().underway.contains_key(source)) {
+                if !sources.iter().any(|source| self.lock().in_flight.contains_key(source)) {
                     return;
                 }
                 ended.await;
             }
         };
-        // What is still on its way then counts as not answered.
+        // A write that is still in flight then counts as unanswered.
         let _ = tokio::time::timeout(patience, rest).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, TermState> {
         self.inner.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Fence {
+impl WriteFence {
     /// Lets one write pass; none where the fence is closed.
-    pub(super) fn pass(&self) -> Option<Underway> {
+    pub(super) fn pass(&self) -> Option<InFlightWrite> {
         let mut known = self.terms.lock();
         let sent = now();
         let mut ends = self.sources.iter().map(|source| known.ends.get(source));
@@ -122,16 +123,16 @@ impl Fence {
             return None;
         }
         for source in self.sources.iter() {
-            *known.underway.entry(source.clone()).or_default() += 1;
+            *known.in_flight.entry(source.clone()).or_default() += 1;
         }
         drop(known);
         let (terms, sources) = (self.terms.clone(), self.sources.clone());
-        Some(Underway { terms, sources, sent, end, is_answered: false })
+        Some(InFlightWrite { terms, sources, sent, end, is_answered: false })
     }
 }
 
-impl Underway {
-    /// What is left of the shortest term.
+impl InFlightWrite {
+    /// Returns the rest of the shortest term.
     pub(super) fn left(&self) -> Duration {
         self.end.saturating_sub(self.sent)
     }
@@ -142,14 +143,14 @@ impl Underway {
     }
 }
 
-impl Drop for Underway {
+impl Drop for InFlightWrite {
     fn drop(&mut self) {
         let mut known = self.terms.lock();
         for source in self.sources.iter() {
-            if let Some(count) = known.underway.get_mut(source) {
+            if let Some(count) = known.in_flight.get_mut(source) {
                 *count -= 1;
                 if *count == 0 {
-                    known.underway.remove(source);
+                    known.in_flight.remove(source);
                 }
             }
             if !self.is_answered {
@@ -169,28 +170,28 @@ mod tests {
 
     #[test]
     fn a_write_passes_only_within_the_terms_of_all_sources() {
-        let (terms, a, b): (_, Arc<str>, Arc<str>) = (Terms::default(), "a".into(), "b".into());
+        let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
         let fence = terms.fence([a.clone(), b.clone()]);
         let passes = || fence.pass().map(|underway| (underway.left(), underway.answered()).0);
         assert_eq!(passes(), None);
-        terms.extend(&a, Terms::tick(), LONG);
+        terms.extend(&a, LeaseTerms::tick(), LONG);
         assert_eq!(passes(), None);
-        terms.extend(&b, Terms::tick(), LONG / 2);
+        terms.extend(&b, LeaseTerms::tick(), LONG / 2);
         assert!(passes().is_some_and(|left| left <= LONG / 2));
         // A renewal that is answered late shortens nothing.
-        terms.extend(&b, Tick(Duration::ZERO), LONG);
+        terms.extend(&b, TermStart(Duration::ZERO), LONG);
         assert!(passes().is_some());
         terms.end("a");
         assert_eq!(passes(), None);
-        terms.extend(&a, Tick(Duration::from_nanos(1)), Duration::from_nanos(1));
+        terms.extend(&a, TermStart(Duration::from_nanos(1)), Duration::from_nanos(1));
         assert_eq!(passes(), None);
-        assert!(Terms::default().fence([]).pass().is_some());
+        assert!(LeaseTerms::default().fence([]).pass().is_some());
     }
 
     #[test]
     fn what_was_sent_and_not_answered_is_remembered_of_its_source() {
-        let (terms, a, b): (_, Arc<str>, Arc<str>) = (Terms::default(), "a".into(), "b".into());
-        terms.extend(&a, Terms::tick(), LONG);
+        let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
+        terms.extend(&a, LeaseTerms::tick(), LONG);
         let fence = terms.fence([a]);
         let underway = fence.pass().unwrap();
         assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG));
@@ -203,9 +204,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_releases_a_lease_waits_for_what_is_on_its_way_and_not_for_ever() {
-        let (terms, a, b): (_, Arc<str>, Arc<str>) = (Terms::default(), "a".into(), "b".into());
-        terms.extend(&a, Terms::tick(), LONG);
-        terms.extend(&b, Terms::tick(), LONG);
+        let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
+        terms.extend(&a, LeaseTerms::tick(), LONG);
+        terms.extend(&b, LeaseTerms::tick(), LONG);
         let (of_a, _of_b) =
             (terms.fence([a.clone()]).pass().unwrap(), terms.fence([b.clone()]).pass().unwrap());
         let answered = async {

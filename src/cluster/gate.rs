@@ -1,4 +1,4 @@
-//! How fast and how many at once: one gate for all calls but watches.
+//! The rate limit and the bounds of concurrency, for all calls but watches.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::connect::Connection;
 
-/// Whether a call reads or may write.
+/// Indicates whether a call reads or may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Traffic {
+pub(super) enum CallKind {
     /// GET.
     Read,
     /// Anything else, dry runs included.
@@ -21,10 +21,10 @@ pub(super) enum Traffic {
 
 /// The rate limit and the bounds of concurrency.
 ///
-/// The rate limit steps aside for good once the server shows that it queues fairly by itself (API
-/// priority and fairness), as kubectl's does; the bounds of concurrency stay.
+/// The rate limit ends for good once the server shows that it queues fairly by itself (API priority
+/// and fairness), as kubectl's does. The bounds of concurrency stay.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct CallLimiter {
     limiter: DefaultDirectRateLimiter,
     clock: DefaultClock,
     server_queues: AtomicBool,
@@ -32,8 +32,8 @@ pub(super) struct Gate {
     writes: Semaphore,
 }
 
-impl Gate {
-    /// A gate with the connection's limits; zero or nonsense means the least that still moves.
+impl CallLimiter {
+    /// Returns a gate with the connection's limits; zero or nonsense means the least that still moves.
     pub(super) fn new(connection: &Connection) -> Self {
         let qps = if connection.qps.is_finite() { connection.qps.clamp(0.1, 100_000.0) } else { 100_000.0 };
         let burst = NonZeroU32::new(connection.burst).unwrap_or(NonZeroU32::MIN);
@@ -52,10 +52,10 @@ impl Gate {
 
     /// Waits until one more call may start. The call holds its place as long as it holds the answer;
     /// none means that the gate is closed, which never happens.
-    pub(super) async fn admit(&self, traffic: Traffic) -> Option<SemaphorePermit<'_>> {
+    pub(super) async fn admit(&self, traffic: CallKind) -> Option<SemaphorePermit<'_>> {
         let slots = match traffic {
-            Traffic::Read => &self.reads,
-            Traffic::Write => &self.writes,
+            CallKind::Read => &self.reads,
+            CallKind::Write => &self.writes,
         };
         let permit = slots.acquire().await.ok();
         while !self.server_queues.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ impl Gate {
         self.server_queues.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the rate limit is in force.
+    /// Returns whether the rate limit is in force.
     #[cfg(test)]
     pub(super) fn limits(&self) -> bool {
         !self.server_queues.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! Informers: one task per kind that lists, watches, and begins again whenever it must.
 //!
-//! Written on the client's bare streams, because kube's own `watcher` starts a watch that is cut at once
-//! again without any pause, sets no deadline for its lists, hides the bookmarks that show that a watch is
-//! alive, and holds a page as text and as bytes.
+//! They use the client's bare streams, because kube's own `watcher` falls short in four ways. It
+//! starts a watch that is cut at once again without any pause, and sets no deadline for its lists.
+//! It hides the bookmarks that show that a watch is alive, and holds a page as text and as bytes.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -13,18 +13,18 @@ use futures::FutureExt as _;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use super::backoff::{Backoff, Reach};
+use super::backoff::{InformerBackoff, Reachability};
 use super::call::{Cluster, SLACK};
-use super::error::{Error, Fault, On};
-use super::kinds::Kind;
-use super::path::{Selector, Within};
-use super::watch::{Event, Start, Watch};
-use super::wire::{Form, Lens, Project, Scaler, ScalerLens, VersionLens};
-use crate::engine::{Listing, Live, OWN, Rv, WatcherId};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
+use super::path::{ListSelector, NamespaceSelector};
+use super::watch::{Watch, WatchEvent, WatchStart};
+use super::wire::{LiveDecoder, Scaler, ScalerDecoder, VersionDecoder, WireDecoder, WireForm};
+use crate::engine::{LiveObject, OWN, ResourceVersion, WatchScope, WatcherId};
 use crate::object::ObjectId;
-use crate::pulse::Pulse;
+use crate::pulse::Heartbeat;
 
-/// What the sign of life of a watch begins with; its kind follows.
+/// The prefix of a watch's heartbeat name; its kind follows.
 pub const WATCH_OVER: &str = "the watch over ";
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
@@ -33,29 +33,30 @@ const PATIENCE: u32 = 5;
 const STREAM_FAULTS: u32 = 2;
 /// A watch that lived so long was sound, however it ended.
 const STEADY: Duration = Duration::from_secs(30);
-/// What an informer tells about its kind.
+/// One event of an informer.
 #[derive(Debug)]
-pub struct InformerEvent<R = Live> {
-    /// What is listed: by whom, the kind, and where.
-    pub listing: Listing,
-    /// What happened.
-    pub news: News<R>,
+pub struct InformerEvent<R = LiveObject> {
+    /// The account, kind and namespace that are listed.
+    pub listing: WatchScope,
+    /// The change.
+    pub change: InformerChange<R>,
 }
 
 /// One piece of news about a kind.
 #[derive(Debug)]
-pub enum News<R = Live> {
-    /// A list begins. What was known before stays true until it is seen, gone or the list has ended.
-    Started,
+pub enum InformerChange<R = LiveObject> {
+    /// A list begins. The objects known before stay until they are seen or deleted, or the list has
+    /// ended.
+    Init,
     /// The object is there, in this state.
-    Seen(ObjectId, R),
+    Apply(ObjectId, R),
     /// The object is gone, or no longer selected; the version is that of the event.
-    Gone(ObjectId, Rv),
+    Delete(ObjectId, ResourceVersion),
     /// The list has ended: what was not seen since `Started` is gone, or no longer selected.
-    Synced,
+    InitDone,
     /// Something failed; it goes on by itself after the wait, and tells so. After a failure of class
     /// [`Class::Internal`](crate::object::Class::Internal) it does not.
-    Failed(Error, Duration),
+    Failed(ClusterError, Duration),
     /// After a failure the watch goes on, and nothing was missed.
     Resumed,
 }
@@ -73,7 +74,7 @@ impl Informer {
         self.relist.notify_one();
     }
 
-    /// Whether it has stopped.
+    /// Returns whether it has stopped.
     pub fn is_finished(&self) -> bool {
         self.task.is_finished()
     }
@@ -92,26 +93,32 @@ impl Cluster {
     /// Waits while the sink is full. Needs a running tokio runtime.
     pub fn informer(
         &self,
-        kind: &Arc<Kind>,
-        selector: Selector,
+        kind: &Arc<ServedKind>,
+        selector: ListSelector,
         watcher: WatcherId,
-        sink: mpsc::Sender<InformerEvent<Live>>,
+        sink: mpsc::Sender<InformerEvent<LiveObject>>,
     ) -> Informer {
-        self.inform_by(watcher, kind, selector, Lens::new(kind, self.interner(), Form::Whole), sink)
+        self.inform_by(
+            watcher,
+            kind,
+            selector,
+            LiveDecoder::new(kind, self.interner(), WireForm::Whole),
+            sink,
+        )
     }
 
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
-    pub fn scalers(&self, kind: &Arc<Kind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
-        self.inform(kind, Selector::All, ScalerLens::new(kind, self.interner()), sink)
+    pub fn scalers(&self, kind: &Arc<ServedKind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
+        self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
     }
 
     /// Tells in which versions the parents of these sets are, in one namespace; the kind is `ConfigMap`.
     pub fn parent_versions(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: &str,
         sets: &BTreeSet<Arc<str>>,
-        sink: mpsc::Sender<InformerEvent<Rv>>,
+        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
         self.versions(kind, namespace, super::parent::ID_LABEL, sets, sink)
     }
@@ -119,70 +126,75 @@ impl Cluster {
     /// Tells in which versions the orders objects of these sets are, as [`Cluster::parent_versions`].
     pub fn order_versions(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: &str,
         sets: &BTreeSet<Arc<str>>,
-        sink: mpsc::Sender<InformerEvent<Rv>>,
+        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
         self.versions(kind, namespace, super::orders::LABEL, sets, sink)
     }
 
     fn versions(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: &str,
         label: &str,
         sets: &BTreeSet<Arc<str>>,
-        sink: mpsc::Sender<InformerEvent<Rv>>,
+        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
         let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
         let labels = format!("{label} in ({})", sets.join(","));
-        let within = Within { namespace: namespace.into(), labels: Some(labels.into()), fields: None };
-        let selector = Selector::Within(Arc::new(within));
-        self.inform(kind, selector, VersionLens::new(kind, self.interner()), sink)
+        let within =
+            NamespaceSelector { namespace: namespace.into(), labels: Some(labels.into()), fields: None };
+        let selector = ListSelector::Namespace(Arc::new(within));
+        self.inform(kind, selector, VersionDecoder::new(kind, self.interner()), sink)
     }
 
-    pub(super) fn inform<P: Project>(
+    pub(super) fn inform<P: WireDecoder>(
         &self,
-        kind: &Arc<Kind>,
-        selector: Selector,
+        kind: &Arc<ServedKind>,
+        selector: ListSelector,
         lens: P,
         sink: mpsc::Sender<InformerEvent<P::Record>>,
     ) -> Informer {
         self.inform_by(OWN, kind, selector, lens, sink)
     }
 
-    fn inform_by<P: Project>(
+    fn inform_by<P: WireDecoder>(
         &self,
         watcher: WatcherId,
-        kind: &Arc<Kind>,
-        selector: Selector,
+        kind: &Arc<ServedKind>,
+        selector: ListSelector,
         lens: P,
         sink: mpsc::Sender<InformerEvent<P::Record>>,
     ) -> Informer {
         let namespace = selector.namespace().map(Arc::from);
-        let listing = Listing { watcher, kind: kind.gvk.group_kind(), namespace };
+        let listing = WatchScope { watcher, kind: kind.gvk.group_kind(), namespace };
         let relist = Arc::new(Notify::new());
-        let follower = Follower {
+        let follower = InformerTask {
             cluster: self.clone(),
             kind: kind.clone(),
             listing,
             selector,
-            lens,
+            decoder: lens,
             sink,
             relist: relist.clone(),
-            backoff: Backoff::default(),
+            backoff: InformerBackoff::default(),
             stream_faults: 0,
             broken: 0,
             failing: false,
-            pulse: self.pulses().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
+            heartbeat: self.pulses().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
         };
-        let (bug, sink) =
-            (Error::new(On::Kind(follower.listing.kind.clone()), Fault::Bug), follower.sink.clone());
+        let (bug, sink) = (
+            ClusterError::new(CallSubject::Kind(follower.listing.kind.clone()), ClusterFault::Bug),
+            follower.sink.clone(),
+        );
         let listing = follower.listing.clone();
         let task = async move {
             if AssertUnwindSafe(follower.run()).catch_unwind().await.is_err() {
-                let _ = sink.send(InformerEvent { listing, news: News::Failed(bug, Duration::ZERO) }).await;
+                let _ = sink
+                    .send(InformerEvent { listing, change: InformerChange::Failed(bug, Duration::ZERO) })
+                    .await;
             }
         };
         Informer { task: tokio::spawn(task), relist }
@@ -190,78 +202,78 @@ impl Cluster {
 }
 
 /// Nobody listens any more.
-struct Closed;
+struct InformerReceiverGone;
 
-/// Why following a watch ended.
-enum End {
+/// The reason for which a watch ended.
+enum WatchEnd {
     /// It is watched again, from the last version.
     Resume,
     /// It is listed again.
     Relist,
 }
 
-/// Where a complete list leads.
-struct Listed {
+/// The watch that follows a complete list.
+struct ListResult {
     /// The version to watch from.
     version: String,
     /// The watch that brought the list, and goes on with what follows.
     watch: Option<Watch>,
 }
 
-struct Follower<P: Project> {
+struct InformerTask<P: WireDecoder> {
     cluster: Cluster,
-    kind: Arc<Kind>,
-    listing: Listing,
-    selector: Selector,
-    lens: P,
+    kind: Arc<ServedKind>,
+    listing: WatchScope,
+    selector: ListSelector,
+    decoder: P,
     sink: mpsc::Sender<InformerEvent<P::Record>>,
     relist: Arc<Notify>,
-    backoff: Backoff,
-    /// How often a streaming list has failed as such.
+    backoff: InformerBackoff,
+    /// The number of times that a streaming list has failed as such.
     stream_faults: u32,
     /// Watches in a row that the server broke.
     broken: u32,
-    /// Whether the last news was a failure.
+    /// Indicates whether the last news was a failure.
     failing: bool,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
 }
 
-impl<P: Project> Follower<P> {
+impl<P: WireDecoder> InformerTask<P> {
     /// Ends only when nobody listens any more.
     async fn run(mut self) {
         while let Ok(()) = self.cycle().await {}
     }
 
     /// One list and the watches that follow it, up to the next list.
-    async fn cycle(&mut self) -> Result<(), Closed> {
-        self.tell(News::Started).await?;
-        let Listed { mut version, mut watch } = match self.list().await? {
+    async fn cycle(&mut self) -> Result<(), InformerReceiverGone> {
+        self.tell(InformerChange::Init).await?;
+        let ListResult { mut version, mut watch } = match self.list().await? {
             Ok(listed) => listed,
             Err(error) => return self.failed(error).await,
         };
         self.broken = 0;
         self.failing = false;
-        self.tell(News::Synced).await?;
-        self.lens.sweep();
+        self.tell(InformerChange::InitDone).await?;
+        self.decoder.sweep();
         loop {
             let ended = self.follow(&mut version, watch.take()).await?;
             self.cluster.measures().watch_restarted(&self.listing.kind.to_string());
             match ended {
-                End::Resume => {}
-                End::Relist => return Ok(()),
+                WatchEnd::Resume => {}
+                WatchEnd::Relist => return Ok(()),
             }
         }
     }
 
     /// Tells every object that there is.
-    async fn list(&mut self) -> Result<Result<Listed, Error>, Closed> {
+    async fn list(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
         if self.stream_faults < STREAM_FAULTS {
             match self.list_by_stream().await? {
-                Err(error) if matches!(error.fault(), Fault::Invalid { .. }) => {
+                Err(error) if matches!(error.fault(), ClusterFault::Invalid { .. }) => {
                     self.stream_faults = STREAM_FAULTS;
                 }
                 // Some servers ignore the parameter, and then never send the end.
-                Err(error) if matches!(error.fault(), Fault::Timeout { .. }) => {
+                Err(error) if matches!(error.fault(), ClusterFault::Timeout { .. }) => {
                     self.stream_faults += 1;
                     return Ok(Err(error));
                 }
@@ -272,21 +284,25 @@ impl<P: Project> Follower<P> {
         self.list_by_pages().await
     }
 
-    async fn list_by_stream(&mut self) -> Result<Result<Listed, Error>, Closed> {
-        self.pulse.beat(self.cluster.longest_call());
-        let mut watch = match self.cluster.watch(&self.kind, &self.selector, &Start::All).await {
+    async fn list_by_stream(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
+        self.heartbeat.beat(self.cluster.longest_call());
+        let mut watch = match self.cluster.watch(&self.kind, &self.selector, &WatchStart::All).await {
             Ok(watch) => watch,
             Err(error) => return Ok(Err(error)),
         };
         loop {
-            self.pulse.beat(watch.limit() + SLACK);
-            match watch.next(|text| self.lens.project(text)).await {
-                Ok(Some(Event::Bookmark { version, ends_list: true })) => {
-                    return Ok(Ok(Listed { version, watch: Some(watch) }));
+            self.heartbeat.beat(watch.limit() + SLACK);
+            match watch.next(|text| self.decoder.decode(text)).await {
+                Ok(Some(WatchEvent::Bookmark { version, ends_list: true })) => {
+                    return Ok(Ok(ListResult { version, watch: Some(watch) }));
                 }
-                Ok(Some(Event::Bookmark { .. })) => {}
-                Ok(Some(Event::Seen(seen))) => self.tell(News::Seen(seen.id, seen.record)).await?,
-                Ok(Some(Event::Gone(gone))) => self.tell(News::Gone(gone.id, gone.rv)).await?,
+                Ok(Some(WatchEvent::Bookmark { .. })) => {}
+                Ok(Some(WatchEvent::Apply(seen))) => {
+                    self.tell(InformerChange::Apply(seen.id, seen.record)).await?
+                }
+                Ok(Some(WatchEvent::Delete(gone))) => {
+                    self.tell(InformerChange::Delete(gone.id, gone.rv)).await?
+                }
                 Ok(None) => {
                     return Ok(Err(watch.cut("the list was cut before its end".to_owned())));
                 }
@@ -295,23 +311,23 @@ impl<P: Project> Follower<P> {
         }
     }
 
-    async fn list_by_pages(&mut self) -> Result<Result<Listed, Error>, Closed> {
+    async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
         let mut next: Option<String> = None;
         loop {
-            self.pulse.beat(self.cluster.longest_call());
-            let page = self.cluster.page(&self.kind, &self.selector, next.as_deref(), &self.lens).await;
+            self.heartbeat.beat(self.cluster.longest_call());
+            let page = self.cluster.page(&self.kind, &self.selector, next.as_deref(), &self.decoder).await;
             let (items, meta) = match page {
                 Ok(page) => page,
                 Err(error) => return Ok(Err(error)),
             };
             for seen in items {
-                self.tell(News::Seen(seen.id, seen.record)).await?;
+                self.tell(InformerChange::Apply(seen.id, seen.record)).await?;
             }
             match meta.next() {
                 Some(token) => next = Some(token.to_owned()),
                 // Without a version the watch begins at the newest state, as the best that can be done.
                 None => {
-                    return Ok(Ok(Listed {
+                    return Ok(Ok(ListResult {
                         version: meta.resource_version.unwrap_or_default(),
                         watch: None,
                     }));
@@ -321,53 +337,61 @@ impl<P: Project> Follower<P> {
     }
 
     /// Follows one watch to its end.
-    async fn follow(&mut self, version: &mut String, running: Option<Watch>) -> Result<End, Closed> {
+    async fn follow(
+        &mut self,
+        version: &mut String,
+        running: Option<Watch>,
+    ) -> Result<WatchEnd, InformerReceiverGone> {
         let mut watch = if let Some(watch) = running {
             watch
         } else {
-            self.pulse.beat(self.cluster.longest_call());
-            match self.cluster.watch(&self.kind, &self.selector, &Start::After(version.clone())).await {
+            self.heartbeat.beat(self.cluster.longest_call());
+            match self
+                .cluster
+                .watch(&self.kind, &self.selector, &WatchStart::AtVersion(version.clone()))
+                .await
+            {
                 Ok(watch) => watch,
                 Err(error) => return self.lost(error).await,
             }
         };
         if self.failing {
             self.failing = false;
-            self.tell(News::Resumed).await?;
+            self.tell(InformerChange::Resumed).await?;
         }
         let since = Instant::now();
         let relist = self.relist.clone();
         loop {
-            self.pulse.beat(watch.limit() + SLACK);
+            self.heartbeat.beat(watch.limit() + SLACK);
             let event = tokio::select! {
                 biased;
-                () = relist.notified() => return Ok(End::Relist),
-                event = watch.next(|text| self.lens.project(text)) => event,
+                () = relist.notified() => return Ok(WatchEnd::Relist),
+                event = watch.next(|text| self.decoder.decode(text)) => event,
             };
             if let Ok(Some(_)) = event {
                 self.cluster.measures().heard();
             }
             match event {
-                Ok(Some(Event::Seen(seen))) => {
+                Ok(Some(WatchEvent::Apply(seen))) => {
                     advance(version, seen.rv);
-                    self.tell(News::Seen(seen.id, seen.record)).await?;
+                    self.tell(InformerChange::Apply(seen.id, seen.record)).await?;
                 }
-                Ok(Some(Event::Gone(gone))) => {
+                Ok(Some(WatchEvent::Delete(gone))) => {
                     advance(version, gone.rv);
-                    self.tell(News::Gone(gone.id, gone.rv)).await?;
+                    self.tell(InformerChange::Delete(gone.id, gone.rv)).await?;
                 }
-                Ok(Some(Event::Bookmark { version: newer, .. })) => *version = newer,
+                Ok(Some(WatchEvent::Bookmark { version: newer, .. })) => *version = newer,
                 Ok(None) => {
                     self.broken = 0;
                     let wait = self.backoff.ended(since.elapsed());
-                    self.pulse.beat(wait + SLACK);
+                    self.heartbeat.beat(wait + SLACK);
                     tokio::time::sleep(wait).await;
-                    return Ok(End::Resume);
+                    return Ok(WatchEnd::Resume);
                 }
                 Err(error) => {
                     if since.elapsed() >= STEADY {
                         self.broken = 0;
-                        self.backoff = Backoff::default();
+                        self.backoff = InformerBackoff::default();
                     }
                     return self.lost(error).await;
                 }
@@ -375,39 +399,39 @@ impl<P: Project> Follower<P> {
         }
     }
 
-    /// What follows from a watch that could not be started, or broke.
-    async fn lost(&mut self, error: Error) -> Result<End, Closed> {
-        let expired = *error.fault() == Fault::Expired;
+    /// Decides what follows a watch that could not be started, or broke.
+    async fn lost(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverGone> {
+        let expired = *error.fault() == ClusterFault::Expired;
         if !error.is_unreachable() {
             self.broken += 1;
         }
         self.failed(error).await?;
-        Ok(if expired || self.broken >= PATIENCE { End::Relist } else { End::Resume })
+        Ok(if expired || self.broken >= PATIENCE { WatchEnd::Relist } else { WatchEnd::Resume })
     }
 
     /// Tells a failure and waits.
-    async fn failed(&mut self, error: Error) -> Result<(), Closed> {
-        let reach = if error.is_unreachable() { Reach::Down } else { Reach::Answered };
-        if reach == Reach::Down {
+    async fn failed(&mut self, error: ClusterError) -> Result<(), InformerReceiverGone> {
+        let reach = if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
+        if reach == Reachability::Unreachable {
             self.cluster.measures().missed();
         }
         let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
         self.failing = true;
-        self.tell(News::Failed(error, wait)).await?;
-        self.pulse.beat(wait + SLACK);
+        self.tell(InformerChange::Failed(error, wait)).await?;
+        self.heartbeat.beat(wait + SLACK);
         tokio::time::sleep(wait).await;
         Ok(())
     }
 
-    async fn tell(&self, news: News<P::Record>) -> Result<(), Closed> {
-        self.pulse.beat(SLACK);
-        let event = InformerEvent { listing: self.listing.clone(), news };
-        self.sink.send(event).await.map_err(|_| Closed)
+    async fn tell(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverGone> {
+        self.heartbeat.beat(SLACK);
+        let event = InformerEvent { listing: self.listing.clone(), change: news };
+        self.sink.send(event).await.map_err(|_| InformerReceiverGone)
     }
 }
 
 /// Moves on to the version of an event; one that is no number cannot be resumed from.
-fn advance(version: &mut String, newer: Rv) {
+fn advance(version: &mut String, newer: ResourceVersion) {
     if newer.0 != 0 {
         *version = newer.to_string();
     }

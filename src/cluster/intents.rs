@@ -1,14 +1,14 @@
-//! What the command line writes in the name of its user: annotations, and nothing else.
+//! The annotations that the command line writes in its user's name.
 
 use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, On};
-use super::kinds::Kind;
-use super::parent::{ID_LABEL, MERGE_PATCH, Parent};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError};
+use super::kinds::ServedKind;
+use super::parent::{ID_LABEL, InventoryObject, MERGE_PATCH};
 use super::path;
 use super::write::json;
 use crate::object::{GroupKind, ObjectId};
@@ -16,9 +16,9 @@ use crate::object::{GroupKind, ObjectId};
 /// The field manager of what people ask for. Never the one of what a source says: the entry of that one tells drift.
 pub(super) const PERSON: &str = "rhumb-cli";
 
-/// Whose annotations are written.
+/// The target of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spot {
+pub enum AnnotationTarget {
     /// The object's own.
     Object,
     /// Those of a workload's pod template: its pods are replaced.
@@ -27,14 +27,14 @@ pub enum Spot {
 
 /// A list of whole objects.
 #[derive(Deserialize)]
-struct Objects {
+struct ObjectList {
     #[serde(default)]
     items: Vec<Value>,
 }
 
 /// A list of parents.
 #[derive(Deserialize)]
-struct Parents {
+struct InventoryList {
     #[serde(default)]
     items: Vec<ConfigMap>,
 }
@@ -43,14 +43,14 @@ impl Cluster {
     /// Sets an annotation of an object, or takes it away, as its user.
     pub async fn annotate(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         id: &ObjectId,
-        spot: Spot,
+        spot: AnnotationTarget,
         key: &str,
         value: Option<&str>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClusterError> {
         let url = path::query(path::object(kind, id), &[("fieldManager", PERSON)]);
-        self.merge(url, spot, (key, value), On::Object(id.clone())).await
+        self.merge(url, spot, (key, value), CallSubject::Object(id.clone())).await
     }
 
     /// As [`Cluster::annotate`], on the parent of a source.
@@ -60,54 +60,54 @@ impl Cluster {
         name: &str,
         key: &str,
         value: Option<&str>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClusterError> {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name);
         let url = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
         let url = path::query(url, &[("fieldManager", PERSON)]);
-        self.merge(url, Spot::Object, (key, value), On::Object(id)).await
+        self.merge(url, AnnotationTarget::Object, (key, value), CallSubject::Object(id)).await
     }
 
     async fn merge(
         &self,
         url: String,
-        spot: Spot,
+        spot: AnnotationTarget,
         (key, value): (&str, Option<&str>),
-        on: On,
-    ) -> Result<(), Error> {
+        on: CallSubject,
+    ) -> Result<(), ClusterError> {
         let annotations = Map::from_iter([(key.to_owned(), value.map_or(Value::Null, Value::from))]);
         let metadata = json!({"metadata": {"annotations": annotations}});
         let patch = match spot {
-            Spot::Object => metadata,
-            Spot::Template => json!({"spec": {"template": metadata}}),
+            AnnotationTarget::Object => metadata,
+            AnnotationTarget::Template => json!({"spec": {"template": metadata}}),
         };
         let body = json(&patch, &on)?;
-        self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
+        self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 
-    /// The parents of all sources, by name.
-    pub async fn parents(&self, namespace: &str) -> Result<Vec<(String, Parent)>, Error> {
-        let on = On::Kind(GroupKind::new("", "ConfigMap"));
+    /// Returns the parents of all sources, by name.
+    pub async fn parents(&self, namespace: &str) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
+        let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let url = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(url, &[("labelSelector", ID_LABEL)]);
-        let list: Parents = self.ask(Ask::read(url, on.clone())).await?.decode(&on)?;
-        // Who may write a source's orders object may label it as a parent, which that is not.
+        let list: InventoryList = self.ask(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
+        // Somebody who may write an orders object may label it as an inventory, which it is not.
         let named = |object: ConfigMap| {
             let name = object.metadata.name.clone().filter(|name| !name.contains('.'))?;
-            Some((name, Parent::read(object)))
+            Some((name, InventoryObject::read(object)))
         };
         Ok(list.items.into_iter().filter_map(named).collect())
     }
 
-    /// The objects of a kind in one namespace, or in all, whole, that a label selector selects.
+    /// Returns the objects of a kind in one namespace, or in all, whole, that a label selector selects.
     pub async fn objects(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<Value>, Error> {
-        let on = On::Kind(kind.gvk.group_kind());
+    ) -> Result<Vec<Value>, ClusterError> {
+        let on = CallSubject::Kind(kind.gvk.group_kind());
         let url = path::query(path::collection(kind, namespace), &[("labelSelector", selector)]);
-        let list: Objects = self.ask(Ask::read(url, on.clone())).await?.decode(&on)?;
+        let list: ObjectList = self.ask(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
         Ok(list.items)
     }
 }

@@ -4,29 +4,29 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine::Manager;
+use crate::engine::FieldManager;
 use crate::object::Revision;
 
 /// One copy of each text that live records share.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
     texts: Mutex<HashSet<Arc<str>>>,
-    managers: Mutex<HashSet<Arc<[Manager]>>>,
+    managers: Mutex<HashSet<Arc<[FieldManager]>>>,
     revisions: Mutex<HashMap<Box<str>, Revision>>,
 }
 
 impl Interner {
-    /// The shared copy of a text.
+    /// Returns the shared copy of a text.
     pub(super) fn text(&self, text: &str) -> Arc<str> {
         shared(&mut lock(&self.texts), text)
     }
 
-    /// The shared copy of a list of managers.
-    pub(super) fn managers(&self, list: &[Manager]) -> Arc<[Manager]> {
+    /// Returns the shared copy of a list of managers.
+    pub(super) fn managers(&self, list: &[FieldManager]) -> Arc<[FieldManager]> {
         shared(&mut lock(&self.managers), list)
     }
 
-    /// The shared copy of a revision's name.
+    /// Returns the shared copy of a revision's name.
     pub(super) fn revision(&self, text: &str) -> Revision {
         let mut revisions = lock(&self.revisions);
         if let Some(known) = revisions.get(text) {
@@ -42,11 +42,11 @@ impl Interner {
         // Lists first: they hold texts.
         lock(&self.managers).retain(|list| Arc::strong_count(list) > 1);
         lock(&self.texts).retain(|text| Arc::strong_count(text) > 1);
-        // Whether a revision is still held cannot be seen; copies made later are few.
+        // Revisions still in use cannot be told apart; few copies are made later.
         lock(&self.revisions).clear();
     }
 
-    /// How many texts and lists are held.
+    /// Returns how many texts and lists are held.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         lock(&self.texts).len() + lock(&self.managers).len()

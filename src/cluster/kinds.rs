@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kube::client::{APIGroupDiscovery, APIGroupDiscoveryList, APIVersionDiscovery};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use crate::manifest;
 use crate::object::{GroupKind, Gvk};
 
@@ -14,49 +14,49 @@ use crate::object::{GroupKind, Gvk};
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
-/// Whether a kind's objects live in namespaces.
+/// Indicates whether a kind's objects live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum ServedScope {
     /// One object per name in the whole cluster.
     Cluster,
     /// One object per namespace and name.
     Namespaced,
 }
 
-impl From<Scope> for manifest::Scope {
-    fn from(scope: Scope) -> Self {
+impl From<ServedScope> for manifest::KindScope {
+    fn from(scope: ServedScope) -> Self {
         match scope {
-            Scope::Cluster => Self::Cluster,
-            Scope::Namespaced => Self::Namespaced,
+            ServedScope::Cluster => Self::Cluster,
+            ServedScope::Namespaced => Self::Namespaced,
         }
     }
 }
 
 /// One kind in one version, as the server serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ServedKind {
     /// Group, version and kind.
     pub gvk: Gvk,
     /// The name in URLs, as `deployments`.
     pub plural: Arc<str>,
-    /// Where its objects live.
-    pub scope: Scope,
-    /// What can be asked, as `list` or `patch`.
+    /// The scope of its objects.
+    pub scope: ServedScope,
+    /// The verbs, as `list` or `patch`.
     pub verbs: BTreeSet<Arc<str>>,
 }
 
-impl Kind {
-    /// Whether the server allows this verb on the kind's objects.
+impl ServedKind {
+    /// Returns whether the server allows this verb on the kind's objects.
     pub fn allows(&self, verb: &str) -> bool {
         self.verbs.contains(verb)
     }
 }
 
-/// What discovery says about one kind.
+/// The answer of discovery about one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
+pub enum KindLookup {
     /// It is served.
-    Served(Arc<Kind>),
+    Served(Arc<ServedKind>),
     /// It is not served in this version.
     Unserved {
         /// The versions in which the kind is served, preferred first; empty when the kind is not known.
@@ -68,49 +68,50 @@ pub enum Lookup {
 
 /// The kinds of one cluster at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kinds {
+pub struct KindTable {
     /// The versions of each kind, preferred first.
-    served: BTreeMap<GroupKind, Vec<Arc<Kind>>>,
+    served: BTreeMap<GroupKind, Vec<Arc<ServedKind>>>,
     /// Group and version pairs that the aggregated document marks as stale.
     unknown: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
-impl Kinds {
+impl KindTable {
     /// Tells whether a kind is served in exactly this version.
-    pub fn get(&self, gvk: &Gvk) -> Lookup {
+    pub fn get(&self, gvk: &Gvk) -> KindLookup {
         let versions = self.served.get(&gvk.group_kind()).map_or(&[][..], Vec::as_slice);
         if let Some(kind) = versions.iter().find(|kind| kind.gvk.version == gvk.version) {
-            return Lookup::Served(kind.clone());
+            return KindLookup::Served(kind.clone());
         }
         if self.unknown.contains(&(gvk.group.clone(), gvk.version.clone())) {
-            return Lookup::Unknown;
+            return KindLookup::Unknown;
         }
-        Lookup::Unserved { versions: versions.iter().map(|kind| kind.gvk.version.clone()).collect() }
+        KindLookup::Unserved { versions: versions.iter().map(|kind| kind.gvk.version.clone()).collect() }
     }
 
     /// Tells whether a kind is served at all, in the version that the server prefers.
-    pub fn preferred(&self, kind: &GroupKind) -> Lookup {
+    pub fn preferred(&self, kind: &GroupKind) -> KindLookup {
         if let Some(kind) = self.served.get(kind).and_then(|versions| versions.first()) {
-            return Lookup::Served(kind.clone());
+            return KindLookup::Served(kind.clone());
         }
         if self.unknown.iter().any(|(group, _)| *group == kind.group) {
-            return Lookup::Unknown;
+            return KindLookup::Unknown;
         }
-        Lookup::Unserved { versions: Vec::new() }
+        KindLookup::Unserved { versions: Vec::new() }
     }
 
-    /// Tells in which version a kind is watched: of those that are served and wanted, the one that the server
-    /// prefers; where none of them is wanted, the server's own choice. The order of what is wanted plays no part.
-    pub fn watched(&self, kind: &GroupKind, wanted: &BTreeSet<Gvk>) -> Lookup {
+    /// Returns the version in which a kind is watched: of the wanted versions that are served, the
+    /// one that the server prefers. Where none is wanted, the server's own choice. The order of
+    /// `wanted` plays no part.
+    pub fn watched(&self, kind: &GroupKind, wanted: &BTreeSet<Gvk>) -> KindLookup {
         let versions = self.served.get(kind).map_or(&[][..], Vec::as_slice);
         match versions.iter().find(|kind| wanted.contains(&kind.gvk)) {
-            Some(kind) => Lookup::Served(kind.clone()),
+            Some(kind) => KindLookup::Served(kind.clone()),
             None => self.preferred(kind),
         }
     }
 
     /// Lists the scope of every kind that is served.
-    pub fn scopes(&self) -> impl Iterator<Item = (&GroupKind, Scope)> {
+    pub fn scopes(&self) -> impl Iterator<Item = (&GroupKind, ServedScope)> {
         self.served.iter().filter_map(|(kind, versions)| Some((kind, versions.first()?.scope)))
     }
 
@@ -145,11 +146,11 @@ impl Kinds {
             let Some(kind) = resource.response_kind.and_then(|kind| kind.kind) else { continue };
             let gvk = Gvk { group: group.clone(), version: number.clone(), kind: kind.into() };
             let scope = match resource.scope.as_deref() {
-                Some("Namespaced") => Scope::Namespaced,
-                _ => Scope::Cluster,
+                Some("Namespaced") => ServedScope::Namespaced,
+                _ => ServedScope::Cluster,
             };
             let verbs = resource.verbs.into_iter().map(Arc::from).collect();
-            let kind = Arc::new(Kind { gvk, plural: plural.into(), scope, verbs });
+            let kind = Arc::new(ServedKind { gvk, plural: plural.into(), scope, verbs });
             let versions = self.served.entry(kind.gvk.group_kind()).or_default();
             // Two resources of one kind: the one that can be written stands for it.
             match versions.iter_mut().find(|other| other.gvk.version == kind.gvk.version) {
@@ -165,24 +166,24 @@ impl Cluster {
     /// Asks the server which kinds it serves: two calls. A group whose own server does not answer makes
     /// only that group unknown.
     ///
-    /// Walks the aggregated document (KEP-3352) itself, because a ready-made discovery either fails as a
-    /// whole on one broken group or drops the mark that says so.
-    pub async fn discover(&self) -> Result<Kinds, Error> {
+    /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
+    /// whole on one broken group, or drops the mark that says so.
+    pub async fn discover(&self) -> Result<KindTable, ClusterError> {
         let (core, groups) = tokio::try_join!(self.discovery("/api"), self.discovery("/apis"))?;
-        let mut kinds = Kinds::default();
+        let mut kinds = KindTable::default();
         kinds.add(core);
         kinds.add(groups);
         Ok(kinds)
     }
 
-    async fn discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, Error> {
-        let on = On::Server("discovery");
-        let answer = self.ask(Ask::read(path.to_owned(), on.clone()).accept(AGGREGATED)).await?;
+    async fn discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, ClusterError> {
+        let on = CallSubject::Server("discovery");
+        let answer = self.ask(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED)).await?;
         let document: APIGroupDiscoveryList = answer.decode(&on)?;
         // An older server ignores the Accept header and lists names of groups only.
         if document.items.is_empty() {
             let reason = "the server does not serve aggregated discovery: Kubernetes 1.27 or later is needed";
-            return Err(Error::new(on, Fault::Garbled { reason: reason.to_owned() }));
+            return Err(ClusterError::new(on, ClusterFault::Garbled { reason: reason.to_owned() }));
         }
         Ok(document)
     }

@@ -9,18 +9,18 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::parent::MERGE_PATCH;
 use super::write::{self, JSON};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{GroupKind, ObjectId};
 
-/// Whoever asks for longer is taken to ask for this.
+/// The longest Lease that is respected.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// How long the answer to a call about Leases may take.
+/// The time limit of a call about Leases.
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// A Lease as it was read.
@@ -28,36 +28,36 @@ const WITHIN: Duration = Duration::from_secs(2);
 pub struct LeaseRecord {
     /// Its name.
     pub name: String,
-    /// Who holds it; none where it was let go.
+    /// The holder; none where it was released.
     pub holder: Option<Arc<str>>,
-    /// When it was renewed last, by the clock of its holder.
+    /// The time of the last renewal, by the clock of its holder.
     pub renewed: Arc<str>,
-    /// How long it lasts without another renewal.
+    /// The duration without another renewal.
     pub lasts: Duration,
     uid: Uid,
     version: String,
     transitions: i64,
 }
 
-/// What is written to a Lease.
+/// The kind of write to a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tenure<'a> {
+pub enum LeaseWrite<'a> {
     /// This one holds it, for so long.
-    Held(&'a str, Duration),
+    Renew(&'a str, Duration),
     /// Nobody does.
-    Open,
+    Release,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Text {
-    metadata: Metadata,
-    spec: Spec,
+struct LeaseText {
+    metadata: LeaseMetadata,
+    spec: LeaseSpec,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Metadata {
+struct LeaseMetadata {
     name: String,
     uid: String,
     resource_version: String,
@@ -65,7 +65,7 @@ struct Metadata {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct LeaseSpec {
     holder_identity: Option<String>,
     lease_duration_seconds: Option<u64>,
     renew_time: Option<String>,
@@ -73,12 +73,12 @@ struct Spec {
 }
 
 #[derive(Deserialize)]
-struct List {
-    items: Vec<Text>,
+struct LeaseList {
+    items: Vec<LeaseText>,
 }
 
-impl From<Text> for LeaseRecord {
-    fn from(text: Text) -> Self {
+impl From<LeaseText> for LeaseRecord {
+    fn from(text: LeaseText) -> Self {
         Self {
             name: text.metadata.name,
             holder: text.spec.holder_identity.filter(|holder| !holder.is_empty()).map(Into::into),
@@ -91,37 +91,37 @@ impl From<Text> for LeaseRecord {
     }
 }
 
-/// A moment in the form of a `MicroTime`.
+/// Returns a moment in the form of a `MicroTime`.
 fn micro_time() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
-/// What a write says of the Lease.
-fn spec(before: Option<&LeaseRecord>, tenure: Tenure<'_>) -> Value {
+/// Returns the spec that a write sets.
+fn spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
     let now = micro_time();
     let holder = before.and_then(|record| record.holder.as_deref());
     let transitions = before.map_or(0, |record| record.transitions);
     match tenure {
-        Tenure::Held(own, lasts) if holder == Some(own) => {
+        LeaseWrite::Renew(own, lasts) if holder == Some(own) => {
             json!({ "leaseDurationSeconds": lasts.as_secs(), "renewTime": now })
         }
-        Tenure::Held(own, lasts) => json!({
+        LeaseWrite::Renew(own, lasts) => json!({
             "holderIdentity": own,
             "leaseDurationSeconds": lasts.as_secs(),
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": before.map_or(0, |_| transitions + 1),
         }),
-        Tenure::Open => json!({ "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now }),
+        LeaseWrite::Release => json!({ "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now }),
     }
 }
 
 impl Cluster {
-    /// All Leases of a namespace.
-    pub async fn leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, Error> {
-        let on = On::Kind(GroupKind::new("coordination.k8s.io", "Lease"));
-        let answer = self.ask(Ask::read(collection(namespace), on.clone()).ahead(WITHIN)).await?;
-        let list: List = answer.decode(&on)?;
+    /// Returns all Leases of a namespace.
+    pub async fn leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
+        let on = CallSubject::Kind(GroupKind::new("coordination.k8s.io", "Lease"));
+        let answer = self.ask(ApiRequest::read(collection(namespace), on.clone()).ahead(WITHIN)).await?;
+        let list: LeaseList = answer.decode(&on)?;
         Ok(list.items.into_iter().map(Into::into).collect())
     }
 
@@ -133,8 +133,8 @@ impl Cluster {
         namespace: &str,
         name: &str,
         before: Option<&LeaseRecord>,
-        tenure: Tenure<'_>,
-    ) -> Result<LeaseRecord, Error> {
+        tenure: LeaseWrite<'_>,
+    ) -> Result<LeaseRecord, ClusterError> {
         let on = on(namespace, name);
         let spec = spec(before, tenure);
         let answer = if let Some(before) = before {
@@ -142,9 +142,11 @@ impl Cluster {
             let body = write::json(&json!({ "metadata": metadata, "spec": spec }), &on)?;
             let url =
                 path::query(format!("{}/{name}", collection(namespace)), &[("fieldManager", FIELD_MANAGER)]);
-            let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, body, on.clone()).ahead(WITHIN);
+            let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone()).ahead(WITHIN);
             match self.ask(ask).await {
-                Err(error) if *error.fault() == Fault::NoObject => return Err(Error::new(on, Fault::Stale)),
+                Err(error) if *error.fault() == ClusterFault::NoObject => {
+                    return Err(ClusterError::new(on, ClusterFault::VersionConflict));
+                }
                 answer => answer?,
             }
         } else {
@@ -157,31 +159,31 @@ impl Cluster {
             let body = write::json(&lease, &on)?;
             let url = path::query(collection(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let make = || {
-                let ask = Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone());
+                let ask = ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone());
                 self.ask(ask.ahead(WITHIN))
             };
             match make().await {
-                Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
+                Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                     self.make_namespace(namespace).await?;
                     make().await?
                 }
                 answer => answer?,
             }
         };
-        let text: Text = answer.decode(&on)?;
+        let text: LeaseText = answer.decode(&on)?;
         Ok(text.into())
     }
 
     /// Removes a Lease in the version that was read.
-    pub async fn delete_lease(&self, namespace: &str, lease: &LeaseRecord) -> Result<(), Error> {
+    pub async fn delete_lease(&self, namespace: &str, lease: &LeaseRecord) -> Result<(), ClusterError> {
         let on = on(namespace, &lease.name);
         let options = json!({
             "preconditions": { "uid": lease.uid.0, "resourceVersion": lease.version },
         });
         let body = write::json(&options, &on)?;
         let url = format!("{}/{}", collection(namespace), lease.name);
-        match self.ask(Ask::write(Method::DELETE, url, JSON, body, on).ahead(WITHIN)).await {
-            Err(error) if *error.fault() == Fault::NoObject => Ok(()),
+        match self.ask(ApiRequest::write(Method::DELETE, url, JSON, body, on).ahead(WITHIN)).await {
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
         }
     }
@@ -191,8 +193,8 @@ fn collection(namespace: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")
 }
 
-fn on(namespace: &str, name: &str) -> On {
-    On::Object(ObjectId::new(&GroupKind::new("coordination.k8s.io", "Lease"), Some(namespace), name))
+fn on(namespace: &str, name: &str) -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("coordination.k8s.io", "Lease"), Some(namespace), name))
 }
 
 #[cfg(test)]
@@ -200,9 +202,9 @@ mod tests {
     use super::*;
 
     fn record(holder: &str) -> LeaseRecord {
-        LeaseRecord::from(Text {
-            metadata: Metadata::default(),
-            spec: Spec {
+        LeaseRecord::from(LeaseText {
+            metadata: LeaseMetadata::default(),
+            spec: LeaseSpec {
                 holder_identity: Some(holder.to_owned()),
                 lease_duration_seconds: Some(10),
                 renew_time: Some("2030-01-01T00:00:00.000000Z".to_owned()),
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_written_as_client_go_writes_it() {
-        let held = Tenure::Held("me", Duration::from_secs(10));
+        let held = LeaseWrite::Renew("me", Duration::from_secs(10));
         let check = |before: Option<&LeaseRecord>, tenure, expected: &[&str], transitions: Option<i64>| {
             let written = spec(before, tenure);
             let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
@@ -227,7 +229,7 @@ mod tests {
         check(Some(&record("me")), held, &["leaseDurationSeconds", "renewTime"], None);
         check(
             Some(&record("me")),
-            Tenure::Open,
+            LeaseWrite::Release,
             &["holderIdentity", "leaseDurationSeconds", "renewTime"],
             None,
         );
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn a_lease_is_read_whatever_it_says() {
         let check = |text: &str, holder: Option<&str>, seconds| {
-            let record = LeaseRecord::from(serde_json::from_str::<Text>(text).unwrap());
+            let record = LeaseRecord::from(serde_json::from_str::<LeaseText>(text).unwrap());
             assert_eq!((record.holder.as_deref(), record.lasts.as_secs()), (holder, seconds));
         };
         check("{}", None, 0);

@@ -1,4 +1,4 @@
-//! What is counted about the calls to the API server, and since when it has answered none of them.
+//! The metrics of calls to the API server, and the time since which it has not answered.
 
 use std::time::Duration;
 
@@ -19,31 +19,31 @@ const SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0,
 const NO_ANSWER: &str = "none";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
+struct CallLabels {
     verb: String,
     code: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Verb {
+struct VerbLabels {
     verb: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Watched {
+struct InformerLabels {
     kind: String,
 }
 
 /// Counters and histograms of all calls of one cluster; a clone counts the same.
 #[derive(Clone, Debug)]
-pub struct Measures {
-    calls: Family<Call, Counter>,
-    seconds: Family<Verb, Histogram, fn() -> Histogram>,
-    restarts: Family<Watched, Counter>,
+pub struct CallMetrics {
+    calls: Family<CallLabels, Counter>,
+    seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
+    restarts: Family<InformerLabels, Counter>,
     silence: watch::Sender<Option<Timestamp>>,
 }
 
-impl Default for Measures {
+impl Default for CallMetrics {
     fn default() -> Self {
         Self {
             calls: Family::default(),
@@ -54,7 +54,7 @@ impl Default for Measures {
     }
 }
 
-impl Measures {
+impl CallMetrics {
     /// Has them shown.
     pub fn register(&self, registry: &mut Registry) {
         let calls = "Calls to the API server by HTTP method and status code";
@@ -69,11 +69,11 @@ impl Measures {
     pub(super) fn called(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
         let verb = method.as_str().to_owned();
         let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
-        self.calls.get_or_create(&Call { verb: verb.clone(), code }).inc();
-        self.seconds.get_or_create(&Verb { verb }).observe(took.as_secs_f64());
+        self.calls.get_or_create(&CallLabels { verb: verb.clone(), code }).inc();
+        self.seconds.get_or_create(&VerbLabels { verb }).observe(took.as_secs_f64());
     }
 
-    /// Since when the server has answered nothing at all; none while it answers.
+    /// Returns the time since which the server has not answered; none while it answers.
     pub fn silence(&self) -> watch::Receiver<Option<Timestamp>> {
         self.silence.subscribe()
     }
@@ -94,6 +94,6 @@ impl Measures {
 
     /// A watch ended, and begins again.
     pub(super) fn watch_restarted(&self, kind: &str) {
-        self.restarts.get_or_create(&Watched { kind: kind.to_owned() }).inc();
+        self.restarts.get_or_create(&InformerLabels { kind: kind.to_owned() }).inc();
     }
 }

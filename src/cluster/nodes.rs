@@ -10,71 +10,71 @@ use tokio::sync::mpsc;
 
 use super::call::Cluster;
 use super::informer::{Informer, InformerEvent};
-use super::kinds::{Kind, Scope};
-use super::path::Selector;
+use super::kinds::{ServedKind, ServedScope};
+use super::path::ListSelector;
 use super::pods::{Condition, condition};
-use super::wire::{Project, Projected, Text, lax, version};
+use super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
 use crate::engine::{NodeFacts, Readiness};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Cluster {
     /// Tells the facts of all nodes, until it is dropped. Needs the right to list and watch `nodes`.
     pub fn follow_nodes(&self, sink: mpsc::Sender<InformerEvent<NodeFacts>>) -> Informer {
-        let kind = Arc::new(Kind {
+        let kind = Arc::new(ServedKind {
             gvk: Gvk::new("", "v1", "Node"),
             plural: "nodes".into(),
-            scope: Scope::Cluster,
+            scope: ServedScope::Cluster,
             verbs: BTreeSet::new(),
         });
-        self.inform(&kind, Selector::All, NodeLens, sink)
+        self.inform(&kind, ListSelector::All, NodeDecoder, sink)
     }
 }
 
-/// Reads nodes. What else they tell, as their images, is skipped and never copied.
+/// Decodes nodes. Other fields, such as images, are skipped and never copied.
 #[derive(Clone)]
-pub(super) struct NodeLens;
+pub(super) struct NodeDecoder;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Node<'a> {
+struct NodeText<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    metadata: Head<'a>,
+    metadata: NodeMetadata<'a>,
     #[serde(deserialize_with = "lax")]
-    spec: Spec,
+    spec: NodeSpec,
     #[serde(borrow, deserialize_with = "lax")]
-    status: Status<'a>,
+    status: NodeStatus<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Head<'a> {
+struct NodeMetadata<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    resource_version: Text<'a>,
+    resource_version: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     labels: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Spec {
+struct NodeSpec {
     #[serde(deserialize_with = "lax")]
     unschedulable: bool,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Status<'a> {
+struct NodeStatus<'a> {
     #[serde(borrow, deserialize_with = "lax")]
     conditions: Vec<Condition<'a>>,
 }
 
-impl Project for NodeLens {
+impl WireDecoder for NodeDecoder {
     type Record = NodeFacts;
 
-    fn project(&self, text: &str) -> Option<Projected<NodeFacts>> {
-        let node: Node<'_> = serde_json::from_str(text).ok()?;
+    fn decode(&self, text: &str) -> Option<DecodedObject<NodeFacts>> {
+        let node: NodeText<'_> = serde_json::from_str(text).ok()?;
         let name = Some(&*node.metadata.name.0).filter(|name| !name.is_empty())?;
         let is_ready = condition(&node.status.conditions, "Ready", "True").is_some();
         let labels =
@@ -85,7 +85,7 @@ impl Project for NodeLens {
             labels: labels.collect(),
         };
         let id = ObjectId::new(&GroupKind::new("", "Node"), None, name);
-        Some(Projected { id, rv: version(&node.metadata.resource_version.0), record })
+        Some(DecodedObject { id, rv: version(&node.metadata.resource_version.0), record })
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     fn a_node_is_read_whatever_else_it_tells() {
         type Read<'a> = (Readiness, bool, &'a [(&'a str, &'a str)]);
         fn check(node: &Value, expected: Option<Read<'_>>) {
-            let read = NodeLens.project(&node.to_string());
+            let read = NodeDecoder.decode(&node.to_string());
             let expected = expected.map(|(ready, cordoned, labels)| {
                 let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into()));
                 NodeFacts { ready, cordoned, labels: labels.collect() }

@@ -9,47 +9,48 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Map, Value, json};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::intents::PERSON;
 use super::parent::{MERGE_PATCH, applyset_id};
 use super::write::{JSON, json as bytes};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{Rv, Uid};
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 /// The label by which one watch follows the orders objects of some sources; its value is the id of the inventory.
 pub(super) const LABEL: &str = "rhumb.dev/orders-of";
 
-/// What stands around the source's name. It is no DNS label, so no source's parent can have it.
+/// The text around the source's name. The result is no DNS label, so it is never the name of an
+/// inventory.
 const AROUND: (&str, &str) = ("orders.", ".rhumb.dev");
 
 /// The orders object of a source as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrdersObject {
     /// Incarnation and version.
-    pub known: (Uid, Rv),
-    /// Whether it has the label without which its watch does not show it.
+    pub known: (Uid, ResourceVersion),
+    /// Indicates whether it has the label without which its watch does not show it.
     pub is_labelled: bool,
     /// Its data, which anybody may have written who may order something.
     pub data: BTreeMap<String, String>,
 }
 
-/// The name of the orders object of a source.
+/// Returns the name of the orders object of a source.
 pub fn orders_name(source: &str) -> String {
     format!("{}{source}{}", AROUND.0, AROUND.1)
 }
 
-/// The source whose orders object has this name.
+/// Returns the source whose orders object has this name.
 pub fn source_of_orders(name: &str) -> Option<&str> {
     name.strip_prefix(AROUND.0)?.strip_suffix(AROUND.1)
 }
 
 impl OrdersObject {
-    fn read(object: ConfigMap, set: &str, on: On) -> Result<Self, Error> {
+    fn read(object: ConfigMap, set: &str, on: CallSubject) -> Result<Self, ClusterError> {
         let version = object.metadata.resource_version.unwrap_or_default();
         let Some(uid) = object.metadata.uid else {
-            return Err(Error::new(on, Fault::Garbled { reason: "it has no uid".to_owned() }));
+            return Err(ClusterError::new(on, ClusterFault::Garbled { reason: "it has no uid".to_owned() }));
         };
         let labels = object.metadata.labels.unwrap_or_default();
         Ok(Self {
@@ -62,14 +63,14 @@ impl OrdersObject {
 
 impl Cluster {
     /// Reads the orders object of a source; none where there is none.
-    pub async fn orders(&self, namespace: &str, source: &str) -> Result<Option<OrdersObject>, Error> {
+    pub async fn orders(&self, namespace: &str, source: &str) -> Result<Option<OrdersObject>, ClusterError> {
         let on = on(namespace, source);
-        match self.ask(Ask::read(url(namespace, source), on.clone())).await {
+        match self.ask(ApiRequest::read(url(namespace, source), on.clone())).await {
             Ok(answer) => {
                 let set = applyset_id(namespace, source);
                 Ok(Some(OrdersObject::read(answer.decode(&on)?, &set, on)?))
             }
-            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -82,7 +83,7 @@ impl Cluster {
         namespace: &str,
         source: &str,
         parent: &Uid,
-    ) -> Result<OrdersObject, Error> {
+    ) -> Result<OrdersObject, ClusterError> {
         let body = new_object(namespace, source, Some(parent), BTreeMap::new());
         let on = on(namespace, source);
         let made = self.make_config_map(namespace, &on, bytes(&body, &on)?).await?;
@@ -98,7 +99,7 @@ impl Cluster {
         source: &str,
         before: &OrdersObject,
         keys: &[String],
-    ) -> Result<OrdersObject, Error> {
+    ) -> Result<OrdersObject, ClusterError> {
         let (on, set) = (on(namespace, source), applyset_id(namespace, source));
         let gone: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         let (uid, rv) = &before.known;
@@ -107,10 +108,12 @@ impl Cluster {
             "data": gone,
         });
         let url = path::query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);
-        let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, bytes(&patch, &on)?, on.clone());
+        let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, bytes(&patch, &on)?, on.clone());
         match self.ask(ask).await {
             Ok(answer) => OrdersObject::read(answer.decode(&on)?, &set, on),
-            Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
+            Err(error) if *error.fault() == ClusterFault::NoObject => {
+                Err(ClusterError::new(on, ClusterFault::VersionConflict))
+            }
             Err(error) => Err(error),
         }
     }
@@ -121,17 +124,17 @@ impl Cluster {
         namespace: &str,
         source: &str,
         (token, text): (&str, &str),
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClusterError> {
         let on = on(namespace, source);
         let data = BTreeMap::from([(token.to_owned(), text.to_owned())]);
         let body = bytes(&json!({"data": data}), &on)?;
         let target = path::query(url(namespace, source), &[("fieldManager", PERSON)]);
-        match self.ask(Ask::write(Method::PATCH, target, MERGE_PATCH, body, on.clone())).await {
-            Err(error) if *error.fault() == Fault::NoObject => {
+        match self.ask(ApiRequest::write(Method::PATCH, target, MERGE_PATCH, body, on.clone())).await {
+            Err(error) if *error.fault() == ClusterFault::NoObject => {
                 let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
                 let target = path::query(collection, &[("fieldManager", PERSON)]);
                 let body = bytes(&new_object(namespace, source, None, data), &on)?;
-                self.ask(Ask::write(Method::POST, target, JSON, body, on)).await.map(drop)
+                self.ask(ApiRequest::write(Method::POST, target, JSON, body, on)).await.map(drop)
             }
             answer => answer.map(drop),
         }
@@ -164,8 +167,12 @@ fn new_object(
     }
 }
 
-fn on(namespace: &str, source: &str) -> On {
-    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), &orders_name(source)))
+fn on(namespace: &str, source: &str) -> CallSubject {
+    CallSubject::Object(ObjectId::new(
+        &GroupKind::new("", "ConfigMap"),
+        Some(namespace),
+        &orders_name(source),
+    ))
 }
 
 fn url(namespace: &str, source: &str) -> String {
@@ -186,6 +193,6 @@ mod tests {
         check("shop", None);
         check("orders.shop", None);
         check("rollout-budget.rhumb.dev", None);
-        assert!(orders_name("shop").parse::<crate::config::Name>().is_err());
+        assert!(orders_name("shop").parse::<crate::config::DnsLabel>().is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Whose object it is, by the marks that it carries.
+//! The owner of an object, derived from labels and annotations.
 
 use super::interner::Interner;
-use super::wire::{Entry, Meta, OwnerReference};
-use crate::engine::{Asks, Carrier, Keep, Owner, PRUNE, Reconcile};
+use super::wire::{ManagedFieldsText, ObjectMetadata, OwnerReference};
+use crate::engine::{KeepPolicy, MetadataMap, ObjectOwner, PRUNE, ReconcilePolicy, ToolRequests};
 use crate::object::{PART_OF, RELEASE};
 
 const KUSTOMIZATION: [&str; 2] =
@@ -16,10 +16,11 @@ const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
 const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
 const KAPP: &str = "kapp.k14s.io/app";
 
-/// Where an object says which controller it belongs to.
+/// The field by which an object names its controller.
 const CONTROLLED: &str = "metadata.ownerReferences";
 
-/// Every label and annotation that marks an owner. What asks for something stands in the engine's vocabulary.
+/// Every label and annotation that marks an owner. Words that ask for something stand in the
+/// engine's vocabulary.
 pub(super) const MARKS: [&str; 13] = [
     PART_OF,
     KUSTOMIZATION[0],
@@ -38,30 +39,35 @@ pub(super) const MARKS: [&str; 13] = [
 
 /// Judges by metadata; `ours` is our own Apply entry.
 ///
-/// An object is ours as long as our entry owns the label, also when somebody else's mark was added later, or a
-/// controller's: whoever may write it may add either. Without that a controller's object is never ours, as the
-/// controller writes it anew; and another owner's mark counts for more than a label that may be copied.
-pub(super) fn of(meta: &Meta<'_>, ours: Option<&Entry<'_>>, interner: &Interner) -> Owner {
+/// An object is ours as long as our entry owns the label. Another tool's mark or a controller added
+/// later changes nothing, as anybody who may write the object can add either. Without our entry a
+/// controller's object is never ours, as the controller writes it anew. Another owner's mark then
+/// counts for more than a label, which may be copied.
+pub(super) fn of(
+    meta: &ObjectMetadata<'_>,
+    ours: Option<&ManagedFieldsText<'_>>,
+    interner: &Interner,
+) -> ObjectOwner {
     let member_of = meta.labels.get(PART_OF).map(|set| interner.text(set));
     match (member_of, controller(meta), foreign(meta, ours)) {
-        (Some(set), ..) if owns_label(ours) => Owner::Ours(set),
+        (Some(set), ..) if owns_label(ours) => ObjectOwner::Ours(set),
         (_, Some(controller), _) => {
             let (kind, name) = (&controller.kind.0, &controller.name.0);
             let place = Some(&meta.namespace.0).filter(|namespace| !namespace.is_empty());
             let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
-            Owner::Controlled(interner.text(&format!("{kind} {place}{name}")))
+            ObjectOwner::Controlled(interner.text(&format!("{kind} {place}{name}")))
         }
-        (_, None, Some((_, mark))) => Owner::Foreign(interner.text(&mark)),
-        (Some(set), None, None) => Owner::Labelled(set),
-        (None, None, None) => Owner::Nobody,
+        (_, None, Some((_, mark))) => ObjectOwner::Foreign(interner.text(&mark)),
+        (Some(set), None, None) => ObjectOwner::Labelled(set),
+        (None, None, None) => ObjectOwner::Nobody,
     }
 }
 
-fn controller<'a, 'b>(meta: &'a Meta<'b>) -> Option<&'a OwnerReference<'b>> {
+fn controller<'a, 'b>(meta: &'a ObjectMetadata<'b>) -> Option<&'a OwnerReference<'b>> {
     meta.owner_references.iter().find(|reference| reference.controller)
 }
 
-fn owns_label(ours: Option<&Entry<'_>>) -> bool {
+fn owns_label(ours: Option<&ManagedFieldsText<'_>>) -> bool {
     ours.is_some_and(|entry| entry.owns(&["metadata", "labels", PART_OF]))
 }
 
@@ -69,23 +75,28 @@ fn owns_label(ours: Option<&Entry<'_>>) -> bool {
 ///
 /// Whoever put the word there, it can only keep the object: that it goes first counts where we wrote it ourselves. So
 /// does a controller that it is said to belong to.
-pub(super) fn keep(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Keep {
-    match Asks::of(meta.marks()).keep {
-        _ if controller(meta).is_some() => Keep::Asked,
-        Keep::First if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", PRUNE])) => Keep::No,
+pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> KeepPolicy {
+    match ToolRequests::of(meta.marks()).keep {
+        _ if controller(meta).is_some() => KeepPolicy::Asked,
+        KeepPolicy::First if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", PRUNE])) => {
+            KeepPolicy::No
+        }
         keep => keep,
     }
 }
 
-/// The word by which somebody else asks for the object to be left alone. What we put there ourselves is the word of a
-/// manifest, and a newer one counts for more.
+/// Returns the word by which somebody else asks for the object to be left alone. A word that we put
+/// there came from a manifest, and a newer manifest counts for more.
 ///
 /// Whether an object is only to be created is for its manifest to say, as Flux has it. Where we have written the object,
 /// another owner's mark says the same as such a word, in the place of our label; so does a controller's.
-pub(super) fn opt_out(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Option<&'static str> {
-    let is_disabled = |asks: Asks| asks.reconcile == Reconcile::Disabled;
-    let all = is_disabled(Asks::of(meta.marks()));
-    let asks = all.then(|| Asks::of(meta.marks().filter(|mark| is_foreign(ours, *mark))));
+pub(super) fn opt_out(
+    meta: &ObjectMetadata<'_>,
+    ours: Option<&ManagedFieldsText<'_>>,
+) -> Option<&'static str> {
+    let is_disabled = |asks: ToolRequests| asks.reconcile == ReconcilePolicy::Disabled;
+    let all = is_disabled(ToolRequests::of(meta.marks()));
+    let asks = all.then(|| ToolRequests::of(meta.marks().filter(|mark| is_foreign(ours, *mark))));
     let word = asks.filter(|asks| is_disabled(*asks)).and_then(|asks| asks.left_by);
     // Most objects have no such mark, which is cheaper to see than what our entry owns.
     let controlled = controller(meta).map(|_| CONTROLLED);
@@ -95,20 +106,24 @@ pub(super) fn opt_out(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Option<&'sta
     word.or_else(|| claimed().filter(counts))
 }
 
-/// Whether somebody else put a mark there.
-fn is_foreign(ours: Option<&Entry<'_>>, (carrier, key, _): (Carrier, &str, &str)) -> bool {
-    let map = if carrier == Carrier::Label { "labels" } else { "annotations" };
+/// Returns whether somebody else put a mark there.
+fn is_foreign(ours: Option<&ManagedFieldsText<'_>>, (carrier, key, _): (MetadataMap, &str, &str)) -> bool {
+    let map = if carrier == MetadataMap::Label { "labels" } else { "annotations" };
     !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
 }
 
-/// The first mark of another tool: its key, and the owner in words. What a manifest of ours brought is none.
-fn foreign(meta: &Meta<'_>, ours: Option<&Entry<'_>>) -> Option<(&'static str, String)> {
-    let marks = |of: Carrier, key: &str| {
+/// Returns the first mark of another tool: its key, and the owner in words. A mark from our own
+/// manifest does not count.
+fn foreign(
+    meta: &ObjectMetadata<'_>,
+    ours: Option<&ManagedFieldsText<'_>>,
+) -> Option<(&'static str, String)> {
+    let marks = |of: MetadataMap, key: &str| {
         let found = meta.marks().find(|(carrier, name, _)| *carrier == of && *name == key);
         found.filter(|mark| is_foreign(ours, *mark)).map(|(.., value)| value)
     };
-    let label = |key: &str| marks(Carrier::Label, key);
-    let annotation = |key: &str| marks(Carrier::Annotation, key);
+    let label = |key: &str| marks(MetadataMap::Label, key);
+    let annotation = |key: &str| marks(MetadataMap::Annotation, key);
     let placed = |namespace: Option<&str>, name: &str| match namespace {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),

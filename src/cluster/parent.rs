@@ -1,5 +1,5 @@
-//! The parent object of a source: one ConfigMap (KEP-3659) that says which kinds and namespaces its
-//! members live in, and what must outlive a lost disk.
+//! The inventory of a source: one ConfigMap (KEP-3659) with the kinds and namespaces of its
+//! members, and the facts that must outlive a lost disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::call::{Ask, Cluster};
-use super::error::{Error, Fault, On};
+use super::call::{ApiRequest, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::write::{JSON, json};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{Rv, Uid};
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
@@ -25,11 +25,11 @@ const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 const OUR_TOOLING: &str = "rhumb/v1";
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// A source's parent. What its annotations and data mean is the engine's.
+/// The inventory ConfigMap of a source. The meaning of its annotations and data is the engine's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parent {
+pub struct InventoryObject {
     /// Incarnation and version as read; none for one that is to be made.
-    pub known: Option<(Uid, Rv)>,
+    pub known: Option<(Uid, ResourceVersion)>,
     /// The tool that keeps it, as `rhumb/v1`; empty where nobody says so.
     pub tooling: String,
     /// The kinds of its members.
@@ -42,15 +42,15 @@ pub struct Parent {
     pub data: BTreeMap<String, String>,
 }
 
-/// The ApplySet id of the ConfigMap with this name: KEP-3659's
+/// Returns the ApplySet id of the ConfigMap with this name: KEP-3659's
 /// `applyset-<base64url(sha256(name.namespace.kind.group))>-v1`.
 pub fn applyset_id(namespace: &str, name: &str) -> String {
     let digest = Sha256::digest(format!("{name}.{namespace}.ConfigMap."));
     format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(digest))
 }
 
-impl Parent {
-    /// The other tool that keeps it, where one does (KEP-3659: such a parent is left alone).
+impl InventoryObject {
+    /// Returns the other tool that keeps it, where one does (KEP-3659: such a parent is left alone).
     fn other_tool(&self) -> Option<&str> {
         let ours = self.tooling.split('/').next() == OUR_TOOLING.split('/').next();
         Some(&*self.tooling).filter(|tooling| !tooling.is_empty() && !ours)
@@ -73,7 +73,7 @@ impl Parent {
         }
     }
 
-    /// All annotations that we keep on it.
+    /// Returns all annotations that we keep on it.
     fn all_annotations(&self) -> BTreeMap<String, String> {
         let mut all = self.annotations.clone();
         let mut kinds: Vec<String> = self.kinds.iter().map(GroupKind::to_string).collect();
@@ -90,12 +90,15 @@ impl Cluster {
     /// Reads all parents of a namespace that our tool keeps, each with the name of its source.
     ///
     /// By no label: one that has lost its own is a parent all the same.
-    pub async fn kept_parents(&self, namespace: &str) -> Result<Vec<(String, Parent)>, Error> {
-        let on = On::Kind(GroupKind::new("", "ConfigMap"));
+    pub async fn kept_parents(
+        &self,
+        namespace: &str,
+    ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
+        let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
-        let answer = match self.ask(Ask::read(collection, on.clone())).await {
+        let answer = match self.ask(ApiRequest::read(collection, on.clone())).await {
             Ok(answer) => answer,
-            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => return Ok(Vec::new()),
+            Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let list: k8s_openapi::List<ConfigMap> = answer.decode(&on)?;
@@ -103,7 +106,7 @@ impl Cluster {
             let labelled =
                 object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
             let name = object.metadata.name.clone()?;
-            let parent = Parent::read(object);
+            let parent = InventoryObject::read(object);
             let ours = parent.other_tool().is_none() && (labelled || !parent.tooling.is_empty());
             ours.then_some((name, parent))
         };
@@ -114,21 +117,23 @@ impl Cluster {
     ///
     /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name, and with
     /// [`Fault::NoInventory`] where somebody keeps data of his own there.
-    pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<Parent>, Error> {
+    pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<InventoryObject>, ClusterError> {
         let on = on(namespace, name);
-        match self.ask(Ask::read(url(namespace, name), on.clone())).await {
+        match self.ask(ApiRequest::read(url(namespace, name), on.clone())).await {
             Ok(answer) => {
                 let object: ConfigMap = answer.decode(&on)?;
                 if is_anothers(&object) {
-                    return Err(Error::new(on, Fault::NoInventory));
+                    return Err(ClusterError::new(on, ClusterFault::NoInventory));
                 }
-                let parent = Parent::read(object);
+                let parent = InventoryObject::read(object);
                 match parent.other_tool() {
-                    Some(tool) => Err(Error::new(on, Fault::OtherTool { tool: tool.to_owned() })),
+                    Some(tool) => {
+                        Err(ClusterError::new(on, ClusterFault::OtherTool { tool: tool.to_owned() }))
+                    }
                     None => Ok(Some(parent)),
                 }
             }
-            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -142,9 +147,9 @@ impl Cluster {
         &self,
         namespace: &str,
         name: &str,
-        before: Option<&Parent>,
-        after: &Parent,
-    ) -> Result<Parent, Error> {
+        before: Option<&InventoryObject>,
+        after: &InventoryObject,
+    ) -> Result<InventoryObject, ClusterError> {
         match before.and_then(|before| Some((before, before.known.as_ref()?))) {
             None => self.make_parent(namespace, name, after).await,
             Some((before, _)) if is_same(before, after) => Ok(before.clone()),
@@ -163,17 +168,24 @@ impl Cluster {
                 });
                 let body = json(&patch, &on)?;
                 let url = path::query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
-                let ask = Ask::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
+                let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
                 match self.ask(ask).await {
-                    Ok(answer) => Ok(Parent::read(answer.decode(&on)?)),
-                    Err(error) if *error.fault() == Fault::NoObject => Err(Error::new(on, Fault::Stale)),
+                    Ok(answer) => Ok(InventoryObject::read(answer.decode(&on)?)),
+                    Err(error) if *error.fault() == ClusterFault::NoObject => {
+                        Err(ClusterError::new(on, ClusterFault::VersionConflict))
+                    }
                     Err(error) => Err(error),
                 }
             }
         }
     }
 
-    async fn make_parent(&self, namespace: &str, name: &str, parent: &Parent) -> Result<Parent, Error> {
+    async fn make_parent(
+        &self,
+        namespace: &str,
+        name: &str,
+        parent: &InventoryObject,
+    ) -> Result<InventoryObject, ClusterError> {
         let on = on(namespace, name);
         let object = ConfigMap {
             metadata: ObjectMeta {
@@ -187,21 +199,21 @@ impl Cluster {
             ..ConfigMap::default()
         };
         let body = json(&object, &on)?;
-        Ok(Parent::read(self.make_config_map(namespace, &on, body).await?))
+        Ok(InventoryObject::read(self.make_config_map(namespace, &on, body).await?))
     }
 
     /// Makes a ConfigMap of ours, and its namespace where that is missing.
     pub(super) async fn make_config_map(
         &self,
         namespace: &str,
-        on: &On,
+        on: &CallSubject,
         body: Vec<u8>,
-    ) -> Result<ConfigMap, Error> {
+    ) -> Result<ConfigMap, ClusterError> {
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.ask(Ask::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let make = || self.ask(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
         let answer = match make().await {
-            Err(error) if matches!(error.fault(), Fault::NoNamespace { .. }) => {
+            Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
                 make().await?
             }
@@ -210,21 +222,21 @@ impl Cluster {
         answer.decode(on)
     }
 
-    pub(super) async fn make_namespace(&self, name: &str) -> Result<(), Error> {
-        let on = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
+    pub(super) async fn make_namespace(&self, name: &str) -> Result<(), ClusterError> {
+        let on = CallSubject::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         let body = json(&Namespace { metadata, ..Namespace::default() }, &on)?;
         let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
-        match self.ask(Ask::write(Method::POST, url, JSON, body, on)).await {
+        match self.ask(ApiRequest::write(Method::POST, url, JSON, body, on)).await {
             // Somebody else was faster.
-            Err(error) if *error.fault() == Fault::Stale => Ok(()),
+            Err(error) if *error.fault() == ClusterFault::VersionConflict => Ok(()),
             other => other.map(drop),
         }
     }
 }
 
-impl Parent {
-    /// The annotations that an earlier write of ours left on the server.
+impl InventoryObject {
+    /// Returns the annotations that an earlier write of ours left on the server.
     fn written_annotations(&self) -> BTreeMap<String, String> {
         let mut all = self.all_annotations();
         if self.tooling != OUR_TOOLING {
@@ -234,7 +246,7 @@ impl Parent {
     }
 }
 
-/// Whether nothing on a ConfigMap says that it was ever an inventory, and it has data that somebody needs. An empty
+/// Returns whether nothing on a ConfigMap says that it was ever an inventory, and it has data that somebody needs. An empty
 /// one is harmless, and one that lost only its label or only its annotations is still ours.
 fn is_anothers(object: &ConfigMap) -> bool {
     let metadata = &object.metadata;
@@ -247,21 +259,21 @@ fn is_anothers(object: &ConfigMap) -> bool {
     !ours && !is_empty
 }
 
-fn is_same(before: &Parent, after: &Parent) -> bool {
+fn is_same(before: &InventoryObject, after: &InventoryObject) -> bool {
     before.tooling == OUR_TOOLING
         && before.all_annotations() == after.all_annotations()
         && before.data == after.data
 }
 
-/// A merge patch: null takes a key away.
+/// Returns a merge patch: null takes a key away.
 fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Map<String, Value> {
     let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
     let new = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
     gone.chain(new.map(|(key, value)| (key.clone(), Value::from(value.as_str())))).collect()
 }
 
-fn on(namespace: &str, name: &str) -> On {
-    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name))
+fn on(namespace: &str, name: &str) -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name))
 }
 
 fn url(namespace: &str, name: &str) -> String {

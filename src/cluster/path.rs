@@ -4,23 +4,23 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::kinds::{Kind, Scope};
+use super::kinds::{ServedKind, ServedScope};
 use crate::object::{ObjectId, PART_OF};
 
-/// Which objects of a kind.
+/// The objects of a kind that a list covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selector {
+pub enum ListSelector {
     /// All.
     All,
     /// The members of these sets, by label.
-    PartOf(BTreeSet<Arc<str>>),
+    ApplySets(BTreeSet<Arc<str>>),
     /// Some objects of one namespace.
-    Within(Arc<Within>),
+    Namespace(Arc<NamespaceSelector>),
 }
 
 /// Some objects of one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Within {
+pub struct NamespaceSelector {
     /// The namespace.
     pub namespace: Arc<str>,
     /// A label selector, as in a URL; none for all labels.
@@ -29,28 +29,28 @@ pub struct Within {
     pub fields: Option<Arc<str>>,
 }
 
-impl Selector {
-    /// The members of these sets, by label; those of one namespace, where it is named.
+impl ListSelector {
+    /// Returns the members of these sets, by label; those of one namespace, where it is named.
     pub fn part_of(sets: &BTreeSet<Arc<str>>, namespace: Option<&Arc<str>>) -> Self {
-        let Some(namespace) = namespace else { return Self::PartOf(sets.clone()) };
+        let Some(namespace) = namespace else { return Self::ApplySets(sets.clone()) };
         let labels = Some(part_of(sets).into());
-        Self::Within(Arc::new(Within { namespace: namespace.clone(), labels, fields: None }))
+        Self::Namespace(Arc::new(NamespaceSelector { namespace: namespace.clone(), labels, fields: None }))
     }
 
-    /// The namespace; none for the whole cluster.
+    /// Returns the namespace; none for the whole cluster.
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
-            Self::All | Self::PartOf(_) => None,
-            Self::Within(within) => Some(&within.namespace),
+            Self::All | Self::ApplySets(_) => None,
+            Self::Namespace(within) => Some(&within.namespace),
         }
     }
 
-    /// The parameters of a list or a watch.
+    /// Returns the parameters of a list or a watch.
     pub(super) fn parameters(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         match self {
             Self::All => Vec::new(),
-            Self::PartOf(sets) => vec![("labelSelector", part_of(sets).into())],
-            Self::Within(within) => {
+            Self::ApplySets(sets) => vec![("labelSelector", part_of(sets).into())],
+            Self::Namespace(within) => {
                 let labels = within.labels.as_deref().map(|labels| ("labelSelector", labels.into()));
                 let fields = within.fields.as_deref().map(|fields| ("fieldSelector", fields.into()));
                 labels.into_iter().chain(fields).collect()
@@ -64,14 +64,14 @@ fn part_of(sets: &BTreeSet<Arc<str>>) -> String {
     format!("{PART_OF} in ({})", sets.join(","))
 }
 
-/// The path of a kind's collection: of one namespace, or of the whole cluster.
-pub(super) fn collection(kind: &Kind, namespace: Option<&str>) -> String {
+/// Returns the path of a kind's collection: of one namespace, or of the whole cluster.
+pub(super) fn collection(kind: &ServedKind, namespace: Option<&str>) -> String {
     let mut path = if kind.gvk.group.is_empty() {
         format!("/api/{}", kind.gvk.version)
     } else {
         format!("/apis/{}/{}", kind.gvk.group, kind.gvk.version)
     };
-    if let (Scope::Namespaced, Some(namespace)) = (kind.scope, namespace) {
+    if let (ServedScope::Namespaced, Some(namespace)) = (kind.scope, namespace) {
         path.push_str("/namespaces/");
         push_encoded(&mut path, namespace);
     }
@@ -80,13 +80,13 @@ pub(super) fn collection(kind: &Kind, namespace: Option<&str>) -> String {
     path
 }
 
-/// The path of one object.
-pub(super) fn object(kind: &Kind, id: &ObjectId) -> String {
+/// Returns the path of one object.
+pub(super) fn object(kind: &ServedKind, id: &ObjectId) -> String {
     named(kind, id.namespace(), id.name())
 }
 
-/// The path of one object by its names.
-pub(super) fn named(kind: &Kind, namespace: Option<&str>, name: &str) -> String {
+/// Returns the path of one object by its names.
+pub(super) fn named(kind: &ServedKind, namespace: Option<&str>, name: &str) -> String {
     let mut path = collection(kind, namespace);
     path.push('/');
     push_encoded(&mut path, name);

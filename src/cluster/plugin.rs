@@ -1,7 +1,8 @@
-//! The credential plugin of a kubeconfig (`client.authentication.k8s.io`), as a child with a deadline.
+//! The credential plugin of a kubeconfig (`client.authentication.k8s.io`), as a child with a
+//! deadline.
 //!
-//! kube could run it too, but ends none that hangs, starts the next one beside it, and keeps everybody who calls the
-//! server waiting meanwhile, who then says that the server is silent.
+//! kube could run it too, but never ends one that hangs, and starts the next one beside it. Every
+//! caller would wait meanwhile, and report a silent server.
 
 use std::io::IsTerminal as _;
 use std::pin::pin;
@@ -21,42 +22,42 @@ use tokio::process::Command;
 
 use super::classify;
 use super::credentials::is_token;
-use super::error::Fault;
+use super::error::ClusterFault;
 
-/// What the service manager tells this process, and none of its children.
+/// The environment that the service manager sets for this process and none of its children.
 const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// No answer is longer, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// How long after its end what it wrote is waited for: whom it left behind may hold its pipes open.
+/// The time limit for output after its end: a process that it left behind may hold its pipes open.
 const REST: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
-struct Answer {
-    status: Option<Status>,
+struct ExecCredential {
+    status: Option<ExecCredentialStatus>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
+struct ExecCredentialStatus {
     expiration_timestamp: Option<String>,
     token: Option<String>,
     client_certificate_data: Option<String>,
     client_key_data: Option<String>,
 }
 
-/// Whether it may talk to whoever sits there.
+/// Indicates whether it may talk to whoever sits there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Talk {
+enum PluginInteraction {
     Allowed,
-    Silent,
+    Denied,
 }
 
 /// Kills all processes of a plugin that is no longer waited for.
-struct Group(Option<Pid>);
+struct PluginProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for PluginProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
             // Only fails when no process is left.
@@ -66,7 +67,7 @@ impl Drop for Group {
 }
 
 /// Runs the plugin, where there is one, and puts what it gives in its place. Tells until when that holds.
-pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Option<Timestamp>, Fault> {
+pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Option<Timestamp>, ClusterFault> {
     // These stand before it.
     if user.token.is_some() || user.password.is_some() {
         return Ok(None);
@@ -76,7 +77,7 @@ pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Optio
         Ok(output) => output?,
         Err(_) => return Err(hangs()),
     };
-    let answer: Answer = serde_json::from_slice(&output).map_err(|_| unreadable())?;
+    let answer: ExecCredential = serde_json::from_slice(&output).map_err(|_| unreadable())?;
     let status = answer.status.ok_or_else(unreadable)?;
     let expires = status.expiration_timestamp.map(|text| text.parse::<Timestamp>());
     let expires = expires.transpose().map_err(|_| unreadable())?;
@@ -99,26 +100,26 @@ pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Optio
 }
 
 /// It, or what it asks, may answer later.
-pub(super) fn hangs() -> Fault {
-    Fault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
+pub(super) fn hangs() -> ClusterFault {
+    ClusterFault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
 }
 
 /// It may be another one the next time.
-fn unreadable() -> Fault {
-    Fault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() }
+fn unreadable() -> ClusterFault {
+    ClusterFault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() }
 }
 
-/// What it writes to its standard output, as soon as it has ended.
-async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, Fault> {
+/// Returns its standard output, once it has ended.
+async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     let mode = plugin.interactive_mode.as_ref();
     let somebody = mode != Some(&ExecInteractiveMode::Never) && std::io::stdin().is_terminal();
-    let talk = if somebody { Talk::Allowed } else { Talk::Silent };
+    let talk = if somebody { PluginInteraction::Allowed } else { PluginInteraction::Denied };
     let mut child = command(plugin, talk)?.spawn().map_err(|error| {
         let said = classify::numberless(&error.to_string()).to_lowercase();
-        Fault::Config { reason: format!("the credential plugin cannot be started: {said}") }
+        ClusterFault::Config { reason: format!("the credential plugin cannot be started: {said}") }
     })?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let mut group = Group(pid.filter(|_| talk == Talk::Silent));
+    let mut group = PluginProcessGroup(pid.filter(|_| talk == PluginInteraction::Denied));
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut out, mut said) = (Vec::new(), Vec::new());
     let status = {
@@ -139,17 +140,19 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, Fault> {
     match status {
         Ok(status) if status.success() => Ok(out),
         Ok(status) => Err(classify::plugin(status, &said)),
-        Err(_) => Err(Fault::Plugin { reason: "how the credential plugin ended is not known".to_owned() }),
+        Err(_) => {
+            Err(ClusterFault::Plugin { reason: "how the credential plugin ended is not known".to_owned() })
+        }
     }
 }
 
-fn command(plugin: &ExecConfig, talk: Talk) -> Result<Command, Fault> {
-    let wrong = |what: &str| Fault::Config { reason: format!("the credential plugin {what}") };
+fn command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Command, ClusterFault> {
+    let wrong = |what: &str| ClusterFault::Config { reason: format!("the credential plugin {what}") };
     let program = plugin.command.as_ref().ok_or_else(|| wrong("has no command"))?;
     let mut info = json!({
         "apiVersion": plugin.api_version,
         "kind": "ExecCredential",
-        "spec": { "interactive": talk == Talk::Allowed },
+        "spec": { "interactive": talk == PluginInteraction::Allowed },
     });
     if plugin.provide_cluster_info {
         let cluster =
@@ -168,15 +171,16 @@ fn command(plugin: &ExecConfig, talk: Talk) -> Result<Command, Fault> {
     }
     command.env("KUBERNETES_EXEC_INFO", info.to_string());
     command.stdout(Stdio::piped()).kill_on_drop(true);
-    if talk == Talk::Silent {
-        // What it complains of belongs into our own error, without what looks like a token.
+    if talk == PluginInteraction::Denied {
+        // Its complaints go into our own error, without anything that looks like a token.
         command.stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
     }
     Ok(command)
 }
 
-/// Reads what it answers. What is longer than any answer is not read to its end, which may never come.
-async fn answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), Fault> {
+/// Reads its answer. Output that is longer than any answer is not read to its end, which may never
+/// come.
+async fn answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
     let Some(stdout) = stdout else { return Ok(()) };
     // A pipe that breaks has an end too.
     let _ = stdout.take(LONGEST).read_to_end(bytes).await;
@@ -184,7 +188,7 @@ async fn answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> 
 }
 
 /// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a reader.
-async fn complaints(stderr: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), Fault> {
+async fn complaints(stderr: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
     let Some(mut stderr) = stderr else { return Ok(()) };
     let _ = (&mut stderr).take(LONGEST).read_to_end(bytes).await;
     let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;

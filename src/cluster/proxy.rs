@@ -1,17 +1,17 @@
-//! Which proxy stands between us and the API server, by the environment, as Go programs read it.
+//! The proxy between us and the API server, from the environment, as Go programs read it.
 //!
-//! kube asks `NO_PROXY` about the proxy's own address instead of the server's, so a cluster on this host
-//! would be looked for behind the proxy.
+//! kube asks `NO_PROXY` about the proxy's own address instead of the server's. A cluster on this
+//! host would be looked for behind the proxy.
 
 use std::net::IpAddr;
 
 use http::Uri;
 
-/// The proxy for a server; `variable` reads the environment.
+/// Returns the proxy for a server; `variable` reads the environment.
 ///
-/// A server on this host never has one. `NO_PROXY` lists `*`, addresses, networks (`10.0.0.0/8`), and
-/// domains (`example.com` with all below it, `.example.com` without itself), each with a port or without;
-/// what cannot be read as any of these matches nothing.
+/// A server on this host never has one. `NO_PROXY` lists `*`, addresses, networks (`10.0.0.0/8`),
+/// and domains: `example.com` with all below it, `.example.com` without itself. Each has a port or
+/// none. An entry of another form matches nothing.
 pub(super) fn of(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let read = |upper: &str, lower: &str| {
         [upper, lower].into_iter().filter_map(&variable).find(|value| !value.trim().is_empty())

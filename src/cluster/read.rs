@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::call::{Ask, Cluster, unreadable};
-use super::error::{Error, Fault, On};
-use super::kinds::Kind;
-use super::path::{self, Selector};
-use super::wire::{Form, Lens, Project, Projected};
-use crate::engine::Live;
+use super::call::{ApiRequest, Cluster, unreadable};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
+use super::path::{self, ListSelector};
+use super::wire::{DecodedObject, LiveDecoder, WireDecoder, WireForm};
+use crate::engine::LiveObject;
 use crate::object::ObjectId;
 
 /// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind of
@@ -28,21 +28,21 @@ const FEW: usize = 2;
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// What a look at one object showed.
+/// The result of looking at one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Looked {
+pub enum LiveLookup {
     /// It is there. Its health is not known, because only the metadata was read.
-    Found(Box<Live>),
+    Found(Box<LiveObject>),
     /// It is not there.
     Absent,
 }
 
 /// One page of a list, its items still as text.
 #[derive(Deserialize)]
-pub(super) struct Page<'a> {
-    /// Where the list goes on, and at which version.
+pub(super) struct ListPage<'a> {
+    /// The continuation of the list, and its version.
     #[serde(default)]
-    pub(super) metadata: PageMeta,
+    pub(super) metadata: ListPageMetadata,
     /// The objects.
     #[serde(borrow, default)]
     pub(super) items: Option<Vec<&'a RawValue>>,
@@ -51,7 +51,7 @@ pub(super) struct Page<'a> {
 /// The metadata of a page.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct PageMeta {
+pub(super) struct ListPageMetadata {
     /// The version of the whole list.
     pub(super) resource_version: Option<String>,
     /// Token of the next page; empty or none after the last.
@@ -60,8 +60,8 @@ pub(super) struct PageMeta {
     remaining_item_count: Option<u64>,
 }
 
-impl PageMeta {
-    /// The token of the next page.
+impl ListPageMetadata {
+    /// Returns the token of the next page.
     pub(super) fn next(&self) -> Option<&str> {
         self.next.as_deref().filter(|token| !token.is_empty())
     }
@@ -69,11 +69,11 @@ impl PageMeta {
 
 impl Cluster {
     /// Reads one whole object, or finds that it is not there.
-    pub async fn get(&self, kind: &Kind, id: &ObjectId) -> Result<Option<Value>, Error> {
-        let on = On::Object(id.clone());
-        match self.ask(Ask::read(path::object(kind, id), on.clone())).await {
+    pub async fn get(&self, kind: &ServedKind, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
+        let on = CallSubject::Object(id.clone());
+        match self.ask(ApiRequest::read(path::object(kind, id), on.clone())).await {
             Ok(answer) => answer.decode(&on).map(Some),
-            Err(error) if *error.fault() == Fault::NoObject => Ok(None),
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -83,10 +83,10 @@ impl Cluster {
     /// cannot be told from here: then all are absent.
     pub async fn look(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: Option<&str>,
         names: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, Looked>, Error> {
+    ) -> Result<BTreeMap<String, LiveLookup>, ClusterError> {
         let mut missing = names.clone();
         let mut found = BTreeMap::new();
         if names.len() > FEW {
@@ -94,7 +94,7 @@ impl Cluster {
         }
         let single = |name: String| async move {
             let looked = self.look_at(kind, namespace, &name).await?;
-            Ok::<_, Error>((name, looked))
+            Ok::<_, ClusterError>((name, looked))
         };
         let rest: Vec<_> = stream::iter(missing).map(single).buffer_unordered(8).try_collect().await?;
         found.extend(rest);
@@ -105,27 +105,27 @@ impl Cluster {
     /// the remaining names one by one costs less; those stay in `missing`.
     async fn look_at_list(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: Option<&str>,
         missing: &mut BTreeSet<String>,
-        found: &mut BTreeMap<String, Looked>,
-    ) -> Result<(), Error> {
-        let on = On::Kind(kind.gvk.group_kind());
-        let lens = Lens::new(kind, self.interner(), Form::Metadata);
+        found: &mut BTreeMap<String, LiveLookup>,
+    ) -> Result<(), ClusterError> {
+        let on = CallSubject::Kind(kind.gvk.group_kind());
+        let lens = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let mut next: Option<String> = None;
         loop {
-            let url = page_url(path::collection(kind, namespace), &Selector::All, next.as_deref());
-            let answer = self.ask(Ask::read(url, on.clone()).accept(METADATA_LIST)).await?;
-            let page: Page<'_> =
+            let url = page_url(path::collection(kind, namespace), &ListSelector::All, next.as_deref());
+            let answer = self.ask(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
+            let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
             for item in page.items.unwrap_or_default() {
-                let Some(Projected { id, record, .. }) = lens.project(item.get()) else { continue };
+                let Some(DecodedObject { id, record, .. }) = lens.decode(item.get()) else { continue };
                 if missing.remove(id.name()) {
-                    found.insert(id.name().to_owned(), Looked::Found(Box::new(record)));
+                    found.insert(id.name().to_owned(), LiveLookup::Found(Box::new(record)));
                 }
             }
             let Some(token) = page.metadata.next() else {
-                found.extend(std::mem::take(missing).into_iter().map(|name| (name, Looked::Absent)));
+                found.extend(std::mem::take(missing).into_iter().map(|name| (name, LiveLookup::Absent)));
                 return Ok(());
             };
             let remaining =
@@ -137,35 +137,53 @@ impl Cluster {
         }
     }
 
-    async fn look_at(&self, kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> Result<Looked, Error> {
-        let on = On::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
+    async fn look_at(
+        &self,
+        kind: &Arc<ServedKind>,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<LiveLookup, ClusterError> {
+        let on = CallSubject::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
         let url = path::named(kind, namespace, name);
-        match self.ask(Ask::read(url, on.clone()).accept(METADATA)).await {
-            Ok(answer) => match Lens::new(kind, self.interner(), Form::Metadata).project(answer.text(&on)?) {
-                Some(seen) => Ok(Looked::Found(Box::new(seen.record))),
-                None => Err(Error::new(on, Fault::Garbled { reason: "the answer is no object".to_owned() })),
-            },
-            Err(error) if *error.fault() == Fault::NoObject => Ok(Looked::Absent),
+        match self.ask(ApiRequest::read(url, on.clone()).accept(METADATA)).await {
+            Ok(answer) => {
+                match LiveDecoder::new(kind, self.interner(), WireForm::Metadata).decode(answer.text(&on)?) {
+                    Some(seen) => Ok(LiveLookup::Found(Box::new(seen.record))),
+                    None => Err(ClusterError::new(
+                        on,
+                        ClusterFault::Garbled { reason: "the answer is no object".to_owned() },
+                    )),
+                }
+            }
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(LiveLookup::Absent),
             Err(error) => Err(error),
         }
     }
 
     /// Returns what informers keep of an object that was read whole; none where it is no object.
-    pub fn view(&self, kind: &Arc<Kind>, object: &Value) -> Option<Live> {
-        let lens = Lens::new(kind, self.interner(), Form::Whole);
-        lens.project(&object.to_string()).map(|seen| seen.record)
+    pub fn view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
+        let lens = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        lens.decode(&object.to_string()).map(|seen| seen.record)
     }
 
     /// Lists the objects of a kind once, page by page. A list that expires midway starts again, once.
-    pub async fn list(&self, kind: &Arc<Kind>, selector: &Selector) -> Result<Vec<(ObjectId, Live)>, Error> {
+    pub async fn list(
+        &self,
+        kind: &Arc<ServedKind>,
+        selector: &ListSelector,
+    ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
         match self.list_once(kind, selector).await {
-            Err(error) if *error.fault() == Fault::Expired => self.list_once(kind, selector).await,
+            Err(error) if *error.fault() == ClusterFault::Expired => self.list_once(kind, selector).await,
             other => other,
         }
     }
 
-    async fn list_once(&self, kind: &Arc<Kind>, selector: &Selector) -> Result<Vec<(ObjectId, Live)>, Error> {
-        let lens = Lens::new(kind, self.interner(), Form::Whole);
+    async fn list_once(
+        &self,
+        kind: &Arc<ServedKind>,
+        selector: &ListSelector,
+    ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
+        let lens = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
         let mut all = Vec::new();
         let mut next = None;
         loop {
@@ -179,24 +197,24 @@ impl Cluster {
     }
 
     /// Reads one page of a kind. An item that is no object is left out.
-    pub(super) async fn page<P: Project>(
+    pub(super) async fn page<P: WireDecoder>(
         &self,
-        kind: &Kind,
-        selector: &Selector,
+        kind: &ServedKind,
+        selector: &ListSelector,
         next: Option<&str>,
         lens: &P,
-    ) -> Result<(Vec<Projected<P::Record>>, PageMeta), Error> {
-        let on = On::Kind(kind.gvk.group_kind());
+    ) -> Result<(Vec<DecodedObject<P::Record>>, ListPageMetadata), ClusterError> {
+        let on = CallSubject::Kind(kind.gvk.group_kind());
         let url = page_url(path::collection(kind, selector.namespace()), selector, next);
-        let answer = self.ask(Ask::read(url, on.clone())).await?;
-        let page: Page<'_> =
+        let answer = self.ask(ApiRequest::read(url, on.clone())).await?;
+        let page: ListPage<'_> =
             serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
         let items = page.items.unwrap_or_default();
-        Ok((items.into_iter().filter_map(|item| lens.project(item.get())).collect(), page.metadata))
+        Ok((items.into_iter().filter_map(|item| lens.decode(item.get())).collect(), page.metadata))
     }
 }
 
-fn page_url(collection: String, selector: &Selector, next: Option<&str>) -> String {
+fn page_url(collection: String, selector: &ListSelector, next: Option<&str>) -> String {
     let mut parameters = vec![("limit", PAGE)];
     let selected = selector.parameters();
     parameters.extend(selected.iter().map(|(name, value)| (*name, &**value)));

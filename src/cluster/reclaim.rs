@@ -3,9 +3,9 @@
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::call::{Answer, Ask, Cluster};
-use super::error::{Error, Fault, On};
-use super::kinds::Kind;
+use super::call::{ApiRequest, ApiResponse, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{ObjectId, text_at};
@@ -15,9 +15,9 @@ const JSON_PATCH: &str = "application/json-patch+json";
 /// The managers of client-side apply, whose `Update` entries hold what it had applied.
 const CLIENT_SIDE: [&str; 2] = ["kubectl-client-side-apply", "before-first-apply"];
 
-/// What became of the fields that client-side apply owned.
+/// The result of reclaiming the fields of a client-side apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reclaimed {
+pub enum ReclaimResult {
     /// There are none.
     Nothing,
     /// They are ours now; no value has changed.
@@ -30,38 +30,45 @@ impl Cluster {
     ///
     /// Costs a read, and a write where there is something to take. Fails with [`Fault::Stale`] when the
     /// object is another incarnation or changes meanwhile.
-    pub async fn reclaim(&self, kind: &Kind, id: &ObjectId, uid: &Uid) -> Result<Reclaimed, Error> {
-        let on = On::Object(id.clone());
-        let Some(object) = self.get(kind, id).await? else { return Err(Error::new(on, Fault::NoObject)) };
+    pub async fn reclaim(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        uid: &Uid,
+    ) -> Result<ReclaimResult, ClusterError> {
+        let on = CallSubject::Object(id.clone());
+        let Some(object) = self.get(kind, id).await? else {
+            return Err(ClusterError::new(on, ClusterFault::NoObject));
+        };
         if text_at(&object, &["metadata", "uid"]) != &*uid.0 {
-            return Err(Error::new(on, Fault::Stale));
+            return Err(ClusterError::new(on, ClusterFault::VersionConflict));
         }
         let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
-        let Some(entries) = migrated(entries) else { return Ok(Reclaimed::Nothing) };
+        let Some(entries) = migrated(entries) else { return Ok(ReclaimResult::Nothing) };
         self.write_owners(kind, id, &object, &entries).await?;
-        Ok(Reclaimed::Taken)
+        Ok(ReclaimResult::Taken)
     }
 
     /// Writes who owns which fields, into exactly the version that was read. No value changes.
     pub(super) async fn write_owners(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         id: &ObjectId,
         read: &Value,
         entries: &[Value],
-    ) -> Result<Answer, Error> {
+    ) -> Result<ApiResponse, ClusterError> {
         let version = text_at(read, &["metadata", "resourceVersion"]);
         let patch = json!([
             { "op": "replace", "path": "/metadata/managedFields", "value": entries },
             { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
         ]);
         let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
-        let (body, on) = (patch.to_string().into_bytes(), On::Object(id.clone()));
-        self.ask(Ask::write(Method::PATCH, url, JSON_PATCH, body, on)).await
+        let (body, on) = (patch.to_string().into_bytes(), CallSubject::Object(id.clone()));
+        self.ask(ApiRequest::write(Method::PATCH, url, JSON_PATCH, body, on)).await
     }
 }
 
-/// The entries with those of client-side apply merged into ours; none where there is nothing to merge.
+/// Returns the entries with those of client-side apply merged into ours; none where there is nothing to merge.
 pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
     let (theirs, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_client_side);
     let first = theirs.first()?.clone();
@@ -78,7 +85,7 @@ pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
     Some(kept)
 }
 
-/// Who owns which fields of an object, as FieldsV1 texts.
+/// The owners of an object's fields, as FieldsV1 texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldOwners {
     /// Our own `Apply` entry.

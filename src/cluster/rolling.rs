@@ -1,23 +1,23 @@
-//! Where a workload's controller stands with its newest template.
+//! The progress of a workload's controller with its newest template.
 
 use serde_json::Value;
 
-use crate::engine::{HELD, RollPhase, Rolling, Shown, Strategy};
+use crate::engine::{HELD, OverlayState, RolloutNumbers, RolloutPhase, UpdateStrategy};
 use crate::object::{GroupKind, text_at};
 
 /// The annotation in which the Deployment controller counts its templates.
 pub(super) const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
-/// How many seconds after its creation a Deployment's first status may come.
+/// The time after its creation, in seconds, within which a Deployment gets its first status.
 const FIRST_STATUS: i64 = 5;
 
-/// What of a spec is looked at.
+/// The fields of a spec that are read.
 pub(super) const SPEC_KEYS: [&str; 6] =
     ["minReadySeconds", "ordinals", "paused", "replicas", "strategy", "updateStrategy"];
 
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
 /// Looks only at `metadata`, a few keys of `spec`, and `status`.
-pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
+pub fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
     if &*kind.group != "apps" {
         return None;
     }
@@ -27,12 +27,13 @@ pub fn of(kind: &GroupKind, object: &Value) -> Option<Rolling> {
         "DaemonSet" => daemon_set(object),
         _ => return None,
     };
-    let may_lose = Strategy::of(kind, object).may_lose(rolling.replicas);
-    Some(Rolling { may_lose, ..rolling })
+    let may_lose = UpdateStrategy::of(kind, object).may_lose(rolling.replicas);
+    Some(RolloutNumbers { may_lose, ..rolling })
 }
 
-/// Whether the controller gave up a rollout before this time, RFC 3339: it leaves that condition of a Deployment as it
-/// is until the next template has got somewhere. Within one second nobody can tell, and no deadline is that short.
+/// Returns whether the controller gave up a rollout before this time, RFC 3339. It leaves that
+/// condition of a Deployment until the next template has made progress. Times within one second
+/// cannot be told apart, and no deadline is that short.
 pub(super) fn failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
     let progressing = condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
     let told = progressing
@@ -41,44 +42,44 @@ pub(super) fn failed_before(kind: &GroupKind, object: &Value, time: &str) -> boo
     told.zip(seconds(time)).is_some_and(|(told, written)| told <= written)
 }
 
-/// What is laid over the content of a workload. A rollout that is held though nobody says by what was held by us, and
-/// somebody took our annotation away: it must not pass for one that is let go.
-pub(super) fn shown(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> Shown {
+/// Returns the overlay on a workload's content. A held rollout without an annotation was held by
+/// us, and somebody took our annotation away: it must not pass for one that is let go.
+pub(super) fn shown(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
     let held = kind.is("apps", "Deployment") && count(object, &["spec", "minReadySeconds"]) == Some(HELD);
-    match Shown::read(annotation) {
-        Shown::Plain if held => Shown::Unreadable,
+    match OverlayState::read(annotation) {
+        OverlayState::Plain if held => OverlayState::Unreadable,
         shown => shown,
     }
 }
 
-fn deployment(object: &Value) -> Rolling {
+fn deployment(object: &Value) -> RolloutNumbers {
     let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
     let all = status(object, "replicas");
-    let numbers = Rolling {
+    let numbers = RolloutNumbers {
         replicas,
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
-        ..Rolling::default()
+        ..RolloutNumbers::default()
     };
     let phase = if never_seen(object) || is_first_start(object, numbers, all) {
-        RollPhase::FirstStart
+        RolloutPhase::FirstStart
     } else if unseen(object) || all > numbers.updated {
-        RollPhase::Replacing
+        RolloutPhase::Replacing
     } else if numbers.updated < replicas && is_progressing(object) {
         // Strategy Recreate, between the end of the old pods and the first of the new ones.
-        RollPhase::Replacing
+        RolloutPhase::Replacing
     } else if numbers.updated < replicas || numbers.available < replicas {
-        RollPhase::Recovering
+        RolloutPhase::Recovering
     } else {
-        RollPhase::Settled
+        RolloutPhase::Settled
     };
-    Rolling { phase, ..numbers }
+    RolloutNumbers { phase, ..numbers }
 }
 
-/// Whether nothing of this Deployment was ever up: its first rollout never ended, or its condition
+/// Returns whether nothing of this Deployment was ever up: its first rollout never ended, or its condition
 /// `Available` has been false since its creation.
-fn is_first_start(object: &Value, numbers: Rolling, all: u32) -> bool {
+fn is_first_start(object: &Value, numbers: RolloutNumbers, all: u32) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
     let in_rollout =
         ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
@@ -99,72 +100,75 @@ fn is_first_start(object: &Value, numbers: Rolling, all: u32) -> bool {
     since.zip(created).is_some_and(|(since, created)| since.saturating_sub(created).abs() <= FIRST_STATUS)
 }
 
-/// Whether the controller has a newer template in its hands; it drops the condition where the deadline
+/// Returns whether the controller has a newer template in its hands; it drops the condition where the deadline
 /// for progress is infinite.
 fn is_progressing(object: &Value) -> bool {
     condition(object, "Progressing")
         .is_some_and(|progressing| text_at(progressing, &["reason"]) != "NewReplicaSetAvailable")
 }
 
-fn stateful_set(object: &Value) -> Rolling {
+fn stateful_set(object: &Value) -> RolloutNumbers {
     let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
-    let numbers = Rolling {
+    let numbers = RolloutNumbers {
         replicas,
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
-        ..Rolling::default()
+        ..RolloutNumbers::default()
     };
     let revision = |key: &str| text_at(object, &["status", key]);
     let moving = revision("currentRevision") != revision("updateRevision");
     let partition = count(object, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
-    let numbers =
-        Rolling { partition, first: count(object, &["spec", "ordinals", "start"]).unwrap_or(0), ..numbers };
+    let numbers = RolloutNumbers {
+        partition,
+        first: count(object, &["spec", "ordinals", "start"]).unwrap_or(0),
+        ..numbers
+    };
     // Pods below the partition keep the older template on purpose, and OnDelete moves none by itself.
     let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
     let phase = if never_seen(object) {
-        RollPhase::FirstStart
+        RolloutPhase::FirstStart
     } else if unseen(object) || (moving && numbers.updated < asked) {
-        RollPhase::Replacing
+        RolloutPhase::Replacing
     } else {
         settled_or_missing(object, numbers, !moving)
     };
-    Rolling { phase, ..numbers }
+    RolloutNumbers { phase, ..numbers }
 }
 
-fn daemon_set(object: &Value) -> Rolling {
-    let numbers = Rolling {
+fn daemon_set(object: &Value) -> RolloutNumbers {
+    let numbers = RolloutNumbers {
         replicas: status(object, "desiredNumberScheduled"),
         updated: status(object, "updatedNumberScheduled"),
         ready: status(object, "numberReady"),
         available: status(object, "numberAvailable"),
         misscheduled: status(object, "numberMisscheduled"),
-        ..Rolling::default()
+        ..RolloutNumbers::default()
     };
     // Pods of an older template; a node without any pod is missing one, not replacing it.
     let older = status(object, "currentNumberScheduled").saturating_sub(numbers.updated);
     let phase = if never_seen(object) {
-        RollPhase::FirstStart
+        RolloutPhase::FirstStart
     } else if unseen(object) || (older > 0 && !is_on_delete(object)) {
-        RollPhase::Replacing
+        RolloutPhase::Replacing
     } else {
         settled_or_missing(object, numbers, older == 0)
     };
-    Rolling { phase, ..numbers }
+    RolloutNumbers { phase, ..numbers }
 }
 
-/// For the two kinds whose status has no history: a spec that was never changed and has no available pod
-/// is on its first start.
-fn settled_or_missing(object: &Value, numbers: Rolling, is_one_template: bool) -> RollPhase {
+/// Returns the phase of the two kinds whose status has no history. A spec that was never changed
+/// and has no available pod is on its first start.
+fn settled_or_missing(object: &Value, numbers: RolloutNumbers, is_one_template: bool) -> RolloutPhase {
     if numbers.available >= numbers.replicas {
-        RollPhase::Settled
+        RolloutPhase::Settled
     } else if is_one_template
         && numbers.available == 0
         && count(object, &["metadata", "generation"]) == Some(1)
     {
-        RollPhase::FirstStart
+        RolloutPhase::FirstStart
     } else {
-        RollPhase::Recovering
+        RolloutPhase::Recovering
     }
 }
 
@@ -172,12 +176,12 @@ fn is_on_delete(object: &Value) -> bool {
     text_at(object, &["spec", "updateStrategy", "type"]) == "OnDelete"
 }
 
-/// Whether the controller has not looked at the object at all.
+/// Returns whether the controller has not looked at the object at all.
 fn never_seen(object: &Value) -> bool {
     count(object, &["status", "observedGeneration"]).unwrap_or(0) == 0 && status(object, "replicas") == 0
 }
 
-/// Whether the controller has not seen the newest spec yet.
+/// Returns whether the controller has not seen the newest spec yet.
 fn unseen(object: &Value) -> bool {
     count(object, &["status", "observedGeneration"]) < count(object, &["metadata", "generation"])
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::call::Cluster;
-use super::credentials::{Seen, seen};
+use super::credentials::{CredentialFiles, seen};
 
 impl Cluster {
-    /// Looks at the files of the credentials again and again, and uses what newer ones say: the kubeconfig, and the
-    /// tokens, keys and certificates that it names. What is not usable, or names another cluster, changes nothing.
-    /// Never ends.
+    /// Checks the files of the credentials at each pause, and uses newer ones: the kubeconfig, and
+    /// the tokens, keys and certificates that it names. Files that are unusable, or name another
+    /// cluster, change nothing. Never ends.
     pub fn follow_credentials(&self, pause: Duration) -> impl Future<Output = ()> + Send + 'static {
         let cluster = self.clone();
         async move {
@@ -45,15 +45,15 @@ impl Cluster {
     }
 }
 
-/// How these files look now.
-async fn seen_now(known: &Seen) -> Seen {
+/// Returns how these files look now.
+async fn seen_now(known: &CredentialFiles) -> CredentialFiles {
     let files: Vec<PathBuf> = known.keys().cloned().collect();
     // A disk that hangs holds up nobody else.
     tokio::task::spawn_blocking(move || seen(files)).await.unwrap_or_default()
 }
 
-/// Which files are others than before.
-fn changed(known: &Seen, now: &Seen) -> String {
+/// Returns which files are others than before.
+fn changed(known: &CredentialFiles, now: &CredentialFiles) -> String {
     let others = now.iter().filter(|(file, stamp)| known.get(*file) != Some(stamp));
     others.map(|(file, _)| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }

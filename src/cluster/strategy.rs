@@ -8,18 +8,19 @@ use serde_json::{Map, Value, json};
 
 use super::FIELD_MANAGER;
 use super::call::Cluster;
-use super::error::{Error, Fault, On};
-use super::kinds::Kind;
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
 use super::reclaim::{is_ours, union};
 use super::wire::version;
-use crate::engine::{Guard, Rv};
+use crate::engine::{Precondition, ResourceVersion};
 use crate::object::{GroupKind, ObjectId, at, text_at};
 
-/// What goes with the strategy that has it.
+/// The field that goes with one strategy only.
 const ROLLING: &str = "rollingUpdate";
 
-/// The field of `spec` that holds a strategy which the API server refuses beside a `rollingUpdate`
-/// (`ValidateDeploymentStrategy`, `ValidateStatefulSetSpec`); none where the content asks for no such.
+/// Returns the field of `spec` with a strategy that the API server refuses beside a `rollingUpdate`
+/// (`ValidateDeploymentStrategy`, `ValidateStatefulSetSpec`). None where the content has no such
+/// strategy.
 fn strategy_field(kind: &GroupKind, content: &Value) -> Option<&'static str> {
     let (field, other) = match (&*kind.group, &*kind.kind) {
         ("apps", "Deployment") => ("strategy", "Recreate"),
@@ -35,15 +36,15 @@ fn rolling<'a>(live: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
     at(live, &["spec", field, ROLLING])?.as_object()
 }
 
-/// What a dry run sends instead of a content, and what is put into its answer.
+/// The content that a dry run sends, and the field to put into its answer.
 #[derive(Debug, PartialEq)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedStrategy {
     pub(super) body: Value,
     field: &'static str,
     strategy: Value,
 }
 
-impl LeftOut {
+impl OmittedStrategy {
     /// None where the content can be sent as it is.
     pub(super) fn of(kind: &GroupKind, body: &Value, live: Option<&Value>) -> Option<Self> {
         let field = strategy_field(kind, body)?;
@@ -53,7 +54,7 @@ impl LeftOut {
         Some(Self { body, field, strategy })
     }
 
-    /// The answer as it would be with the strategy.
+    /// Returns the answer as it would be with the strategy.
     pub(super) fn put_back(mut self, mut answer: Value) -> Value {
         if let Some(strategy) = self.strategy.as_object_mut() {
             strategy.retain(|_, value| !value.is_null());
@@ -73,34 +74,36 @@ impl Cluster {
     /// when the object is not the one that the guard tells, or changes meanwhile.
     pub async fn own_strategy(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         id: &ObjectId,
         body: &Value,
-        guard: Guard,
-    ) -> Result<Guard, Error> {
+        guard: Precondition,
+    ) -> Result<Precondition, ClusterError> {
         let (uid, seen) = match &guard {
-            Guard::Absent => return Ok(guard),
-            Guard::Uid(uid) => (uid, None),
-            Guard::Exact(uid, version) => (uid, Some(*version)),
+            Precondition::Absent => return Ok(guard),
+            Precondition::Uid(uid) => (uid, None),
+            Precondition::Exact(uid, version) => (uid, Some(*version)),
         };
         let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(guard) };
-        let on = On::Object(id.clone());
-        let Some(live) = self.get(kind, id).await? else { return Err(Error::new(on, Fault::NoObject)) };
+        let on = CallSubject::Object(id.clone());
+        let Some(live) = self.get(kind, id).await? else {
+            return Err(ClusterError::new(on, ClusterFault::NoObject));
+        };
         let other = seen.is_some_and(|seen| seen != version_of(&live));
         if text_at(&live, &["metadata", "uid"]) != &*uid.0 || other {
-            return Err(Error::new(on, Fault::Stale));
+            return Err(ClusterError::new(on, ClusterFault::VersionConflict));
         }
         let Some(entries) = owned(&live, field) else { return Ok(guard) };
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
-        Ok(Guard::Exact(uid.clone(), version_of(&now)))
+        Ok(Precondition::Exact(uid.clone(), version_of(&now)))
     }
 }
 
-fn version_of(object: &Value) -> Rv {
+fn version_of(object: &Value) -> ResourceVersion {
     version(text_at(object, &["metadata", "resourceVersion"]))
 }
 
-/// The entries with all of a `rollingUpdate` in ours and in nobody else's; none where there is none.
+/// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there is none.
 pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
     let mut shape: Map<String, Value> =
         rolling(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();

@@ -12,42 +12,42 @@ use serde_json::value::RawValue;
 use super::backoff::jittered;
 use super::call::{Cluster, unreadable};
 use super::classify;
-use super::connect::Patience;
-use super::error::{Error, Fault, On};
-use super::kinds::Kind;
-use super::path::{self, Selector};
+use super::connect::WatchTimeouts;
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
+use super::path::{self, ListSelector};
 
 /// An event larger than any object that etcd stores is no event.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// How a watch begins.
+/// The start of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum WatchStart {
     /// With the events after a version.
-    After(String),
+    AtVersion(String),
     /// With every object that there is, then a bookmark, then the events after it (KEP-3157).
     All,
 }
 
 /// One event of a watch.
 #[derive(Debug, PartialEq)]
-pub(super) enum Event<T> {
+pub(super) enum WatchEvent<T> {
     /// The object was made or changed, or was there at the start.
-    Seen(T),
+    Apply(T),
     /// The object is gone, or the selector no longer matches it.
-    Gone(T),
+    Delete(T),
     /// Nothing happened up to this version.
     Bookmark {
         /// The version.
         version: String,
-        /// Whether it ends the objects that were there at the start.
+        /// Indicates whether it ends the objects that were there at the start.
         ends_list: bool,
     },
 }
 
 /// One line of the stream.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct WatchLine<'a> {
     #[serde(rename = "type")]
     what: &'a str,
     #[serde(borrow)]
@@ -70,13 +70,13 @@ struct BookmarkMeta {
 /// A running watch.
 pub(super) struct Watch {
     lines: Pin<Box<dyn AsyncBufRead + Send>>,
-    on: On,
+    subject: CallSubject,
     /// Host and port of the server.
     server: Arc<str>,
     line: Vec<u8>,
     heard_bookmark: bool,
-    patience: Patience,
-    /// How long it may be silent now.
+    timeouts: WatchTimeouts,
+    /// The time for which it may be silent now.
     limit: Duration,
 }
 
@@ -84,19 +84,19 @@ impl Cluster {
     /// Starts a watch over a kind.
     pub(super) async fn watch(
         &self,
-        kind: &Kind,
-        selector: &Selector,
-        start: &Start,
-    ) -> Result<Watch, Error> {
-        let on = On::Kind(kind.gvk.group_kind());
+        kind: &ServedKind,
+        selector: &ListSelector,
+        start: &WatchStart,
+    ) -> Result<Watch, ClusterError> {
+        let on = CallSubject::Kind(kind.gvk.group_kind());
         let patience = self.patience();
         let seconds = jittered(patience.lifetime).as_secs().max(1).to_string();
         let mut parameters =
             vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
         match start {
-            Start::After(version) => parameters.push(("resourceVersion", version)),
+            WatchStart::AtVersion(version) => parameters.push(("resourceVersion", version)),
             // No version: the newest state, read as consistently as a list.
-            Start::All => {
+            WatchStart::All => {
                 parameters.extend([("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]);
             }
         }
@@ -107,10 +107,18 @@ impl Cluster {
         let lines = Box::pin(lines);
         // Until its list has ended, a watch that says nothing is a server that does not know this form.
         let limit = match start {
-            Start::After(_) => patience.lifetime + patience.grace,
-            Start::All => self.timeout(),
+            WatchStart::AtVersion(_) => patience.lifetime + patience.grace,
+            WatchStart::All => self.timeout(),
         };
-        Ok(Watch { lines, on, server, line: Vec::new(), heard_bookmark: false, patience, limit })
+        Ok(Watch {
+            lines,
+            subject: on,
+            server,
+            line: Vec::new(),
+            heard_bookmark: false,
+            timeouts: patience,
+            limit,
+        })
     }
 }
 
@@ -122,43 +130,50 @@ impl Watch {
     pub(super) async fn next<T>(
         &mut self,
         project: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<Event<T>>, Error> {
+    ) -> Result<Option<WatchEvent<T>>, ClusterError> {
         loop {
             if !self.read_line().await? {
                 return Ok(None);
             }
-            let line: Line<'_> = match serde_json::from_slice(&self.line) {
+            let line: WatchLine<'_> = match serde_json::from_slice(&self.line) {
                 Ok(line) => line,
                 // The connection was cut in the middle of a line.
                 Err(error) if error.is_eof() => return Ok(None),
-                Err(error) => return Err(unreadable(&self.on, &error)),
+                Err(error) => return Err(unreadable(&self.subject, &error)),
             };
             let object = line.object.get();
             match line.what {
                 "ADDED" | "MODIFIED" | "DELETED" => {
                     let Some(object) = project(object) else {
-                        tracing::debug!(kind = %self.on, "an object cannot be read");
+                        tracing::debug!(kind = %self.subject, "an object cannot be read");
                         continue;
                     };
                     let gone = line.what == "DELETED";
-                    return Ok(Some(if gone { Event::Gone(object) } else { Event::Seen(object) }));
+                    return Ok(Some(if gone {
+                        WatchEvent::Delete(object)
+                    } else {
+                        WatchEvent::Apply(object)
+                    }));
                 }
                 "BOOKMARK" => {
                     let mark: Bookmark =
-                        serde_json::from_str(object).map_err(|e| unreadable(&self.on, &e))?;
+                        serde_json::from_str(object).map_err(|e| unreadable(&self.subject, &e))?;
                     let ends_list = mark.metadata.annotations.contains_key("k8s.io/initial-events-end");
                     self.heard_bookmark(ends_list);
-                    return Ok(Some(Event::Bookmark { version: mark.metadata.resource_version, ends_list }));
+                    return Ok(Some(WatchEvent::Bookmark {
+                        version: mark.metadata.resource_version,
+                        ends_list,
+                    }));
                 }
                 _ => {
                     let status: Status = serde_json::from_str(object).unwrap_or_default();
-                    return Err(classify::status(&status, self.on.clone()));
+                    return Err(classify::status(&status, self.subject.clone()));
                 }
             }
         }
     }
 
-    /// How long it may be silent now.
+    /// Returns how long it may be silent now.
     pub(super) fn limit(&self) -> Duration {
         self.limit
     }
@@ -166,17 +181,20 @@ impl Watch {
     fn heard_bookmark(&mut self, ends_list: bool) {
         // The bookmark that ends the list proves nothing about later ones.
         self.heard_bookmark |= !ends_list;
-        let Patience { lifetime, grace, silence } = self.patience;
+        let WatchTimeouts { lifetime, grace, silence } = self.timeouts;
         self.limit = if self.heard_bookmark { silence } else { lifetime + grace };
     }
 
-    /// The error of a watch that broke.
-    pub(super) fn cut(&self, reason: String) -> Error {
-        Error::new(self.on.clone(), Fault::Unreachable { server: self.server.clone(), reason })
+    /// Returns the error of a watch that broke.
+    pub(super) fn cut(&self, reason: String) -> ClusterError {
+        ClusterError::new(
+            self.subject.clone(),
+            ClusterFault::Unreachable { server: self.server.clone(), reason },
+        )
     }
 
     /// Reads one line; false at the end of the stream.
-    async fn read_line(&mut self) -> Result<bool, Error> {
+    async fn read_line(&mut self) -> Result<bool, ClusterError> {
         self.line.clear();
         loop {
             let chunk = match tokio::time::timeout(self.limit, self.lines.fill_buf()).await {
@@ -187,7 +205,10 @@ impl Watch {
                 }
                 Err(_) => {
                     let (server, after) = (self.server.clone(), self.limit);
-                    return Err(Error::new(self.on.clone(), Fault::Timeout { server, after }));
+                    return Err(ClusterError::new(
+                        self.subject.clone(),
+                        ClusterFault::Timeout { server, after },
+                    ));
                 }
             };
             if chunk.is_empty() {
@@ -202,7 +223,7 @@ impl Watch {
             }
             if self.line.len() > LONGEST_LINE {
                 let reason = "an event of the watch has no end".to_owned();
-                return Err(Error::new(self.on.clone(), Fault::Garbled { reason }));
+                return Err(ClusterError::new(self.subject.clone(), ClusterFault::Garbled { reason }));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! From the server's JSON text to a compact record, without a tree of the whole object.
 //!
-//! Decoding is total: whatever a custom kind puts into its `spec` and `status`, only the field that
-//! cannot be read is missed, because one object that failed would hold up its whole kind. What is not
-//! looked at is skipped and never copied. Of the values that are ours, a Secret's data among them, only a digest stays.
+//! Decoding is total: only a field that cannot be read is missed, whatever a custom kind puts into
+//! its `spec` and `status`. One object that failed would hold up its whole kind. Other fields are
+//! skipped and never copied. Of the values that are ours, a Secret's data among them, only a digest
+//! stays.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,14 +15,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::interner::Interner;
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, owner, rolling};
 use crate::engine::{
-    Asked, Carrier, HOLD, Live, Manager, ORDER, OVERLAY, PAUSED, PEER_WORDS, PRUNE, RECONCILE, ReleaseClaim,
-    Rolling, Rv, STARTED, Shown, Uid,
+    FieldManager, HOLD, LiveObject, MetadataMap, ORDER, OVERLAY, ObjectIntents, OverlayState, PAUSED,
+    PEER_WORDS, PRUNE, RECONCILE, ReleaseClaim, ResourceVersion, RolloutNumbers, STARTED, Uid,
 };
-use crate::fields::{self, Schema, ValueDigest};
-use crate::health::{self, Health, Status};
+use crate::fields::{self, ValueDigest, ValueSchema};
+use crate::health::{self, Health, HealthStatus};
 use crate::object::{GroupKind, ObjectId, RELEASE};
 
 /// The annotations that health and rolling look at.
@@ -30,31 +31,31 @@ const STATE_ANNOTATIONS: [&str; 3] = [
     "volume.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/selected-node",
 ];
-/// What an informer makes of an object.
-pub(super) trait Project: Clone + Send + Sync + 'static {
+/// Decodes an object for an informer.
+pub(super) trait WireDecoder: Clone + Send + Sync + 'static {
     /// The record.
     type Record: Send + 'static;
 
     /// Reads one object; none where it is none.
-    fn project(&self, text: &str) -> Option<Projected<Self::Record>>;
+    fn decode(&self, text: &str) -> Option<DecodedObject<Self::Record>>;
 
     /// Forgets shared texts that nobody holds any more.
     fn sweep(&self) {}
 }
 
 /// One object as an informer sees it.
-pub(super) struct Projected<R> {
-    /// Who.
+pub(super) struct DecodedObject<R> {
+    /// The object's identity.
     pub(super) id: ObjectId,
     /// Version of this view.
-    pub(super) rv: Rv,
+    pub(super) rv: ResourceVersion,
     /// The record.
     pub(super) record: R,
 }
 
-/// Whether the text holds the whole object, or only its metadata.
+/// Indicates whether the text holds the whole object, or only its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum WireForm {
     /// With spec and status.
     Whole,
     /// `PartialObjectMetadata`.
@@ -63,35 +64,35 @@ pub(super) enum Form {
 
 /// Reads objects of one kind into [`Live`] records.
 #[derive(Clone)]
-pub(super) struct Lens {
-    kind: Arc<Kind>,
+pub(super) struct LiveDecoder {
+    kind: Arc<ServedKind>,
     group_kind: GroupKind,
     interner: Arc<Interner>,
-    form: Form,
-    schema: Schema,
+    form: WireForm,
+    schema: ValueSchema,
 }
 
-impl Lens {
-    /// A lens for a kind.
-    pub(super) fn new(kind: &Arc<Kind>, interner: &Arc<Interner>, form: Form) -> Self {
+impl LiveDecoder {
+    /// Returns a lens for a kind.
+    pub(super) fn new(kind: &Arc<ServedKind>, interner: &Arc<Interner>, form: WireForm) -> Self {
         let group_kind = kind.gvk.group_kind();
-        let schema = Schema::of(&group_kind);
+        let schema = ValueSchema::of(&group_kind);
         Self { kind: kind.clone(), group_kind, interner: interner.clone(), form, schema }
     }
 }
 
-impl Project for Lens {
-    type Record = Live;
+impl WireDecoder for LiveDecoder {
+    type Record = LiveObject;
 
-    fn project(&self, text: &str) -> Option<Projected<Live>> {
-        let raw: Raw<'_> = serde_json::from_str(text).ok()?;
-        let meta: Meta<'_> = part(raw.metadata);
+    fn decode(&self, text: &str) -> Option<DecodedObject<LiveObject>> {
+        let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
+        let meta: ObjectMetadata<'_> = part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
         let rv = version(&meta.resource_version.0);
-        Some(Projected {
+        Some(DecodedObject {
             id,
             rv,
-            record: Live { values: self.values(text, &meta), ..self.live(&raw, &meta, rv) },
+            record: LiveObject { values: self.values(text, &meta), ..self.live(&raw, &meta, rv) },
         })
     }
 
@@ -100,28 +101,28 @@ impl Project for Lens {
     }
 }
 
-impl Lens {
-    /// The values behind our entry. They are read into a tree of what is ours, which is gone with the digest.
-    fn values(&self, text: &str, meta: &Meta<'_>) -> Option<ValueDigest> {
+impl LiveDecoder {
+    /// Returns the values behind our entry. They are read into a tree of what is ours, which is gone with the digest.
+    fn values(&self, text: &str, meta: &ObjectMetadata<'_>) -> Option<ValueDigest> {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours())?;
         match self.form {
-            Form::Whole => fields::value_digest_of_text(text, ours.fields_v1?.get(), self.schema),
-            Form::Metadata => None,
+            WireForm::Whole => fields::value_digest_of_text(text, ours.fields_v1?.get(), self.schema),
+            WireForm::Metadata => None,
         }
     }
 
-    fn live(&self, raw: &Raw<'_>, meta: &Meta<'_>, rv: Rv) -> Live {
+    fn live(&self, raw: &RawObject<'_>, meta: &ObjectMetadata<'_>, rv: ResourceVersion) -> LiveObject {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours());
         let tree = match self.form {
-            Form::Whole => Some(skimmed(raw, meta)),
-            Form::Metadata => None,
+            WireForm::Whole => Some(skimmed(raw, meta)),
+            WireForm::Metadata => None,
         };
         let health = match &tree {
             Some(tree) => health::of_kind(&self.group_kind, tree),
-            None => Health::new(Status::Unknown, "only its metadata was read"),
+            None => Health::new(HealthStatus::Unknown, "only its metadata was read"),
         };
         let claim = meta.annotations.get(RELEASE).and_then(|text| self.claim(text));
-        Live {
+        LiveObject {
             uid: Uid((&*meta.uid.0).into()),
             rv,
             generation: meta.generation,
@@ -132,18 +133,18 @@ impl Lens {
             ours: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
             values: None,
             others: self.others(meta),
-            replicas_ceded: meta.managed_fields.iter().any(Entry::cedes_replicas),
+            replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| {
                 let rolling = rolling::of(&self.group_kind, tree)?;
                 let failed_before =
                     ours.is_some_and(|entry| rolling::failed_before(&self.group_kind, tree, &entry.time.0));
-                Some(Rolling { failed_before, ..rolling })
+                Some(RolloutNumbers { failed_before, ..rolling })
             }),
-            shown: tree.as_ref().map_or(Shown::Plain, |tree| {
+            shown: tree.as_ref().map_or(OverlayState::Plain, |tree| {
                 rolling::shown(&self.group_kind, tree, meta.annotations.get(OVERLAY))
             }),
-            // What somebody else wrote there says nothing about what we have started.
+            // A stamp by somebody else says nothing about the data that we have started pods with.
             started: meta
                 .annotations
                 .get(STARTED)
@@ -151,7 +152,7 @@ impl Lens {
                 .and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta, ours),
-            asked: Asked::parse(
+            asked: ObjectIntents::parse(
                 meta.annotations.get(ORDER),
                 meta.annotations.get(PAUSED),
                 meta.annotations.get(HOLD),
@@ -161,17 +162,17 @@ impl Lens {
         }
     }
 
-    /// What the annotation says. The engine has the keys that tell whether it is so.
+    /// Returns the claim in the annotation. The engine has the keys that prove it.
     fn claim(&self, text: &str) -> Option<Box<ReleaseClaim>> {
         ReleaseClaim::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }
 
-    fn others(&self, meta: &Meta<'_>) -> Arc<[Manager]> {
-        let mut list: Vec<Manager> = meta
+    fn others(&self, meta: &ObjectMetadata<'_>) -> Arc<[FieldManager]> {
+        let mut list: Vec<FieldManager> = meta
             .managed_fields
             .iter()
             .filter(|entry| entry.manager.0 != FIELD_MANAGER)
-            .map(|entry| Manager {
+            .map(|entry| FieldManager {
                 name: self.interner.text(&entry.manager.0),
                 operation: self.interner.text(&entry.operation.0),
                 subresource: self.interner.text(&entry.subresource.0),
@@ -183,8 +184,8 @@ impl Lens {
     }
 }
 
-/// The object as far as health and rolling look at it.
-fn skimmed(raw: &Raw<'_>, meta: &Meta<'_>) -> Value {
+/// Returns the object as far as health and rolling look at it.
+fn skimmed(raw: &RawObject<'_>, meta: &ObjectMetadata<'_>) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(meta.name.0));
     metadata.insert("generation".to_owned(), json!(meta.generation));
@@ -203,7 +204,7 @@ fn skimmed(raw: &Raw<'_>, meta: &Meta<'_>) -> Value {
     let mut tree = Map::new();
     tree.insert("metadata".to_owned(), Value::Object(metadata));
     if raw.spec.is_some() {
-        tree.insert("spec".to_owned(), Value::Object(part::<Skim>(raw.spec).0));
+        tree.insert("spec".to_owned(), Value::Object(part::<SpecSubset>(raw.spec).0));
     }
     if raw.status.is_some() {
         tree.insert("status".to_owned(), part(raw.status));
@@ -211,7 +212,7 @@ fn skimmed(raw: &Raw<'_>, meta: &Meta<'_>) -> Value {
     Value::Object(tree)
 }
 
-/// What an autoscaler scales.
+/// The target of an autoscaler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaleTarget {
     /// The workload.
@@ -221,46 +222,46 @@ pub struct ScaleTarget {
 /// One `HorizontalPodAutoscaler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scaler {
-    /// What it scales; none where its reference cannot be read.
+    /// The target; none where its reference cannot be read.
     pub target: Option<ScaleTarget>,
 }
 
 /// Reads `HorizontalPodAutoscaler`s.
 #[derive(Clone)]
-pub(super) struct ScalerLens {
+pub(super) struct ScalerDecoder {
     group_kind: GroupKind,
     interner: Arc<Interner>,
 }
 
-impl ScalerLens {
-    /// A lens for a kind that has `spec.scaleTargetRef`.
-    pub(super) fn new(kind: &Kind, interner: &Arc<Interner>) -> Self {
+impl ScalerDecoder {
+    /// Returns a lens for a kind that has `spec.scaleTargetRef`.
+    pub(super) fn new(kind: &ServedKind, interner: &Arc<Interner>) -> Self {
         Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
     }
 }
 
 /// Reads versions alone.
 #[derive(Clone)]
-pub(super) struct VersionLens {
+pub(super) struct VersionDecoder {
     group_kind: GroupKind,
     interner: Arc<Interner>,
 }
 
-impl VersionLens {
-    /// A lens for any kind.
-    pub(super) fn new(kind: &Kind, interner: &Arc<Interner>) -> Self {
+impl VersionDecoder {
+    /// Returns a lens for any kind.
+    pub(super) fn new(kind: &ServedKind, interner: &Arc<Interner>) -> Self {
         Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
     }
 }
 
-impl Project for VersionLens {
-    type Record = Rv;
+impl WireDecoder for VersionDecoder {
+    type Record = ResourceVersion;
 
-    fn project(&self, text: &str) -> Option<Projected<Rv>> {
-        let raw: Raw<'_> = serde_json::from_str(text).ok()?;
-        let meta: Meta<'_> = part(raw.metadata);
+    fn decode(&self, text: &str) -> Option<DecodedObject<ResourceVersion>> {
+        let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
+        let meta: ObjectMetadata<'_> = part(raw.metadata);
         let rv = version(&meta.resource_version.0);
-        Some(Projected { id: meta.id(&self.group_kind, &self.interner)?, rv, record: rv })
+        Some(DecodedObject { id: meta.id(&self.group_kind, &self.interner)?, rv, record: rv })
     }
 }
 
@@ -275,19 +276,19 @@ struct ScalerSpec<'a> {
 #[serde(rename_all = "camelCase", default)]
 struct TargetRef<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    api_version: Text<'a>,
+    api_version: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    kind: Text<'a>,
+    kind: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
 }
 
-impl Project for ScalerLens {
+impl WireDecoder for ScalerDecoder {
     type Record = Scaler;
 
-    fn project(&self, text: &str) -> Option<Projected<Scaler>> {
-        let raw: Raw<'_> = serde_json::from_str(text).ok()?;
-        let meta: Meta<'_> = part(raw.metadata);
+    fn decode(&self, text: &str) -> Option<DecodedObject<Scaler>> {
+        let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
+        let meta: ObjectMetadata<'_> = part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
         let target = part::<ScalerSpec<'_>>(raw.spec).scale_target_ref;
         let group = target.api_version.0.split_once('/').map_or("", |(group, _)| group);
@@ -295,13 +296,13 @@ impl Project for ScalerLens {
         let target = known.then(|| ScaleTarget {
             id: ObjectId::new(&GroupKind::new(group, &target.kind.0), id.namespace(), &target.name.0),
         });
-        Some(Projected { rv: version(&meta.resource_version.0), id, record: Scaler { target } })
+        Some(DecodedObject { rv: version(&meta.resource_version.0), id, record: Scaler { target } })
     }
 }
 
 /// The three parts of an object that are looked at, as text.
 #[derive(Deserialize)]
-pub(super) struct Raw<'a> {
+pub(super) struct RawObject<'a> {
     #[serde(borrow, default)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -310,39 +311,39 @@ pub(super) struct Raw<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// What is looked at in an object's metadata.
+/// The metadata fields that are read.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Meta<'a> {
+pub(super) struct ObjectMetadata<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    pub(super) namespace: Text<'a>,
+    pub(super) namespace: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    uid: Text<'a>,
+    uid: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    resource_version: Text<'a>,
+    resource_version: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     generation: i64,
     #[serde(borrow, deserialize_with = "lax")]
-    creation_timestamp: Text<'a>,
+    creation_timestamp: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    deletion_timestamp: Text<'a>,
+    deletion_timestamp: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    pub(super) labels: Marks<'a>,
+    pub(super) labels: WatchedTexts<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    pub(super) annotations: Marks<'a>,
+    pub(super) annotations: WatchedTexts<'a>,
     #[serde(borrow, deserialize_with = "lax")]
     pub(super) owner_references: Vec<OwnerReference<'a>>,
     #[serde(borrow, deserialize_with = "lax")]
-    managed_fields: Vec<Entry<'a>>,
+    managed_fields: Vec<ManagedFieldsText<'a>>,
 }
 
-impl Meta<'_> {
-    /// All labels and annotations that are looked at.
-    pub(super) fn marks(&self) -> impl Iterator<Item = (Carrier, &str, &str)> {
-        let labels = self.labels.iter().map(|(key, value)| (Carrier::Label, key, value));
-        labels.chain(self.annotations.iter().map(|(key, value)| (Carrier::Annotation, key, value)))
+impl ObjectMetadata<'_> {
+    /// Returns all labels and annotations that are looked at.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (MetadataMap, &str, &str)> {
+        let labels = self.labels.iter().map(|(key, value)| (MetadataMap::Label, key, value));
+        labels.chain(self.annotations.iter().map(|(key, value)| (MetadataMap::Annotation, key, value)))
     }
 
     fn id(&self, kind: &GroupKind, interner: &Interner) -> Option<ObjectId> {
@@ -356,9 +357,9 @@ impl Meta<'_> {
 #[serde(default)]
 pub(super) struct OwnerReference<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    pub(super) name: Text<'a>,
+    pub(super) name: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     pub(super) controller: bool,
 }
@@ -366,20 +367,20 @@ pub(super) struct OwnerReference<'a> {
 /// One entry of managedFields.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Entry<'a> {
+pub(super) struct ManagedFieldsText<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    manager: Text<'a>,
+    manager: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    operation: Text<'a>,
+    operation: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    subresource: Text<'a>,
+    subresource: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    time: Text<'a>,
+    time: WireText<'a>,
     #[serde(borrow)]
     fields_v1: Option<&'a RawValue>,
 }
 
-impl Entry<'_> {
+impl ManagedFieldsText<'_> {
     fn is_ours(&self) -> bool {
         self.manager.0 == FIELD_MANAGER && self.operation.0 == "Apply" && self.subresource.0.is_empty()
     }
@@ -388,7 +389,7 @@ impl Entry<'_> {
         self.manager.0 != FIELD_MANAGER && self.owns(&["spec", "replicas"])
     }
 
-    /// Whether this entry owns the field behind a chain of keys.
+    /// Returns whether this entry owns the field behind a chain of keys.
     pub(super) fn owns(&self, path: &[&str]) -> bool {
         let (Some(entry), Some(last)) = (self.fields_v1, path.last()) else { return false };
         // Most entries do not name it anywhere, which is cheaper to see than to walk.
@@ -398,10 +399,10 @@ impl Entry<'_> {
 
 /// The labels or annotations that are looked at; all others are skipped.
 #[derive(Default)]
-pub(super) struct Marks<'a>(Vec<(&'static str, Text<'a>)>);
+pub(super) struct WatchedTexts<'a>(Vec<(&'static str, WireText<'a>)>);
 
-impl Marks<'_> {
-    /// The value of one of them.
+impl WatchedTexts<'_> {
+    /// Returns the value of one of them.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| &*value.0)
     }
@@ -411,17 +412,17 @@ impl Marks<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Known;
-        impl<'de> Visitor<'de> for Known {
-            type Value = Marks<'de>;
+        struct WatchedTextsVisitor;
+        impl<'de> Visitor<'de> for WatchedTextsVisitor {
+            type Value = WatchedTexts<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Marks<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WatchedTexts<'de>, A::Error> {
                 let mut marks = Vec::new();
-                while let Some(key) = map.next_key::<Text<'de>>()? {
+                while let Some(key) = map.next_key::<WireText<'de>>()? {
                     let known = [RELEASE, OVERLAY, STARTED, ORDER, PAUSED, HOLD, PRUNE, RECONCILE];
                     let known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     let words = PEER_WORDS.iter().map(|word| &word.key);
@@ -433,28 +434,28 @@ impl<'de: 'a, 'a> Deserialize<'de> for Marks<'a> {
                         None => drop(map.next_value::<IgnoredAny>()?),
                     }
                 }
-                Ok(Marks(marks))
+                Ok(WatchedTexts(marks))
             }
         }
-        deserializer.deserialize_map(Known)
+        deserializer.deserialize_map(WatchedTextsVisitor)
     }
 }
 
 /// The parts of a spec that health and rolling look at.
 #[derive(Default)]
-struct Skim(Map<String, Value>);
+struct SpecSubset(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Skim {
+impl<'de> Deserialize<'de> for SpecSubset {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Known;
-        impl<'de> Visitor<'de> for Known {
-            type Value = Skim;
+        struct SpecSubsetVisitor;
+        impl<'de> Visitor<'de> for SpecSubsetVisitor {
+            type Value = SpecSubset;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skim, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SpecSubset, A::Error> {
                 let mut kept = Map::new();
-                while let Some(key) = map.next_key::<Text<'de>>()? {
+                while let Some(key) = map.next_key::<WireText<'de>>()? {
                     let key_of = |keys: &[&str]| keys.contains(&&*key.0);
                     if key_of(&health::SPEC_KEYS) || key_of(&rolling::SPEC_KEYS) {
                         kept.insert(key.0.into_owned(), part(Some(map.next_value::<&'de RawValue>()?)));
@@ -462,33 +463,33 @@ impl<'de> Deserialize<'de> for Skim {
                         map.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(Skim(kept))
+                Ok(SpecSubset(kept))
             }
         }
-        deserializer.deserialize_map(Known)
+        deserializer.deserialize_map(SpecSubsetVisitor)
     }
 }
 
 /// A text, borrowed where it holds no escapes.
 #[derive(Default)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+pub(super) struct WireText<'a>(pub(super) Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for WireText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Text<'de>;
+        struct IntOrStringVisitor;
+        impl<'de> Visitor<'de> for IntOrStringVisitor {
+            type Value = WireText<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<WireText<'de>, E> {
+                Ok(WireText(Cow::Borrowed(text)))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<WireText<'de>, E> {
+                Ok(WireText(Cow::Owned(text.to_owned())))
             }
         }
-        deserializer.deserialize_str(Either)
+        deserializer.deserialize_str(IntOrStringVisitor)
     }
 }
 
@@ -504,8 +505,8 @@ pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) 
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-/// A resourceVersion. Only a server that breaks KEP-5504 has one that is no number; it is 0 here, which
+/// Returns a resourceVersion. Only a server that breaks KEP-5504 has one that is no number; it is 0 here, which
 /// no object has, and is never sent.
-pub(super) fn version(text: &str) -> Rv {
-    Rv(text.parse().unwrap_or(0))
+pub(super) fn version(text: &str) -> ResourceVersion {
+    ResourceVersion(text.parse().unwrap_or(0))
 }

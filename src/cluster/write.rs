@@ -8,30 +8,30 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value};
 
-use super::call::{Answer, Ask, Cluster};
-use super::error::{Error, Fault, On};
-use super::kinds::Kind;
-use super::strategy::LeftOut;
-use super::wire::{Form, Lens, Project as _};
+use super::call::{ApiRequest, ApiResponse, Cluster};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
+use super::strategy::OmittedStrategy;
+use super::wire::{LiveDecoder, WireDecoder as _, WireForm};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{Guard, Live, Rv, Uid};
+use crate::engine::{LiveObject, Precondition, ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 const APPLY: &str = "application/apply-patch+yaml";
 pub(super) const JSON: &str = "application/json";
 
-/// Whether fields that other managers own with other values are taken from them.
+/// Indicates whether fields that other managers own with other values are taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Force {
+pub enum ApplyForce {
     /// The write is refused.
     No,
     /// They are taken.
     Yes,
 }
 
-/// Who deletes the objects that the deleted one owns.
+/// The policy for the objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
+pub enum PropagationPolicy {
     /// The garbage collector, afterwards.
     Background,
     /// The garbage collector, before.
@@ -40,29 +40,29 @@ pub enum Propagation {
     Orphan,
 }
 
-/// What an apply did.
+/// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
+pub struct ApplyResult {
     /// The object as the server answered it. Never to be written into the store: a watch may be ahead.
-    pub live: Live,
-    /// Whether the object did not exist before.
+    pub live: LiveObject,
+    /// Indicates whether the object did not exist before.
     pub created: bool,
     /// The server's warnings, as of an API version that goes away; none for Secrets.
     pub warnings: Vec<String>,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
+pub enum DeleteResult {
     /// It is gone, or was already.
     Gone,
     /// It is being deleted: finalizers, pods that end, or owned objects first.
     Accepted,
 }
 
-/// Whether a write is only tried.
+/// Indicates whether a write is only tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum WriteMode {
     Real,
     Dry,
 }
@@ -73,37 +73,40 @@ impl Cluster {
     /// An apply that changes nothing leaves the resourceVersion as it is.
     pub async fn apply(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         id: &ObjectId,
         body: &Value,
-        guard: &Guard,
-        force: Force,
-    ) -> Result<Applied, Error> {
-        let on = On::Object(id.clone());
-        let answer = self.patch(kind, id, &Guarded { body, guard }, force, Mode::Real).await?;
-        let seen = Lens::new(kind, self.interner(), Form::Whole).project(answer.text(&on)?);
+        guard: &Precondition,
+        force: ApplyForce,
+    ) -> Result<ApplyResult, ClusterError> {
+        let on = CallSubject::Object(id.clone());
+        let answer = self.patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Real).await?;
+        let seen = LiveDecoder::new(kind, self.interner(), WireForm::Whole).decode(answer.text(&on)?);
         let Some(seen) = seen else {
-            return Err(Error::new(on, Fault::Garbled { reason: "the answer is no object".to_owned() }));
+            return Err(ClusterError::new(
+                on,
+                ClusterFault::Garbled { reason: "the answer is no object".to_owned() },
+            ));
         };
         let warnings = if on.is_secret() { Vec::new() } else { warnings(&answer) };
-        Ok(Applied { live: seen.record, created: answer.status == StatusCode::CREATED, warnings })
+        Ok(ApplyResult { live: seen.record, created: answer.status == StatusCode::CREATED, warnings })
     }
 
-    /// Asks what an apply would make of the object: the whole object after it. Nothing is written. What is there now
-    /// tells what the apply would have to make ours first, see [`Cluster::own_strategy`].
+    /// Returns the whole object as it would be after an apply. Nothing is written. The live object
+    /// tells which fields the apply would have to make ours first, see [`Cluster::own_strategy`].
     pub async fn dry_run(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         id: &ObjectId,
         body: &Value,
         live: Option<&Value>,
-        guard: &Guard,
-    ) -> Result<Value, Error> {
-        let force = if *guard == Guard::Absent { Force::No } else { Force::Yes };
-        let left_out = LeftOut::of(&id.group_kind(), body, live);
+        guard: &Precondition,
+    ) -> Result<Value, ClusterError> {
+        let force = if *guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let left_out = OmittedStrategy::of(&id.group_kind(), body, live);
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
-        let answer = self.patch(kind, id, &Guarded { body, guard }, force, Mode::Dry).await?;
-        let answer = answer.decode(&On::Object(id.clone()))?;
+        let answer = self.patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Dry).await?;
+        let answer = answer.decode(&CallSubject::Object(id.clone()))?;
         Ok(match left_out {
             Some(left_out) => left_out.put_back(answer),
             None => answer,
@@ -112,25 +115,25 @@ impl Cluster {
 
     async fn patch(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         id: &ObjectId,
-        content: &Guarded<'_>,
-        force: Force,
-        mode: Mode,
-    ) -> Result<Answer, Error> {
-        let on = On::Object(id.clone());
+        content: &GuardedBody<'_>,
+        force: ApplyForce,
+        mode: WriteMode,
+    ) -> Result<ApiResponse, ClusterError> {
+        let on = CallSubject::Object(id.clone());
         let mut parameters = vec![("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")];
-        if force == Force::Yes {
+        if force == ApplyForce::Yes {
             parameters.push(("force", "true"));
         }
-        if mode == Mode::Dry {
+        if mode == WriteMode::Dry {
             parameters.push(("dryRun", "All"));
         }
         let url = path::query(path::object(kind, id), &parameters);
         let text = serde_json::to_vec(content).map_err(|error| {
-            Error::new(on.clone(), Fault::Garbled { reason: format!("no JSON: {error}") })
+            ClusterError::new(on.clone(), ClusterFault::Garbled { reason: format!("no JSON: {error}") })
         })?;
-        self.ask(Ask::write(Method::PATCH, url, APPLY, text, on)).await
+        self.ask(ApiRequest::write(Method::PATCH, url, APPLY, text, on)).await
     }
 
     /// Deletes exactly this incarnation in exactly this version.
@@ -138,17 +141,17 @@ impl Cluster {
     /// Another incarnation under the same name means that this one is gone; it is not touched.
     pub async fn delete(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         id: &ObjectId,
         uid: &Uid,
-        rv: Rv,
-        propagation: Propagation,
-    ) -> Result<Deleted, Error> {
-        let on = On::Object(id.clone());
+        rv: ResourceVersion,
+        propagation: PropagationPolicy,
+    ) -> Result<DeleteResult, ClusterError> {
+        let on = CallSubject::Object(id.clone());
         let policy = match propagation {
-            Propagation::Background => "Background",
-            Propagation::Foreground => "Foreground",
-            Propagation::Orphan => "Orphan",
+            PropagationPolicy::Background => "Background",
+            PropagationPolicy::Foreground => "Foreground",
+            PropagationPolicy::Orphan => "Orphan",
         };
         let options = DeleteOptions {
             propagation_policy: Some(policy.to_owned()),
@@ -158,31 +161,33 @@ impl Cluster {
             }),
             ..DeleteOptions::default()
         };
-        let ask = Ask::write(Method::DELETE, path::object(kind, id), JSON, json(&options, &on)?, on);
+        let ask = ApiRequest::write(Method::DELETE, path::object(kind, id), JSON, json(&options, &on)?, on);
         match self.ask(ask).await {
             Ok(answer) => Ok(deleted(&answer)),
-            Err(error) if *error.fault() == Fault::NoObject => Ok(Deleted::Gone),
+            Err(error) if *error.fault() == ClusterFault::NoObject => Ok(DeleteResult::Gone),
             // The 409 does not say which precondition failed.
-            Err(error) if *error.fault() == Fault::Stale => match self.get(kind, id).await? {
-                Some(now) if crate::object::text_at(&now, &["metadata", "uid"]) == &*uid.0 => Err(error),
-                _ => Ok(Deleted::Gone),
-            },
+            Err(error) if *error.fault() == ClusterFault::VersionConflict => {
+                match self.get(kind, id).await? {
+                    Some(now) if crate::object::text_at(&now, &["metadata", "uid"]) == &*uid.0 => Err(error),
+                    _ => Ok(DeleteResult::Gone),
+                }
+            }
             Err(error) => Err(error),
         }
     }
 }
 
-/// A `Status` means that it is gone; the object itself comes back while it is still there.
-fn deleted(answer: &Answer) -> Deleted {
+/// Returns a `Status` means that it is gone; the object itself comes back while it is still there.
+fn deleted(answer: &ApiResponse) -> DeleteResult {
     let body: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
     let gone = body.get("kind").is_some_and(|kind| kind == "Status") && answer.status == StatusCode::OK;
     // Without a deletionTimestamp the answer is the object as it was last.
     let waits = body.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
-    if gone || !waits { Deleted::Gone } else { Deleted::Accepted }
+    if gone || !waits { DeleteResult::Gone } else { DeleteResult::Accepted }
 }
 
-/// The texts of `Warning: 299 - "..."`.
-fn warnings(answer: &Answer) -> Vec<String> {
+/// Returns the texts of `Warning: 299 - "..."`.
+fn warnings(answer: &ApiResponse) -> Vec<String> {
     let headers = answer.headers.get_all(http::header::WARNING).into_iter();
     headers
         .filter_map(|value| value.to_str().ok())
@@ -191,24 +196,25 @@ fn warnings(answer: &Answer) -> Vec<String> {
         .collect()
 }
 
-/// A request's body.
-pub(super) fn json(content: &impl Serialize, on: &On) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(content)
-        .map_err(|error| Error::new(on.clone(), Fault::Garbled { reason: format!("no JSON: {error}") }))
+/// Returns a request's body.
+pub(super) fn json(content: &impl Serialize, on: &CallSubject) -> Result<Vec<u8>, ClusterError> {
+    serde_json::to_vec(content).map_err(|error| {
+        ClusterError::new(on.clone(), ClusterFault::Garbled { reason: format!("no JSON: {error}") })
+    })
 }
 
-/// A version as the server knows it; zero stands for one that is no number, see `wire::version`.
-fn sendable(rv: Rv) -> Option<String> {
+/// Returns a version as the server knows it; zero stands for one that is no number, see `wire::version`.
+fn sendable(rv: ResourceVersion) -> Option<String> {
     (rv.0 != 0).then(|| rv.to_string())
 }
 
 /// A body with its guard in `metadata`, written without a copy of the body.
-struct Guarded<'a> {
+struct GuardedBody<'a> {
     body: &'a Value,
-    guard: &'a Guard,
+    guard: &'a Precondition,
 }
 
-impl Serialize for Guarded<'_> {
+impl Serialize for GuardedBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(fields) = self.body.as_object() else { return self.body.serialize(serializer) };
         let mut map = serializer.serialize_map(Some(fields.len()))?;
@@ -226,23 +232,23 @@ impl Serialize for Guarded<'_> {
 
 struct GuardedMetadata<'a> {
     metadata: &'a Map<String, Value>,
-    guard: &'a Guard,
+    guard: &'a Precondition,
 }
 
 impl Serialize for GuardedMetadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in self.metadata {
-            // Whatever the content says about the incarnation, the guard decides; and the server refuses
-            // an apply that brings managedFields.
+            // The guard decides about the incarnation, and the server refuses an apply that brings
+            // managedFields.
             if !matches!(key.as_str(), "uid" | "resourceVersion" | "managedFields") {
                 map.serialize_entry(key, value)?;
             }
         }
         match self.guard {
-            Guard::Absent => {}
-            Guard::Uid(uid) => map.serialize_entry("uid", &uid.0)?,
-            Guard::Exact(uid, rv) => {
+            Precondition::Absent => {}
+            Precondition::Uid(uid) => map.serialize_entry("uid", &uid.0)?,
+            Precondition::Exact(uid, rv) => {
                 map.serialize_entry("uid", &uid.0)?;
                 if let Some(rv) = sendable(*rv) {
                     map.serialize_entry("resourceVersion", &rv)?;

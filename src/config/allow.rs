@@ -1,4 +1,4 @@
-//! What a source is bounded to, as the configuration writes it.
+//! The allow-list of a source, as the configuration writes it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use super::Name;
+use super::DnsLabel;
 use crate::engine::{AllowList, ClusterScoped, KindPattern};
 
 /// The key `allow` of a source.
@@ -17,11 +17,12 @@ use crate::engine::{AllowList, ClusterScoped, KindPattern};
 pub struct AllowSpec {
     /// The namespaces of its objects; none for any.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    pub namespaces: Option<BTreeSet<Name>>,
+    pub namespaces: Option<BTreeSet<DnsLabel>>,
     /// Their kinds; none for any.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub kinds: Option<BTreeSet<KindPattern>>,
-    /// Which objects it may have that live in no namespace; left out none where namespaces are named, else any.
+    /// The objects without a namespace that it may have. By default none where namespaces are
+    /// named, else any.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub cluster_scoped: Option<ClusterScopedSpec>,
 }
@@ -33,7 +34,7 @@ pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
-/// Which objects a source may have that live in no namespace.
+/// The objects without a namespace that a source may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterScopedSpec {
     /// All, or none.
@@ -53,13 +54,13 @@ impl Serialize for ClusterScopedSpec {
 
 impl<'de> Deserialize<'de> for ClusterScopedSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ClusterScopedVisitor)
+        deserializer.deserialize_any(ClusterScopedSpecVisitor)
     }
 }
 
-struct ClusterScopedVisitor;
+struct ClusterScopedSpecVisitor;
 
-impl<'de> Visitor<'de> for ClusterScopedVisitor {
+impl<'de> Visitor<'de> for ClusterScopedSpecVisitor {
     type Value = ClusterScopedSpec;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,36 +1,36 @@
-//! Which credentials of the host a source may show to its git server.
+//! The credentials of the host that a source may show to its git server.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-use super::{Location, Name, UrlPrefix};
+use super::{DnsLabel, SourceLocation, UrlPrefix};
 
-/// Which credentials of the host a source may show to its git server.
+/// The credentials of the host that a source may show to its git server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CredentialUse {
     /// Those that are named after it, else those of all.
     #[default]
     Own,
     /// Those of this name, at this address and below it alone.
-    Bound(Name, UrlPrefix),
+    Bound(DnsLabel, UrlPrefix),
     /// None.
     Nothing,
 }
 
 /// Names of credentials, each with the one address that it is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BoundCredentials(BTreeMap<Name, UrlPrefix>);
+pub struct BoundCredentials(BTreeMap<DnsLabel, UrlPrefix>);
 
 impl BoundCredentials {
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The credentials for a location: of the addresses that cover it, those of the longest.
-    pub fn of(&self, location: &Location) -> CredentialUse {
+    pub fn of(&self, location: &SourceLocation) -> CredentialUse {
         let covering = self.0.iter().filter(|(_, prefix)| prefix.covers(location));
         let longest = covering.max_by_key(|(_, prefix)| prefix.depth());
         longest.map_or(CredentialUse::Nothing, |(name, prefix)| {
@@ -41,7 +41,7 @@ impl BoundCredentials {
 
 impl<'de> Deserialize<'de> for BoundCredentials {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let all = BTreeMap::<Name, UrlPrefix>::deserialize(deserializer)?;
+        let all = BTreeMap::<DnsLabel, UrlPrefix>::deserialize(deserializer)?;
         for (name, prefix) in &all {
             if !prefix.takes_credentials() {
                 return Err(de::Error::custom(format!(
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for BoundCredentials {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Duration, GitUrl, TreePath};
+    use crate::config::{GitUrl, PositiveDuration, TreePath};
 
     fn read(text: &str) -> Result<BoundCredentials, String> {
         serde_yaml::from_str(text).map_err(|error| error.to_string())
@@ -71,8 +71,9 @@ mod tests {
     fn credentials_are_used_at_their_own_address_and_at_no_other() {
         #[track_caller]
         fn check(all: &BoundCredentials, url: &str, expected: Option<&str>) {
-            let (path, interval) = (TreePath::default(), Duration::seconds(60));
-            let at = Location::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None };
+            let (path, interval) = (TreePath::default(), PositiveDuration::seconds(60));
+            let at =
+                SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None };
             let found = match all.of(&at) {
                 CredentialUse::Bound(name, _) => Some(name.to_string()),
                 CredentialUse::Nothing => None,

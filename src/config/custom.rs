@@ -11,16 +11,17 @@ use serde_json::Value;
 
 use super::allow::given;
 use super::{
-    API_VERSION, AccountName, AllowSpec, BoundCredentials, CredentialUse, Environment, Location, Mode, Name,
-    Narrowing, SourceConfig, SourceSpec, UrlPrefix, VerifySpec,
+    API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, NarrowingSpec,
+    ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec, UrlPrefix, VerifySpec,
 };
-use crate::engine::{self, Adopt, AllowList, BlastRadius, Life, OptOut, Prune};
+use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 use crate::fields::blurred;
 
-/// What keeps an object with the policy [`DeletionPolicy::Delete`] until all that it has is deleted.
+/// The finalizer of an object with the policy [`DeletionPolicy::Delete`]; it stays until all of the
+/// source's objects are deleted.
 pub const FINALIZER: &str = "rhumb.dev/prune";
 
-/// Which objects of kind `Source` in the system namespace are followed.
+/// The objects of kind `Source` in the system namespace that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CustomSources {
@@ -34,25 +35,26 @@ pub enum CustomSources {
     Any,
 }
 
-/// What objects of kind `Source` may ask for: one of the words, or a mapping with a list of prefixes.
+/// The policy for objects of kind `Source`: one of the words, or a mapping with a list of prefixes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CustomSourcePolicy {
-    /// Which are followed.
+    /// The objects that are followed.
     pub follow: CustomSources,
-    /// What they may name; none for all that `follow` lets them.
+    /// The locations that they may name; none for all that `follow` admits.
     pub allow: Option<Vec<UrlPrefix>>,
-    /// Which credentials of the host they show where; none are shown elsewhere once anything is listed here or there.
+    /// The credentials of the host, each with its server; with any entry here or there, none are
+    /// shown elsewhere.
     pub credentials: BoundCredentials,
-    /// What they may have at most, whatever their own `allow` says.
+    /// The outer allow-list, whatever their own `allow` says.
     pub objects: Option<AllowSpec>,
     /// Files with keys, by the names under which sources ask for their signatures.
-    pub keys: BTreeMap<Name, PathBuf>,
-    /// What the commits of each of them must show, whatever it asks for itself.
+    pub keys: BTreeMap<DnsLabel, PathBuf>,
+    /// The required signatures of each, whatever its own spec says.
     pub verify: Option<VerifySpec>,
     /// As which service account one acts that names none; none for rhumb's own.
-    pub default_service_account: Option<AccountName>,
+    pub default_service_account: Option<ServiceAccountName>,
     /// The service accounts that they may name, beside that one; none for all as which rhumb may act.
-    pub service_accounts: Option<BTreeSet<AccountName>>,
+    pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
 }
 
 impl CustomSourcePolicy {
@@ -88,16 +90,16 @@ impl CustomSourcePolicy {
         Ok(())
     }
 
-    /// Which credentials a source shows to its git server. Where no addresses are listed, whoever may write Sources is
-    /// trusted with all of them.
-    fn credentials(&self, location: &Location) -> CredentialUse {
+    /// Returns the credentials that a source shows to its git server. Without a list of addresses,
+    /// anybody who may write a Source is trusted with all of them.
+    fn credentials(&self, location: &SourceLocation) -> CredentialUse {
         if self.allow.is_none() && self.credentials.is_empty() {
             return CredentialUse::Own;
         }
         self.credentials.of(location)
     }
 
-    /// What a source may have, within what all of them may have.
+    /// Returns the allow-list of a source, bounded by the policy's.
     fn bounded(&self, own: AllowList) -> AllowList {
         match &self.objects {
             Some(all) => own.within(all.clone().into()),
@@ -106,7 +108,7 @@ impl CustomSourcePolicy {
     }
 
     /// As which account a source acts that names this one, or none; or why it may not, in the words of whoever wrote it.
-    fn account(&self, named: Option<AccountName>) -> Result<Option<AccountName>, String> {
+    fn account(&self, named: Option<ServiceAccountName>) -> Result<Option<ServiceAccountName>, String> {
         let default = || self.default_service_account.clone();
         let (Some(allowed), is_default) = (&self.service_accounts, named.is_none() || named == default())
         else {
@@ -126,11 +128,11 @@ impl CustomSourcePolicy {
         }
     }
 
-    /// Why a location is not followed, in the words of whoever wrote it.
-    fn refusal(&self, location: &Location) -> Option<String> {
+    /// Returns the reason for which a location is not followed, in its author's terms.
+    fn refusal(&self, location: &SourceLocation) -> Option<String> {
         let here = match location {
-            Location::Directory(_) => true,
-            Location::Git { url, .. } => {
+            SourceLocation::Directory(_) => true,
+            SourceLocation::Git { url, .. } => {
                 !url.is_url() || url.expose().trim_start().to_ascii_lowercase().starts_with("file:")
             }
         };
@@ -149,7 +151,7 @@ impl CustomSourcePolicy {
                     .to_owned(),
             );
         }
-        let Location::Git { reference: Some(reference), .. } = location else { return None };
+        let SourceLocation::Git { reference: Some(reference), .. } = location else { return None };
         (!is_pushed(reference, here)).then(|| {
             format!(
                 "its reference `{reference}` is not allowed: with `customSources.allow` it is a branch or a tag, as \
@@ -160,10 +162,10 @@ impl CustomSourcePolicy {
     }
 }
 
-/// Whether a reference is one that only those can set who may push to the repository itself.
+/// Returns whether only those who may push to the repository itself can set a reference.
 ///
-/// Servers give the commits of forks by their ids, and what is only proposed under references of their own, as
-/// `refs/pull/1/head`. A repository of this host takes the beginning of an id too.
+/// Servers serve the commits of forks by their ids, and proposals under references such as
+/// `refs/pull/1/head`. A repository on this host accepts an abbreviated id too.
 fn is_pushed(reference: &str, here: bool) -> bool {
     let shortest = if here { 4 } else { 40 };
     let is_id =
@@ -206,7 +208,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             expecting = "a mapping with follow, allow, credentials, objects, keys, verify, defaultServiceAccount and \
                          serviceAccounts"
         )]
-        struct All {
+        struct CustomSourcePolicySpec {
             follow: CustomSources,
             #[serde(default)]
             allow: Option<Vec<UrlPrefix>>,
@@ -216,15 +218,15 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             #[serde(default, deserialize_with = "given")]
             objects: Option<AllowSpec>,
             #[serde(default)]
-            keys: BTreeMap<Name, PathBuf>,
+            keys: BTreeMap<DnsLabel, PathBuf>,
             #[serde(default)]
             verify: Option<VerifySpec>,
             #[serde(default)]
-            default_service_account: Option<AccountName>,
+            default_service_account: Option<ServiceAccountName>,
             #[serde(default)]
-            service_accounts: Option<BTreeSet<AccountName>>,
+            service_accounts: Option<BTreeSet<ServiceAccountName>>,
         }
-        let all = All::deserialize(MapAccessDeserializer::new(map))?;
+        let all = CustomSourcePolicySpec::deserialize(MapAccessDeserializer::new(map))?;
         let verify =
             all.verify.map(|verify| verify.named(&all.keys)).transpose().map_err(de::Error::custom)?;
         Ok(CustomSourcePolicy {
@@ -240,7 +242,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
     }
 }
 
-/// What becomes of the objects of a source when a person deletes the object that names it.
+/// The policy for the objects of a source whose declaring object is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeletionPolicy {
     /// They stay as they are.
@@ -261,38 +263,38 @@ pub struct CustomSource {
     pub version: String,
     /// The generation of its spec.
     pub generation: i64,
-    /// What keeps it from going away.
+    /// The finalizers.
     pub finalizers: Vec<String>,
-    /// Whether a person has deleted it.
+    /// Is set once it is being deleted.
     pub deleted: bool,
-    /// What that means for its objects.
+    /// The policy for its objects on deletion.
     pub policy: DeletionPolicy,
-    /// What it may have at all, where nothing else of it is understood.
+    /// The allow-list, valid even where nothing else of it is understood.
     pub allow: AllowList,
-    /// What it asks for, or why that cannot be followed.
+    /// The configuration, or the reason for which it cannot be followed.
     pub config: Result<SourceConfig, String>,
     /// As whom it acts, or why it may not.
-    account: Result<Option<AccountName>, String>,
+    account: Result<Option<ServiceAccountName>, String>,
     /// Its status as it was read.
     pub status: Value,
 }
 
-/// What is to be done with the finalizer of an object.
+/// The state of an object's finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tie {
+pub enum FinalizerState {
     /// It is as it should be.
-    Right,
+    Correct,
     /// It is put there; the source is followed from then on.
     Missing,
     /// It is taken off.
-    Needless,
+    Unneeded,
     /// It is taken off when nothing is left to delete.
-    UntilEmpty,
+    HeldUntilEmpty,
 }
 
 #[derive(Deserialize)]
-struct Document {
-    metadata: Metadata,
+struct CustomSourceDocument {
+    metadata: CustomSourceMetadata,
     #[serde(default)]
     spec: Value,
     #[serde(default)]
@@ -301,7 +303,7 @@ struct Document {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct CustomSourceMetadata {
     name: String,
     #[serde(default)]
     uid: String,
@@ -318,8 +320,8 @@ struct Metadata {
 impl CustomSource {
     /// Reads an object as the API server shows it; none where it is no object.
     pub fn read(object: Value, allowed: &CustomSourcePolicy) -> Option<Self> {
-        let document: Document = serde_json::from_value(object).ok()?;
-        let Metadata { name, uid, resource_version, generation, finalizers, deletion_timestamp } =
+        let document: CustomSourceDocument = serde_json::from_value(object).ok()?;
+        let CustomSourceMetadata { name, uid, resource_version, generation, finalizers, deletion_timestamp } =
             document.metadata;
         let mut spec = document.spec;
         let policy = policy(&mut spec);
@@ -350,82 +352,86 @@ impl CustomSource {
         })
     }
 
-    /// Whether the object waits for the deletion of what it has.
+    /// Returns whether the object waits for the deletion of its source's objects.
     pub fn is_tied(&self) -> bool {
         self.finalizers.iter().any(|one| one == FINALIZER)
     }
 
-    /// What is to be done with its finalizer. One that only observes has nothing that it could delete, nor has one whose
-    /// name no source can have.
-    pub fn tie(&self) -> Tie {
-        let observes = self.config.as_ref().is_ok_and(|config| config.mode == Mode::Observe);
-        let owns = !observes && self.name.parse::<Name>().is_ok();
+    /// Returns the state of its finalizer. A source that only observes has nothing to delete, nor
+    /// has one whose name no source can have.
+    pub fn tie(&self) -> FinalizerState {
+        let observes = self.config.as_ref().is_ok_and(|config| config.mode == SourceMode::Observe);
+        let owns = !observes && self.name.parse::<DnsLabel>().is_ok();
         match (self.policy, self.is_tied()) {
-            (DeletionPolicy::Delete, true) if self.deleted && owns => Tie::UntilEmpty,
-            (DeletionPolicy::Delete, true) if owns => Tie::Right,
+            (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::HeldUntilEmpty,
+            (DeletionPolicy::Delete, true) if owns => FinalizerState::Correct,
             // The API server takes none for what is deleted.
-            (DeletionPolicy::Delete, false) if !self.deleted && owns && self.config.is_ok() => Tie::Missing,
-            (_, true) => Tie::Needless,
-            (_, false) => Tie::Right,
+            (DeletionPolicy::Delete, false) if !self.deleted && owns && self.config.is_ok() => {
+                FinalizerState::Missing
+            }
+            (_, true) => FinalizerState::Unneeded,
+            (_, false) => FinalizerState::Correct,
         }
     }
 
     /// The finalizers that it should have instead of those that it has; none where they are right.
-    pub fn finalizers(&self, tie: Tie) -> Option<Vec<String>> {
+    pub fn finalizers(&self, tie: FinalizerState) -> Option<Vec<String>> {
         let mut finalizers = self.finalizers.clone();
         match tie {
-            Tie::Right => return None,
-            Tie::Missing => finalizers.push(FINALIZER.to_owned()),
-            Tie::Needless | Tie::UntilEmpty => finalizers.retain(|one| one != FINALIZER),
+            FinalizerState::Correct => return None,
+            FinalizerState::Missing => finalizers.push(FINALIZER.to_owned()),
+            FinalizerState::Unneeded | FinalizerState::HeldUntilEmpty => {
+                finalizers.retain(|one| one != FINALIZER)
+            }
         }
         Some(finalizers)
     }
 
-    /// What is followed of it: nothing before its finalizer is there, as it could not be taken back in time, and
-    /// nothing any more of what was deleted and leaves its objects.
+    /// Returns the configuration to follow. None before the finalizer is there, as the objects
+    /// could not be deleted in time. None of a deleted source that leaves its objects.
     pub fn followed(&self) -> Option<SourceConfig> {
         let config = self.config.as_ref().ok();
         match self.tie() {
-            Tie::Missing => None,
-            Tie::UntilEmpty => {
-                let name: Name = self.name.parse().ok()?;
-                // What is its own is deleted with the rights that it has, and with no others.
+            FinalizerState::Missing => None,
+            FinalizerState::HeldUntilEmpty => {
+                let name: DnsLabel = self.name.parse().ok()?;
+                // Its objects are deleted with its own rights and no others.
                 let account = self.account.clone().ok()?;
                 let ending =
                     || SourceConfig { service_account: account, ..SourceConfig::ending(&name, &self.allow) };
                 let config = config.cloned().unwrap_or_else(ending);
-                Some(SourceConfig { life: Life::Ends, prune: Prune::On, ..config })
+                Some(SourceConfig { life: SourceLifecycle::Ends, prune: PrunePolicy::On, ..config })
             }
-            Tie::Right | Tie::Needless if self.deleted => None,
-            Tie::Right | Tie::Needless => config.cloned(),
+            FinalizerState::Correct | FinalizerState::Unneeded if self.deleted => None,
+            FinalizerState::Correct | FinalizerState::Unneeded => config.cloned(),
         }
     }
 }
 
 impl SourceConfig {
     /// A source that ends, and of which only the name is understood: what it has is known from the cluster alone.
-    pub fn ending(name: &Name, allow: &AllowList) -> Self {
+    pub fn ending(name: &DnsLabel, allow: &AllowList) -> Self {
         Self {
             name: name.to_string(),
-            location: Location::nowhere(),
-            namespace: Name::unnamed().into(),
+            location: SourceLocation::nowhere(),
+            namespace: DnsLabel::unnamed().into(),
             allow: allow.clone(),
             service_account: None,
             credentials: CredentialUse::Nothing,
-            prune: Prune::On,
-            adopt: Adopt::Never,
-            opt_out: OptOut::default(),
+            prune: PrunePolicy::On,
+            adopt: AdoptPolicy::Never,
+            opt_out: OptOutPolicy::default(),
             blast_radius: BlastRadius::default(),
-            prune_delay: super::Pause::new(engine::PRUNE_DELAY),
-            budget: Narrowing::default(),
-            mode: Mode::Enforce,
-            life: Life::Ends,
+            prune_delay: super::DurationOrZero::new(engine::PRUNE_DELAY),
+            budget: NarrowingSpec::default(),
+            mode: SourceMode::Enforce,
+            life: SourceLifecycle::Ends,
         }
     }
 }
 
-/// What a spec bounds its source to, whatever else stands in it. Where that is not understood nothing is allowed, so that
-/// nothing of it is deleted.
+/// Returns the allow-list of a spec, whatever else stands in it. One that is not understood allows
+/// nothing, so that nothing is deleted.
 fn allow(spec: &Value) -> AllowList {
     let read = spec.get("allow").map_or(Ok(AllowSpec::default()), AllowSpec::deserialize);
     read.map_or_else(|_| AllowList::nothing(), AllowList::from)
@@ -439,7 +445,7 @@ fn policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
 }
 
 fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<SourceConfig, String> {
-    let name: Name = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
+    let name: DnsLabel = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
     let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
     let mut spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
@@ -461,12 +467,13 @@ impl super::Config {
         joined
     }
 
-    /// Whether nothing is ever written: no source may, and none can come from the cluster that does.
+    /// Returns whether nothing is ever written: no source writes, and none can come from the
+    /// cluster that does.
     pub fn only_observes(&self) -> bool {
-        !self.custom_sources.is_open() && self.sources.iter().all(|source| source.mode == Mode::Observe)
+        !self.custom_sources.is_open() && self.sources.iter().all(|source| source.mode == SourceMode::Observe)
     }
 
-    /// Whether the file has a source of this name.
+    /// Returns whether the file has a source of this name.
     pub fn names(&self, name: &str) -> bool {
         self.sources.iter().any(|source| source.name == name)
     }

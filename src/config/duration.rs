@@ -10,15 +10,15 @@ use crate::object;
 
 /// A length of time, longer than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Duration(std::time::Duration);
+pub struct PositiveDuration(std::time::Duration);
 
-impl Duration {
-    /// So many seconds; none is taken as one.
+impl PositiveDuration {
+    /// Returns a number of seconds; none is taken as one.
     pub const fn seconds(seconds: u64) -> Self {
         Self(std::time::Duration::from_secs(if seconds == 0 { 1 } else { seconds }))
     }
 
-    /// The standard library's form.
+    /// Returns the standard library's form.
     pub const fn get(self) -> std::time::Duration {
         self.0
     }
@@ -28,12 +28,12 @@ impl Duration {
     /// # Errors
     ///
     /// Less than a second would be without a pause.
-    pub fn regular(text: &str) -> Result<Self, NotRegular> {
+    pub fn regular(text: &str) -> Result<Self, IntervalError> {
         text.parse::<Self>()?.at_least_a_second()
     }
 
-    fn at_least_a_second(self) -> Result<Self, NotRegular> {
-        if self.0 < SHORTEST { Err(NotRegular::TooShort(self)) } else { Ok(self) }
+    fn at_least_a_second(self) -> Result<Self, IntervalError> {
+        if self.0 < SHORTEST { Err(IntervalError::TooShort(self)) } else { Ok(self) }
     }
 }
 
@@ -42,125 +42,125 @@ const SHORTEST: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A text that does not say how often something may be done again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRegular {
+pub enum IntervalError {
     /// It is no length of time.
     #[error(transparent)]
-    NotADuration(#[from] NotADuration),
+    NotADuration(#[from] ParseDurationError),
     /// It is hardly one.
     #[error(
         "{0} is too short: whoever is asked so often has no pause; 1s is the least, and 1m is often enough"
     )]
-    TooShort(Duration),
+    TooShort(PositiveDuration),
 }
 
 /// As [`Duration::regular`].
-pub(super) fn regular<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    Duration::deserialize(deserializer)?.at_least_a_second().map_err(de::Error::custom)
+pub(super) fn regular<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PositiveDuration, D::Error> {
+    PositiveDuration::deserialize(deserializer)?.at_least_a_second().map_err(de::Error::custom)
 }
 
-impl From<Duration> for std::time::Duration {
-    fn from(duration: Duration) -> Self {
+impl From<PositiveDuration> for std::time::Duration {
+    fn from(duration: PositiveDuration) -> Self {
         duration.0
     }
 }
 
 /// A length of time that may be nothing: `0s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pause(std::time::Duration);
+pub struct DurationOrZero(std::time::Duration);
 
-impl Pause {
-    /// So long.
+impl DurationOrZero {
+    /// Returns the same length.
     pub const fn new(length: std::time::Duration) -> Self {
         Self(length)
     }
 
-    /// The standard library's form.
+    /// Returns the standard library's form.
     pub const fn get(self) -> std::time::Duration {
         self.0
     }
 }
 
-impl FromStr for Pause {
-    type Err = NotADuration;
+impl FromStr for DurationOrZero {
+    type Err = ParseDurationError;
 
-    fn from_str(text: &str) -> Result<Self, NotADuration> {
+    fn from_str(text: &str) -> Result<Self, ParseDurationError> {
         if text == "0s" {
             Ok(Self::default())
         } else {
-            text.parse::<Duration>().map(|length| Self(length.get()))
+            text.parse::<PositiveDuration>().map(|length| Self(length.get()))
         }
     }
 }
 
-impl fmt::Display for Pause {
+impl fmt::Display for DurationOrZero {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_zero() { f.write_str("0s") } else { Duration(self.0).fmt(f) }
+        if self.0.is_zero() { f.write_str("0s") } else { PositiveDuration(self.0).fmt(f) }
     }
 }
 
-impl Serialize for Pause {
+impl Serialize for DurationOrZero {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Pause {
+impl<'de> Deserialize<'de> for DurationOrZero {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Pause;
+        struct DurationOrZeroVisitor;
+        impl Visitor<'_> for DurationOrZeroVisitor {
+            type Value = DurationOrZero;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a duration, as 0s, 90s, 5m, 1h30m or 500ms")
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pause, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<DurationOrZero, E> {
                 text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(DurationOrZeroVisitor)
     }
 }
 
 /// A text that is no length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")]
-pub struct NotADuration;
+pub struct ParseDurationError;
 
-impl FromStr for Duration {
-    type Err = NotADuration;
+impl FromStr for PositiveDuration {
+    type Err = ParseDurationError;
 
-    fn from_str(text: &str) -> Result<Self, NotADuration> {
-        object::duration(text).filter(|length| !length.is_zero()).map(Self).ok_or(NotADuration)
+    fn from_str(text: &str) -> Result<Self, ParseDurationError> {
+        object::duration(text).filter(|length| !length.is_zero()).map(Self).ok_or(ParseDurationError)
     }
 }
 
-impl fmt::Display for Duration {
+impl fmt::Display for PositiveDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&object::duration_text(self.0))
     }
 }
 
-impl Serialize for Duration {
+impl Serialize for PositiveDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Duration {
+impl<'de> Deserialize<'de> for PositiveDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(DurationVisitor)
+        deserializer.deserialize_str(PositiveDurationVisitor)
     }
 }
 
-struct DurationVisitor;
+struct PositiveDurationVisitor;
 
-impl Visitor<'_> for DurationVisitor {
-    type Value = Duration;
+impl Visitor<'_> for PositiveDurationVisitor {
+    type Value = PositiveDuration;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PositiveDuration, E> {
         text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
@@ -172,17 +172,17 @@ mod tests {
     #[test]
     fn what_is_done_again_has_a_pause() {
         for short in ["1ms", "999ms", "0.5s"] {
-            let told = Duration::regular(short).unwrap_err();
-            assert!(matches!(told, NotRegular::TooShort(_)), "{short}: {told}");
+            let told = PositiveDuration::regular(short).unwrap_err();
+            assert!(matches!(told, IntervalError::TooShort(_)), "{short}: {told}");
         }
-        assert_eq!(Duration::regular("0s"), Err(NotRegular::NotADuration(NotADuration)));
-        assert_eq!(Duration::regular("1s"), Ok(Duration::seconds(1)));
+        assert_eq!(PositiveDuration::regular("0s"), Err(IntervalError::NotADuration(ParseDurationError)));
+        assert_eq!(PositiveDuration::regular("1s"), Ok(PositiveDuration::seconds(1)));
     }
 
     #[test]
     fn durations_read_and_print() {
         fn check(text: &str, expected: Option<(u64, &str)>) {
-            let read = text.parse::<Duration>().ok();
+            let read = text.parse::<PositiveDuration>().ok();
             let shown = read.map(|duration| (duration.get().as_millis() as u64, duration.to_string()));
             assert_eq!(shown, expected.map(|(millis, text)| (millis, text.to_owned())), "{text}");
         }
@@ -191,9 +191,9 @@ mod tests {
         check("1h30m", Some((5_400_000, "1h30m")));
         check("1.5h", Some((5_400_000, "1h30m")));
         check("500ms", Some((500, "500ms")));
-        assert_eq!("0s".parse::<Pause>().map(|pause| pause.to_string()), Ok("0s".to_owned()));
-        assert_eq!("90s".parse::<Pause>().map(|pause| pause.to_string()), Ok("1m30s".to_owned()));
-        assert_eq!("soon".parse::<Pause>(), Err(NotADuration));
+        assert_eq!("0s".parse::<DurationOrZero>().map(|pause| pause.to_string()), Ok("0s".to_owned()));
+        assert_eq!("90s".parse::<DurationOrZero>().map(|pause| pause.to_string()), Ok("1m30s".to_owned()));
+        assert_eq!("soon".parse::<DurationOrZero>(), Err(ParseDurationError));
         for wrong in
             ["", "5", "0s", "-5s", "5 m", "5 minutes", "1d", "PT5M", "m", "5m ago", "9999999999999999h"]
         {

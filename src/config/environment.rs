@@ -1,4 +1,4 @@
-//! What a configuration depends on besides its own text, as values.
+//! The surroundings that a configuration depends on, as values.
 
 use std::path::{Path, PathBuf};
 
@@ -28,10 +28,10 @@ pub struct Environment {
 /// No place for caches is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no state directory: neither stateDirectory nor $STATE_DIRECTORY, $XDG_STATE_HOME or $HOME is set")]
-pub struct NoStateDirectory;
+pub struct StateDirectoryError;
 
 impl Environment {
-    /// A path that starts where the configuration stands; `~/` is the home directory.
+    /// Returns a path that starts where the configuration stands; `~/` is the home directory.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), &self.home) {
             (Ok(below), Some(home)) => home.join(below),
@@ -49,12 +49,12 @@ impl Environment {
         self.socket.clone().or_else(|| directory().map(|path| path.join(super::SOCKET)))
     }
 
-    /// The directory for caches: the configured one, else systemd's, else `rhumb` in XDG's state home.
+    /// Returns the directory for caches: the configured one, else systemd's, else `rhumb` in XDG's state home.
     ///
     /// # Errors
     ///
     /// None of them is set.
-    pub fn state_directory(&self, configured: Option<&Path>) -> Result<PathBuf, NoStateDirectory> {
+    pub fn state_directory(&self, configured: Option<&Path>) -> Result<PathBuf, StateDirectoryError> {
         if let Some(configured) = configured {
             return Ok(configured.to_owned());
         }
@@ -66,7 +66,7 @@ impl Environment {
         let home = self.home.as_ref().filter(|home| !home.as_os_str().is_empty());
         xdg.or_else(|| home.map(|home| home.join(".local/state")))
             .map(|state| state.join("rhumb"))
-            .ok_or(NoStateDirectory)
+            .ok_or(StateDirectoryError)
     }
 }
 

@@ -1,36 +1,36 @@
-//! What is wrong at one place of a document: serde's own findings, put into words for people.
+//! A fault at one place of a document: serde's own findings, put into words for people.
 
 use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-use super::tree::Mark;
-use crate::object::Code;
+use super::tree::NodeMark;
+use crate::object::DiagnosticCode;
 
 /// One finding.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct ConfigFault {
     /// The key or value at fault; none until the reader that noticed it adds it.
-    pub(super) mark: Option<Mark>,
+    pub(super) mark: Option<NodeMark>,
     /// Stable name.
-    pub(super) code: Code,
-    /// What is wrong.
+    pub(super) code: DiagnosticCode,
+    /// The fault.
     pub(super) message: String,
-    /// What to do.
+    /// The remedy.
     pub(super) hint: Option<String>,
     /// The key that is missing, if that is the fault.
     pub(super) missing: Option<&'static str>,
 }
 
-impl Fault {
-    /// A finding without a place.
-    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+impl ConfigFault {
+    /// Returns a finding without a place.
+    pub(super) fn new(code: DiagnosticCode, message: impl Into<String>) -> Self {
         Self { mark: None, code, message: message.into(), hint: None, missing: None }
     }
 
     /// Adds the place, unless it is known more precisely already.
     #[must_use]
-    pub(super) fn at(mut self, mark: Mark) -> Self {
+    pub(super) fn at(mut self, mark: NodeMark) -> Self {
         self.mark.get_or_insert(mark);
         self
     }
@@ -52,7 +52,7 @@ pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// What was found, in YAML's words.
+/// Returns the value that was found, in YAML's words.
 fn found(what: Unexpected<'_>) -> String {
     match what {
         Unexpected::Bool(value) => value.to_string(),
@@ -67,7 +67,7 @@ fn found(what: Unexpected<'_>) -> String {
     }
 }
 
-/// What was expected; serde names the integers by their Rust types.
+/// Returns the expected type; serde names the integers by their Rust types.
 fn wanted(what: &dyn Expected) -> String {
     match what.to_string().as_str() {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
@@ -77,15 +77,15 @@ fn wanted(what: &dyn Expected) -> String {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ConfigFault {}
 
-impl de::Error for Fault {
+impl de::Error for ConfigFault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new("config-value", message.to_string())
     }

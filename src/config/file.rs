@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::fault::{Fault, suggestion};
+use super::fault::{ConfigFault, suggestion};
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
-use super::tree::{self, Mark, Node};
+use super::tree::{self, ConfigNode, NodeMark};
 use super::{
-    API_VERSION, ApiSpec, Budget, Config, ConnectionSpec, CustomSourcePolicy, Environment, Name,
-    NotifyConfig, ServeConfig, SourceConfig, UseLeases, reader,
+    API_VERSION, ApiSpec, BudgetSpec, Config, ConnectionSpec, CustomSourcePolicy, DnsLabel, Environment,
+    LeaseMode, NotifyConfig, ServeConfig, SourceConfig, reader,
 };
 use crate::fields::blurred;
-use crate::object::{Diagnostic, Origin};
+use crate::object::{Diagnostic, ManifestOrigin};
 
 const KINDS: [&str; 2] = ["Configuration", "Source"];
 
@@ -20,15 +20,15 @@ const KINDS: [&str; 2] = ["Configuration", "Source"];
 ///
 /// Everything that is wrong with it, in the order of the lines.
 pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config, Vec<Diagnostic>> {
-    let mut findings = Findings { file: file.into(), text, faults: Vec::new() };
+    let mut findings = ConfigFindings { file: file.into(), text, faults: Vec::new() };
     let documents = match tree::documents(text) {
         Ok(documents) => documents,
         Err(error) => {
-            findings.faults.push(Fault::new("config-syntax", error.message).at(error.mark));
+            findings.faults.push(ConfigFault::new("config-syntax", error.message).at(error.mark));
             return Err(findings.into_diagnostics());
         }
     };
-    let mut reading = Reading {
+    let mut reading = ConfigFileReader {
         environment,
         configuration: None,
         notify: Vec::new(),
@@ -39,7 +39,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
         reading.take(&mut document, &mut findings.faults);
     }
     if findings.faults.is_empty() && reading.sources.is_empty() && !reading.has_custom_sources() {
-        let fault = Fault::new("config-no-source", "the file names no source");
+        let fault = ConfigFault::new("config-no-source", "the file names no source");
         findings
             .faults
             .push(fault.hint(format!("add a document of apiVersion {API_VERSION} and kind Source")));
@@ -47,19 +47,19 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
     if findings.faults.is_empty() { Ok(reading.into_config()) } else { Err(findings.into_diagnostics()) }
 }
 
-struct Reading<'a> {
+struct ConfigFileReader<'a> {
     environment: &'a Environment,
-    /// Where the first `Configuration` stands and what it says, if it could be read.
-    configuration: Option<(Mark, Option<ConfigurationDocument>)>,
+    /// The position and contents of the first `Configuration`, if it could be read.
+    configuration: Option<(NodeMark, Option<ConfigurationDocument>)>,
     notify: Vec<NotifyConfig>,
     sources: Vec<SourceConfig>,
-    names: Vec<(String, Mark)>,
+    names: Vec<(String, NodeMark)>,
 }
 
-impl Reading<'_> {
-    fn take(&mut self, document: &mut Node, faults: &mut Vec<Fault>) {
+impl ConfigFileReader<'_> {
+    fn take(&mut self, document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
         let Some(kind) = document.get("kind") else {
-            let fault = Fault::new("config-missing-key", "the key `kind` is missing").at(document.mark);
+            let fault = ConfigFault::new("config-missing-key", "the key `kind` is missing").at(document.mark);
             return faults.push(fault.hint(format!("kinds: {}", KINDS.join(", "))));
         };
         let mark = kind.mark;
@@ -67,14 +67,14 @@ impl Reading<'_> {
             Some("Configuration") => self.configuration(document, mark, faults),
             Some("Source") => self.source(document, faults),
             Some(other) => {
-                let fault = Fault::new("config-kind", format!("unknown kind `{other}`")).at(mark);
+                let fault = ConfigFault::new("config-kind", format!("unknown kind `{other}`")).at(mark);
                 faults.push(fault.hint(suggestion(other, &KINDS)));
             }
-            None => faults.push(Fault::new("config-type", "the kind must be text").at(mark)),
+            None => faults.push(ConfigFault::new("config-type", "the kind must be text").at(mark)),
         }
     }
 
-    fn configuration(&mut self, document: &mut Node, mark: Mark, faults: &mut Vec<Fault>) {
+    fn configuration(&mut self, document: &mut ConfigNode, mark: NodeMark, faults: &mut Vec<ConfigFault>) {
         let mut read: Option<ConfigurationDocument> = reader::read(document, faults);
         if let Some(read) = &mut read {
             read.serve.check(self.environment, document, faults);
@@ -84,13 +84,13 @@ impl Reading<'_> {
         }
         if let Some((first, _)) = &self.configuration {
             let message = format!("a second Configuration; the first stands on line {}", first.line);
-            let fault = Fault::new("config-two-configurations", message).at(mark);
+            let fault = ConfigFault::new("config-two-configurations", message).at(mark);
             return faults.push(fault.hint("keep one Configuration, and a Source for each source"));
         }
         self.configuration = Some((mark, read));
     }
 
-    fn source(&mut self, document: &mut Node, faults: &mut Vec<Fault>) {
+    fn source(&mut self, document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
         self.name_once(document, faults);
         refuse_deletion_policy(document, faults);
         let spec = document.get("spec").map_or(document.mark, |spec| spec.mark);
@@ -98,25 +98,25 @@ impl Reading<'_> {
         match source.spec.named(&source.metadata.name, self.environment) {
             Ok(source) => self.sources.push(source),
             Err(error) => {
-                let fault = Fault::new("config-location", error.to_string()).at(spec);
+                let fault = ConfigFault::new("config-location", error.to_string()).at(spec);
                 faults.push(fault.hint("give one of the two: git for commits, directory for files on disk"));
             }
         }
     }
 
-    fn name_once(&mut self, document: &Node, faults: &mut Vec<Fault>) {
+    fn name_once(&mut self, document: &ConfigNode, faults: &mut Vec<ConfigFault>) {
         let Some(node) = document.get("metadata").and_then(|metadata| metadata.get("name")) else { return };
         let Some(name) = node.text() else { return };
         if let Some((_, first)) = self.names.iter().find(|(known, _)| known == name) {
             let message = format!("a second source `{name}`; the first stands on line {}", first.line);
-            let fault = Fault::new("config-two-sources", message).at(node.mark);
+            let fault = ConfigFault::new("config-two-sources", message).at(node.mark);
             return faults
                 .push(fault.hint("a source's name is the name of its parent object: give each its own"));
         }
         self.names.push((name.to_owned(), node.mark));
     }
 
-    /// Whether sources may come from the cluster, so that the file need name none.
+    /// Returns whether sources may come from the cluster, so that the file need name none.
     fn has_custom_sources(&self) -> bool {
         let document = self.configuration.as_ref().and_then(|(_, document)| document.as_ref());
         document.is_some_and(|document| document.custom_sources.is_open())
@@ -148,10 +148,10 @@ impl Reading<'_> {
 }
 
 /// A source of the file has no object that anybody could delete.
-fn refuse_deletion_policy(document: &mut Node, faults: &mut Vec<Fault>) {
+fn refuse_deletion_policy(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
     let Some(mark) = document.get("spec").and_then(|spec| spec.mark_of("deletionPolicy")) else { return };
     let why = "`deletionPolicy` is for a Source that stands in the cluster";
-    let fault = Fault::new("config-deletion-policy", why).at(mark);
+    let fault = ConfigFault::new("config-deletion-policy", why).at(mark);
     faults.push(fault.hint(
         "leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before",
     ));
@@ -163,10 +163,10 @@ impl Default for Config {
         Self {
             connection: ConnectionSpec { kubeconfig: None, context: None, api: ApiSpec::default() },
             state_directory: None,
-            namespace: Name::system_namespace().into(),
+            namespace: DnsLabel::system_namespace().into(),
             resync: default_resync(),
-            budget: Budget::default(),
-            leases: UseLeases::default(),
+            budget: BudgetSpec::default(),
+            leases: LeaseMode::default(),
             custom_sources: CustomSourcePolicy::default(),
             serve: ServeConfig::default(),
             notify: Vec::new(),
@@ -175,13 +175,13 @@ impl Default for Config {
     }
 }
 
-struct Findings<'a> {
+struct ConfigFindings<'a> {
     file: Arc<str>,
     text: &'a str,
-    faults: Vec<Fault>,
+    faults: Vec<ConfigFault>,
 }
 
-impl Findings<'_> {
+impl ConfigFindings<'_> {
     fn into_diagnostics(self) -> Vec<Diagnostic> {
         let lines: Vec<&str> = self.text.lines().collect();
         let mut diagnostics: Vec<Diagnostic> = self
@@ -196,7 +196,7 @@ impl Findings<'_> {
                         .and_then(|index| lines.get(index))
                         .map(|line| blurred(line)),
                     ..Diagnostic::error(
-                        Origin { file: self.file.clone(), line, column },
+                        ManifestOrigin { file: self.file.clone(), line, column },
                         fault.code,
                         blurred(&fault.message),
                     )

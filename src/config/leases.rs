@@ -1,11 +1,11 @@
-//! Whether replicas share the sources by Leases.
+//! The choice of sharing sources by Leases.
 
 use serde::{Deserialize, Serialize};
 
-/// When a source is served only by whoever holds its Lease.
+/// The condition for taking Leases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum UseLeases {
+pub enum LeaseMode {
     /// In a pod, where there may be several replicas.
     #[default]
     Auto,

@@ -1,4 +1,4 @@
-//! Where the desired state is: a repository or a directory.
+//! The location of the desired state: a repository or a directory.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,38 +7,38 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
-use super::{Duration, Environment, VerifySpec};
+use super::{Environment, PositiveDuration, VerifySpec};
 use crate::fields::without_credentials;
 
-/// Where a source's manifests are.
+/// The location of a source's manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum SourceLocation {
     /// A git repository, whose commits are followed.
     Git {
-        /// Where it is.
+        /// The address of the repository.
         url: GitUrl,
         /// Branch, tag or commit; none for the repository's own HEAD.
         reference: Option<String>,
         /// The folder inside it.
         path: TreePath,
-        /// How often a remote repository is asked.
-        interval: Duration,
-        /// What its commits must show; none for any commit.
+        /// The polling interval of a remote repository.
+        interval: PositiveDuration,
+        /// The required signatures; none for any commit.
         verify: Option<VerifySpec>,
     },
     /// A directory, read as it is on disk.
     Directory(PathBuf),
 }
 
-impl Location {
-    /// Where nothing is.
+impl SourceLocation {
+    /// Returns where nothing is.
     pub fn nowhere() -> Self {
         Self::Directory("/nonexistent".into())
     }
 }
 
 /// The place alone, without credentials: `https://host/shop.git` or `/srv/shop`.
-impl fmt::Display for Location {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Git { url, .. } => url.fmt(f),
@@ -58,17 +58,17 @@ impl GitUrl {
         Self(text.to_owned())
     }
 
-    /// The whole text, with its credentials: for git alone.
+    /// Returns the whole text, with its credentials: for git alone.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether a network or the `file:` scheme stands before the repository; else it is a path.
+    /// Returns whether a network or the `file:` scheme stands before the repository; else it is a path.
     pub fn is_url(&self) -> bool {
         is_url(&self.0)
     }
 
-    /// A path made independent of the working directory; a URL stays as it is.
+    /// Returns a path made independent of the working directory; a URL stays as it is.
     pub(super) fn resolved(&self, environment: &Environment) -> Self {
         if self.is_url() {
             return self.clone();
@@ -77,7 +77,7 @@ impl GitUrl {
     }
 }
 
-/// Whether a SOURCE is a URL (`scheme://…`, or `user@host:path` as ssh writes it) and no path.
+/// Returns whether a SOURCE is a URL (`scheme://…`, or `user@host:path` as ssh writes it) and no path.
 pub fn is_url(text: &str) -> bool {
     let scheme = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -130,7 +130,7 @@ impl TreePath {
         &self.0
     }
 
-    /// Whether it is the root.
+    /// Returns whether it is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -139,17 +139,17 @@ impl TreePath {
 /// A path that leads out of its repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a relative path that stays inside the repository")]
-pub struct NotInside;
+pub struct TreePathError;
 
 impl FromStr for TreePath {
-    type Err = NotInside;
+    type Err = TreePathError;
 
-    fn from_str(text: &str) -> Result<Self, NotInside> {
+    fn from_str(text: &str) -> Result<Self, TreePathError> {
         if text.starts_with('/') {
-            return Err(NotInside);
+            return Err(TreePathError);
         }
         let parts: Vec<&str> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-        if parts.contains(&"..") { Err(NotInside) } else { Ok(Self(parts.join("/"))) }
+        if parts.contains(&"..") { Err(TreePathError) } else { Ok(Self(parts.join("/"))) }
     }
 }
 

@@ -1,8 +1,8 @@
-//! Flags and file to one checked configuration, and the difference between two of them.
+//! The checked configuration, from flags and file, and the difference between two.
 //!
-//! Owns [`Config`], the documents of the configuration file (`apiVersion: rhumb.dev/v1alpha1`, kinds
-//! `Configuration` and `Source`) and the way from one to the other: [`read`] finds every fault of a file
-//! at once, each with its line. [`SourceSpec`] is the one form of a source everywhere.
+//! Owns [`Config`], the documents of the configuration file (`apiVersion: rhumb.dev/v1alpha1`,
+//! kinds `Configuration` and `Source`) and the conversion between them. [`read`] finds every fault
+//! of a file at once, each with its line. [`SourceSpec`] is the one form of a source everywhere.
 //!
 //! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
 //! holds nothing that runs.
@@ -34,74 +34,74 @@ use std::path::PathBuf;
 pub use allow::{AllowSpec, ClusterScopedSpec};
 pub use credential::{BoundCredentials, CredentialUse};
 pub use custom::{
-    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FINALIZER, Tie, custom_path,
+    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FINALIZER, FinalizerState, custom_path,
 };
-pub use duration::{Duration, NotADuration, Pause};
-pub use environment::{Environment, NoStateDirectory};
+pub use duration::{DurationOrZero, ParseDurationError, PositiveDuration};
+pub use environment::{Environment, StateDirectoryError};
 pub use file::read;
-pub use leases::UseLeases;
-pub use location::{GitUrl, Location, NotInside, TreePath, is_url};
-pub use name::{AccountName, Name, NotAName, NotAnAccount};
-pub use notify::{Uncommitted, is_sound};
-pub use prefix::{NotAPrefix, UrlPrefix};
-pub use reload::{Change, changed};
+pub use leases::LeaseMode;
+pub use location::{GitUrl, SourceLocation, TreePath, TreePathError, is_url};
+pub use name::{DnsLabel, ParseDnsLabelError, ParseServiceAccountNameError, ServiceAccountName};
+pub use notify::{DirectoryStatusError, is_sound};
+pub use prefix::{ParseUrlPrefixError, UrlPrefix};
+pub use reload::{ConfigChange, changed};
 pub use schema::definition;
 pub use serve::SOCKET;
-pub use spec::{API_VERSION, ApiSpec, Budget, GitSpec, Narrowing, SourceSpec, SpecError};
+pub use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec, SpecError};
 pub use verify::{VerifyMode, VerifySpec};
 
 use serde::Deserialize;
 
-use crate::engine::{Adopt, AllowList, BlastRadius, Life, OptOut, Prune};
+use crate::engine::{AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 
 /// Everything that a person can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How the cluster is reached.
+    /// The connection to the cluster.
     pub connection: ConnectionSpec,
-    /// Where caches live; see [`Environment::state_directory`] for what holds without it.
+    /// The directory of caches; see [`Environment::state_directory`] for the default.
     pub state_directory: Option<PathBuf>,
     /// The namespace of the sources' parent objects.
     pub namespace: String,
-    /// How often everything is looked at again although nothing seems to have happened.
-    pub resync: Duration,
-    /// How much may roll at once.
-    pub budget: Budget,
-    /// Whether replicas share the sources.
-    pub leases: UseLeases,
-    /// Which sources that stand in the cluster are followed too.
+    /// The resync interval.
+    pub resync: PositiveDuration,
+    /// The rollout budget.
+    pub budget: BudgetSpec,
+    /// Indicates whether replicas share the sources.
+    pub leases: LeaseMode,
+    /// The policy for sources in the cluster.
     pub custom_sources: CustomSourcePolicy,
-    /// What is answered over HTTP, and to whom.
+    /// The HTTP endpoints.
     pub serve: ServeConfig,
-    /// Who is told of what happens.
+    /// The recipients of notifications.
     pub notify: Vec<NotifyConfig>,
-    /// What is followed; names are unique.
+    /// The sources; names are unique.
     pub sources: Vec<SourceConfig>,
 }
 
-/// How the cluster is reached.
+/// The connection to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionSpec {
     /// A kubeconfig; none for `$KUBECONFIG`, `~/.kube/config` or the service account, in this order.
     pub kubeconfig: Option<PathBuf>,
     /// A context of it; none for its current one.
     pub context: Option<String>,
-    /// How the API server is asked.
+    /// The limits of requests to the API server.
     pub api: ApiSpec,
 }
 
-/// What is answered over HTTP, and to whom. Secrets are files here, and never read.
+/// The HTTP endpoints. Secrets are files here, and never read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeConfig {
     /// The Unix socket; none without a runtime directory.
     pub socket: Option<PathBuf>,
-    /// Where all questions are answered over TCP.
+    /// The TCP address of the API.
     pub listen: Option<SocketAddr>,
-    /// Where nothing but `/livez` and `/readyz` is answered, to everybody.
+    /// The address of `/livez` and `/readyz` alone, open to everybody.
     pub probes: Option<SocketAddr>,
     /// Names under which it may be reached over TCP, beside addresses and `localhost`; in lower case.
     pub hosts: Vec<String>,
-    /// What TCP is encrypted with.
+    /// The certificate of TLS; none for plain TCP.
     pub tls: Option<TlsFiles>,
     /// The file with the token that is asked for over TCP.
     pub token: Option<PathBuf>,
@@ -118,43 +118,43 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Who is told of what happens. Secrets are files here, and never read.
+/// A recipient of notifications. Secrets are files here, and never read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifyConfig {
-    /// Who.
+    /// The recipient.
     pub to: Recipient,
-    /// Of what happens to these sources; to all, where it is empty.
+    /// The sources; all, where it is empty.
     pub sources: Vec<String>,
-    /// Of what.
-    pub on: BTreeSet<Occasion>,
+    /// The notification events.
+    pub on: BTreeSet<NotificationEvent>,
 }
 
-/// What people are told of.
+/// An event that people are notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Occasion {
+pub enum NotificationEvent {
     /// All that a revision asks for is as wanted and healthy.
     Succeeded,
     /// The rollout of a workload failed.
     Failed,
-    /// What failed is back at what was good before.
+    /// A failed rollout is back at its last good content.
     RolledBack,
     /// Deletions wait for a person.
     PruneWaiting,
 }
 
-impl Occasion {
+impl NotificationEvent {
     /// All.
     pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::RolledBack, Self::PruneWaiting];
 }
 
-/// Where it is told.
+/// The recipient of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipient {
     /// Any HTTP server: the notice as JSON.
     Webhook {
-        /// Where.
-        url: UrlAt,
+        /// The URL.
+        url: UrlSource,
         /// The file with the bearer token that goes along.
         token: Option<PathBuf>,
     },
@@ -167,27 +167,27 @@ pub enum Recipient {
     Forge {
         /// In which words.
         forge: Forge,
-        /// Where its API begins.
+        /// The base URL of its API.
         url: String,
         /// Owner and name.
         repository: String,
         /// The file with the token.
         token: PathBuf,
-        /// What tells its statuses from those of others, with `{source}` in place of the source.
+        /// The context that tells its statuses from others, with `{source}` in place of the source.
         context: String,
     },
 }
 
-/// A URL, or the file that holds it. Whoever knows the path of a webhook may often write there: `Debug` shows none.
+/// A URL, or the file that holds it. A webhook's path is often its password: `Debug` shows none.
 #[derive(Clone, PartialEq, Eq)]
-pub enum UrlAt {
+pub enum UrlSource {
     /// It itself.
     Url(String),
     /// A file.
     File(PathBuf),
 }
 
-impl std::fmt::Debug for UrlAt {
+impl std::fmt::Debug for UrlSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Url(_) => f.write_str("Url(..)"),
@@ -196,7 +196,7 @@ impl std::fmt::Debug for UrlAt {
     }
 }
 
-/// Where repositories live.
+/// A hosting service of repositories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forge {
     /// GitHub, and its Enterprise Server.
@@ -212,37 +212,37 @@ pub enum Forge {
 pub struct SourceConfig {
     /// Its name, which is also the name of its parent object.
     pub name: String,
-    /// Where its manifests are.
-    pub location: Location,
+    /// The location of its manifests.
+    pub location: SourceLocation,
     /// The namespace of objects that name none.
     pub namespace: String,
-    /// What it may have at all.
+    /// The allow-list.
     pub allow: AllowList,
     /// The service account, in rhumb's own namespace, as which its objects are read and written; none for rhumb's own.
-    pub service_account: Option<AccountName>,
-    /// Which credentials of the host it shows to its git server.
+    pub service_account: Option<ServiceAccountName>,
+    /// The credentials of the host that it shows to its git server.
     pub credentials: CredentialUse,
-    /// Whether what it no longer names is deleted.
-    pub prune: Prune,
-    /// Whether objects that exist already are taken over.
-    pub adopt: Adopt,
+    /// Indicates whether what it no longer names is deleted.
+    pub prune: PrunePolicy,
+    /// Indicates whether objects that exist already are taken over.
+    pub adopt: AdoptPolicy,
     /// Says if what somebody puts on a live object may keep it from being changed and repaired.
-    pub opt_out: OptOut,
-    /// How much may be pruned without a person's confirmation.
+    pub opt_out: OptOutPolicy,
+    /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// For so long other sources may claim what it drops, before that is deleted.
-    pub prune_delay: Pause,
+    /// The time for which other sources may claim a dropped object before it is deleted.
+    pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: Narrowing,
-    /// Whether it writes.
-    pub mode: Mode,
-    /// Whether it goes on.
-    pub life: Life,
+    pub budget: NarrowingSpec,
+    /// Indicates whether it writes.
+    pub mode: SourceMode,
+    /// Indicates whether it goes on.
+    pub life: SourceLifecycle,
 }
 
-/// Whether a source writes to the cluster.
+/// Indicates whether a source writes to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum SourceMode {
     /// It does.
     #[default]
     Enforce,

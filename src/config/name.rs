@@ -6,30 +6,31 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::object::Hash;
+use crate::object::ContentHash;
 
-/// So many digits of a hash stand behind a name that was cut, and so much of it before them.
+/// The number of hash digits behind a name that was cut.
 const HASH_DIGITS: usize = 8;
 const LONGEST_HEAD: usize = 63 - 1 - HASH_DIGITS;
 
 /// A DNS label: `a-z`, `0-9` and `-`, at most 63, a letter or digit at both ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct Name(String);
+pub struct DnsLabel(String);
 
-impl Name {
+impl DnsLabel {
     /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name `default`, of what is given no other.
+    /// Returns the name `default`, of what is given no other.
     pub fn unnamed() -> Self {
         Self("default".to_owned())
     }
 
-    /// The name that follows from what people call a place: its parts as one DNS label. A part of the hash of `place`,
-    /// which tells it from all others, stands behind what had to be cut, or has letters that no name may have.
+    /// Returns the name of a place: its parts as one DNS label. Where a part had to be cut, or has
+    /// letters that no name may have, digits of the hash of `place` follow. They tell it from all
+    /// others.
     pub fn derived(parts: &[&str], place: &str) -> Self {
         let text = parts.join("-").to_lowercase();
         let is_plain = text.is_ascii();
@@ -39,26 +40,26 @@ impl Name {
         if is_plain && (1..=63).contains(&label.len()) {
             return Self(label);
         }
-        let hash = Hash::of_bytes(place.as_bytes()).to_string();
+        let hash = ContentHash::of_bytes(place.as_bytes()).to_string();
         let (head, tail) = (label.get(..LONGEST_HEAD).unwrap_or(&label), hash.get(..HASH_DIGITS));
         let head = if head.is_empty() { "source" } else { head.trim_end_matches('-') };
         Self(format!("{head}-{}", tail.unwrap_or_default()))
     }
 
-    /// The namespace of the parents, unless the configuration names another.
+    /// Returns the namespace of the parents, unless the configuration names another.
     pub(super) fn system_namespace() -> Self {
         Self("rhumb-system".to_owned())
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for DnsLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
+impl From<DnsLabel> for String {
+    fn from(name: DnsLabel) -> Self {
         name.0
     }
 }
@@ -66,37 +67,37 @@ impl From<Name> for String {
 /// A text that is no DNS label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a name of a-z, 0-9 and -, at most 63 long, with a letter or digit at both ends")]
-pub struct NotAName;
+pub struct ParseDnsLabelError;
 
-impl FromStr for Name {
-    type Err = NotAName;
+impl FromStr for DnsLabel {
+    type Err = ParseDnsLabelError;
 
-    fn from_str(text: &str) -> Result<Self, NotAName> {
+    fn from_str(text: &str) -> Result<Self, ParseDnsLabelError> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let right = (1..=63).contains(&text.len())
             && text.bytes().all(plain)
             && !text.starts_with('-')
             && !text.ends_with('-');
-        right.then(|| Self(text.to_owned())).ok_or(NotAName)
+        right.then(|| Self(text.to_owned())).ok_or(ParseDnsLabelError)
     }
 }
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for DnsLabel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(NameVisitor)
+        deserializer.deserialize_str(DnsLabelVisitor)
     }
 }
 
-struct NameVisitor;
+struct DnsLabelVisitor;
 
-impl Visitor<'_> for NameVisitor {
-    type Value = Name;
+impl Visitor<'_> for DnsLabelVisitor {
+    type Value = DnsLabel;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name of a-z, 0-9 and -, at most 63 long, with a letter or digit at both ends")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Name, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<DnsLabel, E> {
         text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
@@ -104,16 +105,16 @@ impl Visitor<'_> for NameVisitor {
 /// The name of a service account: DNS labels with dots between them, at most 253 bytes (RFC 1123).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct AccountName(String);
+pub struct ServiceAccountName(String);
 
-impl AccountName {
+impl ServiceAccountName {
     /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for AccountName {
+impl fmt::Display for ServiceAccountName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -122,33 +123,33 @@ impl fmt::Display for AccountName {
 /// A text that no service account is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the name of a service account of a-z, 0-9, - and ., at most 253 long")]
-pub struct NotAnAccount;
+pub struct ParseServiceAccountNameError;
 
-impl FromStr for AccountName {
-    type Err = NotAnAccount;
+impl FromStr for ServiceAccountName {
+    type Err = ParseServiceAccountNameError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAccount> {
-        let right = text.len() <= 253 && text.split('.').all(|label| label.parse::<Name>().is_ok());
-        right.then(|| Self(text.to_owned())).ok_or(NotAnAccount)
+    fn from_str(text: &str) -> Result<Self, ParseServiceAccountNameError> {
+        let right = text.len() <= 253 && text.split('.').all(|label| label.parse::<DnsLabel>().is_ok());
+        right.then(|| Self(text.to_owned())).ok_or(ParseServiceAccountNameError)
     }
 }
 
-impl<'de> Deserialize<'de> for AccountName {
+impl<'de> Deserialize<'de> for ServiceAccountName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(AccountVisitor)
+        deserializer.deserialize_str(ServiceAccountNameVisitor)
     }
 }
 
-struct AccountVisitor;
+struct ServiceAccountNameVisitor;
 
-impl Visitor<'_> for AccountVisitor {
-    type Value = AccountName;
+impl Visitor<'_> for ServiceAccountNameVisitor {
+    type Value = ServiceAccountName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a service account in rhumb's own namespace, as shop")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<AccountName, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ServiceAccountName, E> {
         text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
@@ -160,9 +161,9 @@ mod tests {
     #[test]
     fn a_name_follows_from_a_place() {
         let check = |parts: &[&str], expected: &str| {
-            let name = Name::derived(parts, "/srv/a");
+            let name = DnsLabel::derived(parts, "/srv/a");
             assert_eq!(name.as_str(), expected, "{parts:?}");
-            assert!(name.as_str().parse::<Name>().is_ok(), "{name}");
+            assert!(name.as_str().parse::<DnsLabel>().is_ok(), "{name}");
         };
         check(&["shop"], "shop");
         check(&["shop", ""], "shop");
@@ -173,17 +174,17 @@ mod tests {
         check(&["größe"], "gr-e-b068a6ce");
         check(&["магазин"], "source-b068a6ce");
         check(&[], "source-b068a6ce");
-        assert_ne!(Name::derived(&["é"], "/srv/a"), Name::derived(&["é"], "/srv/b"));
+        assert_ne!(DnsLabel::derived(&["é"], "/srv/a"), DnsLabel::derived(&["é"], "/srv/b"));
     }
 
     #[test]
     fn accounts_are_dns_names() {
         let long = format!("{0}.{0}.{0}.{1}", "a".repeat(63), "a".repeat(61));
         for right in ["a", "shop", "shop.eu", &long] {
-            assert!(right.parse::<AccountName>().is_ok(), "{right}");
+            assert!(right.parse::<ServiceAccountName>().is_ok(), "{right}");
         }
         for wrong in ["", ".", "a.", "A", "a:b", "a/b", "system:admin", &format!("{long}a")] {
-            assert!(wrong.parse::<AccountName>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ServiceAccountName>().is_err(), "{wrong}");
         }
     }
 
@@ -191,11 +192,11 @@ mod tests {
     fn names_are_dns_labels() {
         let longest = "a".repeat(63);
         for right in ["a", "0", "shop", "a-1", &longest] {
-            assert!(right.parse::<Name>().is_ok(), "{right}");
+            assert!(right.parse::<DnsLabel>().is_ok(), "{right}");
         }
         let too_long = "a".repeat(64);
         for wrong in ["", "-a", "a-", "A", "a.b", "a_b", "ä", "a b", &too_long] {
-            assert!(wrong.parse::<Name>().is_err(), "{wrong}");
+            assert!(wrong.parse::<DnsLabel>().is_err(), "{wrong}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who is told of what happens: webhooks, and forges as the status of a commit.
+//! The recipients of notifications: webhooks, and forges as the status of a commit.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,13 +7,16 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::fault::Fault;
-use super::tree::Node;
-use super::{Config, Environment, Forge, Location, Name, NotifyConfig, Occasion, Recipient, UrlAt};
+use super::fault::ConfigFault;
+use super::tree::ConfigNode;
+use super::{
+    Config, DnsLabel, Environment, Forge, NotificationEvent, NotifyConfig, Recipient, SourceLocation,
+    UrlSource,
+};
 
 const GITHUB: &str = "https://api.github.com";
 
-/// What stands for the source in a context, and the context where none is given.
+/// The placeholder of the source in a context, and the default context.
 const SOURCE: &str = "{source}";
 const CONTEXT: &str = "rhumb/{source}";
 
@@ -34,8 +37,8 @@ pub(super) struct NotifySpec {
     github: Option<ForgeSpec>,
     gitea: Option<ForgeSpec>,
     gitlab: Option<ForgeSpec>,
-    sources: Vec<Name>,
-    on: Option<BTreeSet<Occasion>>,
+    sources: Vec<DnsLabel>,
+    on: Option<BTreeSet<NotificationEvent>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,7 +49,7 @@ pub(super) struct WebhookSpec {
     token: Option<PathBuf>,
 }
 
-/// Whoever has the URL can write there, so that it stands in a file.
+/// A Slack webhook. Anybody with the URL can write there, so it stands in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping with urlFile")]
 pub(super) struct SlackSpec {
@@ -57,36 +60,36 @@ pub(super) struct SlackSpec {
 #[serde(deny_unknown_fields, expecting = "a mapping with repository and token")]
 pub(super) struct ForgeSpec {
     url: Option<String>,
-    repository: Repository,
+    repository: ForgeRepository,
     token: PathBuf,
     context: Option<String>,
 }
 
 /// Owner and name; a number, where the forge has one for it.
 #[derive(Clone, Debug)]
-struct Repository(String);
+struct ForgeRepository(String);
 
-impl<'de> Deserialize<'de> for Repository {
+impl<'de> Deserialize<'de> for ForgeRepository {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RepositoryVisitor)
+        deserializer.deserialize_any(ForgeRepositoryVisitor)
     }
 }
 
-struct RepositoryVisitor;
+struct ForgeRepositoryVisitor;
 
-impl Visitor<'_> for RepositoryVisitor {
-    type Value = Repository;
+impl Visitor<'_> for ForgeRepositoryVisitor {
+    type Value = ForgeRepository;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text, as acme/shop")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Repository, E> {
-        Ok(Repository(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ForgeRepository, E> {
+        Ok(ForgeRepository(text.to_owned()))
     }
 
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Repository, E> {
-        Ok(Repository(number.to_string()))
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<ForgeRepository, E> {
+        Ok(ForgeRepository(number.to_string()))
     }
 }
 
@@ -95,19 +98,19 @@ impl NotifySpec {
     pub(super) fn checked(
         self,
         environment: &Environment,
-        (document, number): (&Node, usize),
-        faults: &mut Vec<Fault>,
+        (document, number): (&ConfigNode, usize),
+        faults: &mut Vec<ConfigFault>,
     ) -> Option<NotifyConfig> {
         let mark = document.get("notify").and_then(|notify| notify.at(number)).unwrap_or(document).mark;
         let mut recipients = Vec::new();
         let mut wrong = |fault: (&'static str, String), hint: &str| {
-            faults.push(Fault::new(fault.0, fault.1).at(mark).hint(hint.to_owned()));
+            faults.push(ConfigFault::new(fault.0, fault.1).at(mark).hint(hint.to_owned()));
         };
         let resolve = |path: PathBuf| environment.resolve(&path);
         if let Some(webhook) = self.webhook {
             let url = match (webhook.url, webhook.url_file) {
-                (Some(url), None) => Some(UrlAt::Url(url)),
-                (None, Some(file)) => Some(UrlAt::File(resolve(file))),
+                (Some(url), None) => Some(UrlSource::Url(url)),
+                (None, Some(file)) => Some(UrlSource::File(resolve(file))),
                 _ => None,
             };
             if let Some(url) = url {
@@ -148,16 +151,16 @@ impl NotifySpec {
             );
             return None;
         }
-        let on = self.on.unwrap_or_else(|| Occasion::ALL.into());
+        let on = self.on.unwrap_or_else(|| NotificationEvent::ALL.into());
         Some(NotifyConfig { to, sources: self.sources.into_iter().map(Into::into).collect(), on })
     }
 }
 
 /// The code of a fault, what is wrong, and what to do.
-type Wrong = (&'static str, String, &'static str);
+type NotifyFault = (&'static str, String, &'static str);
 
 impl ForgeSpec {
-    fn checked(self, forge: Forge, environment: &Environment) -> Result<Recipient, Wrong> {
+    fn checked(self, forge: Forge, environment: &Environment) -> Result<Recipient, NotifyFault> {
         let default = match forge {
             Forge::GitHub => Some(GITHUB),
             Forge::Gitea => None,
@@ -171,7 +174,7 @@ impl ForgeSpec {
             let message = "the `url` of a forge has a query or a fragment".to_owned();
             return Err(("config-notify-url", message, "its address alone, as https://git.example.org"));
         }
-        let Repository(repository) = self.repository;
+        let ForgeRepository(repository) = self.repository;
         let is_number = !repository.is_empty() && repository.bytes().all(|byte| byte.is_ascii_digit());
         if !(is_repository(&repository) || forge == Forge::GitLab && is_number) {
             let message = format!("`{repository}` is no repository");
@@ -198,7 +201,7 @@ fn is_context(text: &str) -> bool {
 
 /// A directory has no commit, and so no forge shows a status for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Uncommitted {
+pub struct DirectoryStatusError {
     /// The source that is a directory.
     pub source: String,
     /// The repository that is to show its status.
@@ -206,7 +209,7 @@ pub struct Uncommitted {
 }
 
 /// `no commit status of the source shop at acme/shop: it is a directory, and has no commits`.
-impl fmt::Display for Uncommitted {
+impl fmt::Display for DirectoryStatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { source, repository } = self;
         write!(
@@ -218,15 +221,17 @@ impl fmt::Display for Uncommitted {
 
 impl Config {
     /// Sources that a forge is to be told of by name, and cannot be.
-    pub fn uncommitted(&self) -> Vec<Uncommitted> {
+    pub fn uncommitted(&self) -> Vec<DirectoryStatusError> {
         let is_directory = |name: &str| {
             let mut named = self.sources.iter().filter(|source| source.name == name);
-            named.any(|source| matches!(source.location, Location::Directory(_)))
+            named.any(|source| matches!(source.location, SourceLocation::Directory(_)))
         };
         let of = |notify: &NotifyConfig| {
             let Recipient::Forge { repository, .. } = &notify.to else { return Vec::new() };
             let sources = notify.sources.iter().filter(|name| is_directory(name));
-            sources.map(|name| Uncommitted { source: name.clone(), repository: repository.clone() }).collect()
+            sources
+                .map(|name| DirectoryStatusError { source: name.clone(), repository: repository.clone() })
+                .collect()
         };
         self.notify.iter().flat_map(of).collect()
     }
@@ -235,7 +240,7 @@ impl Config {
 impl Recipient {
     fn url(&self) -> Option<&str> {
         match self {
-            Self::Webhook { url: UrlAt::Url(url), .. } | Self::Forge { url, .. } => Some(url),
+            Self::Webhook { url: UrlSource::Url(url), .. } | Self::Forge { url, .. } => Some(url),
             Self::Webhook { .. } | Self::Slack { .. } => None,
         }
     }
@@ -250,7 +255,8 @@ fn is_repository(text: &str) -> bool {
     text.contains('/') && text.split('/').all(part)
 }
 
-/// Whether what is sent there can be read by nobody else: encrypted, or on this machine. Nothing in it is a secret.
+/// Returns whether nobody else can read a request there: it is encrypted, or stays on this machine.
+/// Nothing in it is a secret.
 pub fn is_sound(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

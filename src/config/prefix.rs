@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-use super::Location;
+use super::SourceLocation;
 
 /// The ports that need not be named.
 const PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418)];
@@ -18,16 +18,16 @@ const PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("gi
 /// Two are compared part by part: `https://host/team` covers `https://host/team/shop.git` and nothing of
 /// `https://host/team-b`, of another port, scheme or login.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlPrefix(Address);
+pub struct UrlPrefix(PrefixAddress);
 
 /// An address taken apart. One that could be read in two ways has no such form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Address {
+struct PrefixAddress {
     scheme: String,
     user: Option<String>,
     host: String,
     port: Option<u16>,
-    /// Where a path begins at the login's home, the first is `~`.
+    /// The folders. Where a path begins at the login's home, the first is `~`.
     folders: Vec<String>,
 }
 
@@ -37,40 +37,40 @@ struct Address {
     "not an address as https://host/folder, ssh://git@host/folder, git@host:folder or /folder, without a \
      password, `..`, `//`, `%`, `?`, `#` and `;`"
 )]
-pub struct NotAPrefix;
+pub struct ParseUrlPrefixError;
 
 impl UrlPrefix {
     /// Says that a location is at this prefix or below it.
-    pub fn covers(&self, location: &Location) -> bool {
+    pub fn covers(&self, location: &SourceLocation) -> bool {
         match location {
-            Location::Git { url, .. } => self.covers_text(url.expose()),
-            Location::Directory(path) => {
-                path.to_str().and_then(Address::of_path).is_some_and(|found| self.0.covers(&found))
+            SourceLocation::Git { url, .. } => self.covers_text(url.expose()),
+            SourceLocation::Directory(path) => {
+                path.to_str().and_then(PrefixAddress::of_path).is_some_and(|found| self.0.covers(&found))
             }
         }
     }
 
     /// As [`UrlPrefix::covers`], of the address of a repository.
     pub fn covers_text(&self, url: &str) -> bool {
-        Address::read(url).is_some_and(|found| self.0.covers(&found))
+        PrefixAddress::read(url).is_some_and(|found| self.0.covers(&found))
     }
 
-    /// How many folders it names: of two that cover the same, the one with more is the narrower one.
+    /// Returns how many folders it names: of two that cover the same, the one with more is the narrower one.
     pub fn depth(&self) -> usize {
         self.0.folders.len()
     }
 
-    /// Whether credentials can be bound to it: the server shows who it is, and git takes it for the name of a setting.
+    /// Returns whether credentials can be bound to it: the server shows who it is, and git takes it for the name of a setting.
     pub fn takes_credentials(&self) -> bool {
         matches!(&*self.0.scheme, "https" | "ssh") && !self.to_string().contains('=')
     }
 }
 
 impl FromStr for UrlPrefix {
-    type Err = NotAPrefix;
+    type Err = ParseUrlPrefixError;
 
-    fn from_str(text: &str) -> Result<Self, NotAPrefix> {
-        Address::read(text).map(Self).ok_or(NotAPrefix)
+    fn from_str(text: &str) -> Result<Self, ParseUrlPrefixError> {
+        PrefixAddress::read(text).map(Self).ok_or(ParseUrlPrefixError)
     }
 }
 
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for UrlPrefix {
 
 impl fmt::Display for UrlPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Address { scheme, user, host, port, folders } = &self.0;
+        let PrefixAddress { scheme, user, host, port, folders } = &self.0;
         write!(f, "{scheme}://")?;
         if let Some(user) = user {
             write!(f, "{user}@")?;
@@ -95,7 +95,7 @@ impl fmt::Display for UrlPrefix {
     }
 }
 
-impl Address {
+impl PrefixAddress {
     fn covers(&self, other: &Self) -> bool {
         let server = |address: &Self| {
             (address.scheme.clone(), address.user.clone(), address.host.clone(), address.port)
@@ -173,7 +173,7 @@ impl Address {
     }
 }
 
-/// The login and the host of an authority; none where a login has a password or there are two.
+/// Returns the login and the host of an authority; none where a login has a password or there are two.
 fn server(authority: &str) -> Option<(Option<&str>, &str)> {
     match authority.split_once('@') {
         None => Some((None, authority)),
@@ -184,13 +184,13 @@ fn server(authority: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
-/// A port, written in digits and nothing else.
+/// Returns a port, written in digits and nothing else.
 fn number(port: &str) -> Option<u16> {
     let digits = port.bytes().all(|byte| byte.is_ascii_digit());
     port.parse().ok().filter(|_| digits)
 }
 
-/// The folders of a path, which may end with a slash; none for what another program could read otherwise.
+/// Returns the folders of a path, which may end with a slash; none for what another program could read otherwise.
 fn folders(path: &str) -> Option<Vec<String>> {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
@@ -203,11 +203,11 @@ fn folders(path: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Duration, GitUrl, TreePath};
+    use crate::config::{GitUrl, PositiveDuration, TreePath};
 
-    fn at(url: &str) -> Location {
-        let (path, interval) = (TreePath::default(), Duration::seconds(60));
-        Location::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
+    fn at(url: &str) -> SourceLocation {
+        let (path, interval) = (TreePath::default(), PositiveDuration::seconds(60));
+        SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
     }
 
     #[test]
@@ -270,8 +270,8 @@ mod tests {
             &["/srv/git/../etc", "/srv/gitolite", "srv/git/a", "file://other/srv/git/a", "host:/srv/git/a"],
         );
         let prefix: UrlPrefix = "/srv/git".parse().unwrap();
-        assert!(prefix.covers(&Location::Directory("/srv/git/a".into())));
-        assert!(!prefix.covers(&Location::Directory("/etc".into())));
+        assert!(prefix.covers(&SourceLocation::Directory("/srv/git/a".into())));
+        assert!(!prefix.covers(&SourceLocation::Directory("/etc".into())));
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
             "https://[host]/",
             "https://host/a;b",
         ] {
-            assert_eq!(text.parse::<UrlPrefix>(), Err(NotAPrefix), "{text}");
+            assert_eq!(text.parse::<UrlPrefix>(), Err(ParseUrlPrefixError), "{text}");
         }
     }
 }

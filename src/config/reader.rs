@@ -9,14 +9,14 @@ use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer as _, MapAccess,
 use serde::forward_to_deserialize_any;
 use serde_yaml::Value;
 
-use super::fault::Fault;
-use super::tree::{Data, Entry, Node};
+use super::fault::ConfigFault;
+use super::tree::{ConfigNode, MappingEntry, NodeData};
 
 /// A file with more faults than this is of another kind altogether.
 const MOST_FAULTS: usize = 100;
 
 /// Reads a document, or notes all that is wrong with it.
-pub(super) fn read<T>(document: &mut Node, faults: &mut Vec<Fault>) -> Option<T>
+pub(super) fn read<T>(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) -> Option<T>
 where
     T: for<'de> Deserialize<'de>,
 {
@@ -36,12 +36,12 @@ where
     }
 }
 
-/// Whether a key is only missing because it was taken out for its own fault.
-fn follows_from_another(document: &Node, fault: &Fault) -> bool {
+/// Returns whether a key is only missing because it was taken out for its own fault.
+fn follows_from_another(document: &ConfigNode, fault: &ConfigFault) -> bool {
     let (Some(key), Some(mark)) = (fault.missing, fault.mark) else { return false };
     let mut open = vec![document];
     while let Some(node) = open.pop() {
-        if let Data::Mapping(mapping) = &node.data {
+        if let NodeData::Mapping(mapping) = &node.data {
             if node.mark == mark {
                 return mapping.lost(key);
             }
@@ -51,30 +51,32 @@ fn follows_from_another(document: &Node, fault: &Fault) -> bool {
     false
 }
 
-impl<'de> Deserializer<'de> for &'de Node {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for &'de ConfigNode {
+    type Error = ConfigFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         let read = match &self.data {
-            Data::Plain(Value::Bool(value)) => visitor.visit_bool(*value),
-            Data::Plain(Value::Number(number)) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
-                (Some(number), _, _) => visitor.visit_u64(number),
-                (_, Some(number), _) => visitor.visit_i64(number),
-                (_, _, number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
-            },
-            Data::Plain(_) => visitor.visit_unit(),
-            Data::Text(text) => visitor.visit_borrowed_str(text),
-            Data::List(items) => visitor.visit_seq(Items(items.iter())),
-            Data::Mapping(mapping) => {
-                visitor.visit_map(Entries { rest: mapping.entries.iter(), value: None })
+            NodeData::Plain(Value::Bool(value)) => visitor.visit_bool(*value),
+            NodeData::Plain(Value::Number(number)) => {
+                match (number.as_u64(), number.as_i64(), number.as_f64()) {
+                    (Some(number), _, _) => visitor.visit_u64(number),
+                    (_, Some(number), _) => visitor.visit_i64(number),
+                    (_, _, number) => visitor.visit_f64(number.unwrap_or(f64::NAN)),
+                }
+            }
+            NodeData::Plain(_) => visitor.visit_unit(),
+            NodeData::Text(text) => visitor.visit_borrowed_str(text),
+            NodeData::List(items) => visitor.visit_seq(NodeItems(items.iter())),
+            NodeData::Mapping(mapping) => {
+                visitor.visit_map(NodeEntries { rest: mapping.entries.iter(), value: None })
             }
         };
-        read.map_err(|fault: Fault| fault.at(self.mark))
+        read.map_err(|fault: ConfigFault| fault.at(self.mark))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
         match self.data {
-            Data::Plain(Value::Null) => visitor.visit_none(),
+            NodeData::Plain(Value::Null) => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -83,7 +85,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConfigFault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -92,10 +94,10 @@ impl<'de> Deserializer<'de> for &'de Node {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ConfigFault> {
         match self.text() {
             Some(text) => {
-                let text: StrDeserializer<'_, Fault> = text.into_deserializer();
+                let text: StrDeserializer<'_, ConfigFault> = text.into_deserializer();
                 visitor.visit_enum(text).map_err(|fault| fault.at(self.mark))
             }
             None => self.deserialize_any(visitor),
@@ -108,35 +110,38 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-struct Items<'de>(std::slice::Iter<'de, Node>);
+struct NodeItems<'de>(std::slice::Iter<'de, ConfigNode>);
 
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = Fault;
+impl<'de> SeqAccess<'de> for NodeItems<'de> {
+    type Error = ConfigFault;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ConfigFault> {
         self.0.next().map(|item| seed.deserialize(item)).transpose()
     }
 }
 
-struct Entries<'de> {
-    rest: std::slice::Iter<'de, Entry>,
-    value: Option<&'de Node>,
+struct NodeEntries<'de> {
+    rest: std::slice::Iter<'de, MappingEntry>,
+    value: Option<&'de ConfigNode>,
 }
 
-impl<'de> MapAccess<'de> for Entries<'de> {
-    type Error = Fault;
+impl<'de> MapAccess<'de> for NodeEntries<'de> {
+    type Error = ConfigFault;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ConfigFault> {
         let Some(entry) = self.rest.next() else { return Ok(None) };
         self.value = Some(&entry.value);
-        let key: StrDeserializer<'de, Fault> = entry.key.as_str().into_deserializer();
+        let key: StrDeserializer<'de, ConfigFault> = entry.key.as_str().into_deserializer();
         seed.deserialize(key).map(Some).map_err(|fault| fault.at(entry.mark))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigFault> {
         match self.value.take() {
             Some(value) => seed.deserialize(value).map_err(|fault| fault.at(value.mark)),
-            None => Err(Fault::new("config-value", "a value without a key")),
+            None => Err(ConfigFault::new("config-value", "a value without a key")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between the configuration in force and a newer one, and what that takes.
+//! The differences between the configuration in force and a newer one, and their consequences.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::Config;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ConfigChange {
     /// A source is new.
     SourceAdded(String),
     /// A source is gone; its objects stay as they are.
@@ -23,13 +23,13 @@ pub enum Change {
     Restart(&'static str),
 }
 
-impl Change {
-    /// Whether a new process is needed for it.
+impl ConfigChange {
+    /// Returns whether a new process is needed for it.
     pub const fn needs_restart(&self) -> bool {
         self.key().is_some()
     }
 
-    /// The key that a new process is needed for.
+    /// Returns the key that a new process is needed for.
     pub const fn key(&self) -> Option<&'static str> {
         match self {
             Self::Restart(key) => Some(key),
@@ -39,7 +39,7 @@ impl Change {
 }
 
 /// `the source shop is new`.
-impl fmt::Display for Change {
+impl fmt::Display for ConfigChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SourceAdded(name) => write!(f, "the source {name} is new"),
@@ -55,30 +55,30 @@ impl fmt::Display for Change {
     }
 }
 
-/// All differences: the keys in the order of the file, then the sources in the order of the newer file,
-/// then those that are gone.
-pub fn changed(old: &Config, new: &Config) -> Vec<Change> {
+/// Returns all differences: the keys in the order of the file, then the sources in the order of the
+/// newer file, then removed sources.
+pub fn changed(old: &Config, new: &Config) -> Vec<ConfigChange> {
     let keys = [
-        (old.connection.kubeconfig == new.connection.kubeconfig, Change::Restart("kubeconfig")),
-        (old.connection.context == new.connection.context, Change::Restart("context")),
-        (old.state_directory == new.state_directory, Change::Restart("stateDirectory")),
-        (old.namespace == new.namespace, Change::Restart("namespace")),
-        (old.resync == new.resync, Change::Resync),
-        (old.connection.api == new.connection.api, Change::Restart("api")),
-        (old.budget == new.budget, Change::Budget),
-        (old.notify == new.notify, Change::Notify),
-        (old.leases == new.leases, Change::Restart("leases")),
-        (old.custom_sources == new.custom_sources, Change::Restart("customSources")),
-        (old.serve == new.serve, Change::Restart("serve")),
+        (old.connection.kubeconfig == new.connection.kubeconfig, ConfigChange::Restart("kubeconfig")),
+        (old.connection.context == new.connection.context, ConfigChange::Restart("context")),
+        (old.state_directory == new.state_directory, ConfigChange::Restart("stateDirectory")),
+        (old.namespace == new.namespace, ConfigChange::Restart("namespace")),
+        (old.resync == new.resync, ConfigChange::Resync),
+        (old.connection.api == new.connection.api, ConfigChange::Restart("api")),
+        (old.budget == new.budget, ConfigChange::Budget),
+        (old.notify == new.notify, ConfigChange::Notify),
+        (old.leases == new.leases, ConfigChange::Restart("leases")),
+        (old.custom_sources == new.custom_sources, ConfigChange::Restart("customSources")),
+        (old.serve == new.serve, ConfigChange::Restart("serve")),
     ];
     let keys = keys.into_iter().filter(|(same, _)| !same).map(|(_, change)| change);
     let named =
         |config: &Config, name: &str| config.sources.iter().find(|source| source.name == name).cloned();
     let present = new.sources.iter().filter_map(|source| match named(old, &source.name) {
-        None => Some(Change::SourceAdded(source.name.clone())),
-        Some(before) if before != *source => Some(Change::SourceChanged(source.name.clone())),
+        None => Some(ConfigChange::SourceAdded(source.name.clone())),
+        Some(before) if before != *source => Some(ConfigChange::SourceChanged(source.name.clone())),
         Some(_) => None,
     });
     let gone = old.sources.iter().filter(|source| named(new, &source.name).is_none());
-    keys.chain(present).chain(gone.map(|source| Change::SourceRemoved(source.name.clone()))).collect()
+    keys.chain(present).chain(gone.map(|source| ConfigChange::SourceRemoved(source.name.clone()))).collect()
 }

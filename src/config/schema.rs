@@ -254,7 +254,9 @@ mod tests {
     use serde::forward_to_deserialize_any;
 
     use super::*;
-    use crate::config::{AllowSpec, DeletionPolicy, GitSpec, Narrowing, SourceSpec, VerifyMode, VerifySpec};
+    use crate::config::{
+        AllowSpec, DeletionPolicy, GitSpec, NarrowingSpec, SourceSpec, VerifyMode, VerifySpec,
+    };
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
     const HEAD: &str = "# The kind `Source`, for sources that stand in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
@@ -269,9 +271,9 @@ mod tests {
     }
 
     /// Tells, as an error, which keys a type knows.
-    struct Keys;
+    struct KeyCollector;
 
-    impl<'de> Deserializer<'de> for Keys {
+    impl<'de> Deserializer<'de> for KeyCollector {
         type Error = Error;
 
         fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
@@ -294,7 +296,7 @@ mod tests {
     }
 
     fn check<'de, T: Deserialize<'de> + std::fmt::Debug>(schema: &Value) {
-        let keys = T::deserialize(Keys).unwrap_err().to_string();
+        let keys = T::deserialize(KeyCollector).unwrap_err().to_string();
         let keys: BTreeSet<&str> = keys.split(' ').collect();
         let told: BTreeSet<&str> =
             schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -309,7 +311,7 @@ mod tests {
         check::<SourceSpec>(&of_the_file);
         check::<GitSpec>(&git());
         check::<VerifySpec>(&verify());
-        check::<Narrowing>(&narrowing());
+        check::<NarrowingSpec>(&narrowing());
         check::<AllowSpec>(&allow());
     }
 
@@ -339,7 +341,7 @@ mod tests {
             serde_json::from_value::<DeletionPolicy>(word).unwrap();
         }
         for word in words(&narrowing()["properties"]["onFailure"]) {
-            serde_json::from_value::<Narrowing>(json!({ "onFailure": word })).unwrap();
+            serde_json::from_value::<NarrowingSpec>(json!({ "onFailure": word })).unwrap();
         }
     }
 }

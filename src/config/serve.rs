@@ -1,4 +1,4 @@
-//! What is answered over HTTP, where, and to whom.
+//! The HTTP endpoints.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::fault::Fault;
-use super::tree::Node;
+use super::fault::ConfigFault;
+use super::tree::ConfigNode;
 use super::{Environment, ServeConfig, TlsFiles};
 
 /// The name of the socket in the runtime directory.
@@ -19,8 +19,8 @@ pub const SOCKET: &str = "rhumb.sock";
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub(super) struct ServeSpec {
     socket: Option<PathBuf>,
-    listen: Option<Address>,
-    probes: Option<Address>,
+    listen: Option<ListenAddress>,
+    probes: Option<ListenAddress>,
     hosts: Vec<HostName>,
     tls: Option<TlsSpec>,
     token: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(super) struct TlsSpec {
     key: PathBuf,
 }
 
-/// What webhooks are held against.
+/// The secret of webhooks.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a mapping")]
 pub(super) struct HookSpec {
@@ -44,13 +44,18 @@ pub(super) struct HookSpec {
 
 impl ServeSpec {
     /// Notes what must not stand together; `document` is the one that it was read from.
-    pub(super) fn check(&self, environment: &Environment, document: &Node, faults: &mut Vec<Fault>) {
+    pub(super) fn check(
+        &self,
+        environment: &Environment,
+        document: &ConfigNode,
+        faults: &mut Vec<ConfigFault>,
+    ) {
         let mark = |key| {
             let serve = document.get("serve");
             serve.and_then(|serve| serve.get(key)).or(serve).map_or(document.mark, |node| node.mark)
         };
         let token = self.token.is_some() || environment.serve_token.is_some();
-        if let Some(Address(listen)) = self.listen
+        if let Some(ListenAddress(listen)) = self.listen
             && !listen.ip().is_loopback()
         {
             let missing = match (self.tls.is_some(), token) {
@@ -61,7 +66,7 @@ impl ServeSpec {
             };
             if let Some(missing) = missing {
                 let message = format!("{listen} can be reached from other machines, which takes {missing}");
-                let fault = Fault::new("config-serve-open", message).at(mark("listen"));
+                let fault = ConfigFault::new("config-serve-open", message).at(mark("listen"));
                 faults.push(fault.hint(format!(
                     "set serve.tls and serve.token, or listen on 127.0.0.1:{}; for the kubelet's probes there is \
                      serve.probes",
@@ -69,11 +74,11 @@ impl ServeSpec {
                 )));
             }
         }
-        if let (Some(Address(listen)), Some(Address(probes))) = (self.listen, self.probes)
+        if let (Some(ListenAddress(listen)), Some(ListenAddress(probes))) = (self.listen, self.probes)
             && listen == probes
             && listen.port() != 0
         {
-            let fault = Fault::new("config-value", "`listen` and `probes` are the same address");
+            let fault = ConfigFault::new("config-value", "`listen` and `probes` are the same address");
             faults.push(fault.at(mark("probes")).hint("give each its own port"));
         }
     }
@@ -94,7 +99,7 @@ impl ServeSpec {
 }
 
 impl ServeConfig {
-    /// What holds without a file.
+    /// Returns the endpoints without a file.
     pub fn of_environment(environment: &Environment) -> Self {
         ServeSpec::default().resolved(environment)
     }
@@ -102,22 +107,22 @@ impl ServeConfig {
 
 /// An address with a port, never a name: what a name means may change.
 #[derive(Clone, Copy, Debug)]
-struct Address(SocketAddr);
+struct ListenAddress(SocketAddr);
 
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for ListenAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Address;
+        struct ListenAddressVisitor;
+        impl Visitor<'_> for ListenAddressVisitor {
+            type Value = ListenAddress;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an address with a port, as 127.0.0.1:9090 or [::1]:9090")
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Address, E> {
-                let address = text.parse().ok().map(Address);
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ListenAddress, E> {
+                let address = text.parse().ok().map(ListenAddress);
                 address.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(ListenAddressVisitor)
     }
 }
 
@@ -127,8 +132,8 @@ struct HostName(String);
 
 impl<'de> Deserialize<'de> for HostName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct HostNameVisitor;
+        impl Visitor<'_> for HostNameVisitor {
             type Value = HostName;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a host, as rhumb.example.org")
@@ -145,6 +150,6 @@ impl<'de> Deserialize<'de> for HostName {
                 name.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(HostNameVisitor)
     }
 }

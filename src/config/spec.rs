@@ -13,10 +13,12 @@ use super::duration::regular;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
-    AccountName, AllowSpec, CredentialUse, CustomSourcePolicy, Duration, Environment, GitUrl, Location, Mode,
-    Name, Pause, SourceConfig, TreePath, UseLeases, VerifySpec,
+    AllowSpec, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment, GitUrl, LeaseMode,
+    PositiveDuration, ServiceAccountName, SourceConfig, SourceLocation, SourceMode, TreePath, VerifySpec,
 };
-use crate::engine::{self, Adopt, Amount, BlastRadius, Life, OnFailure, OptOut, Prune};
+use crate::engine::{
+    self, AdoptPolicy, BlastRadius, OnFailure, OptOutPolicy, PodAmount, PrunePolicy, SourceLifecycle,
+};
 
 /// The version of the documents.
 pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
@@ -37,27 +39,28 @@ pub struct SourceSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// The namespace of objects that name none.
-    pub namespace: Name,
-    /// What it may have at all, whatever its manifests say.
+    pub namespace: DnsLabel,
+    /// The allow-list, whatever its manifests say.
     #[serde(skip_serializing_if = "is_open")]
     pub allow: AllowSpec,
     /// The service account, in rhumb's own namespace, as which its objects are read and written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_account_name: Option<AccountName>,
-    /// Whether what the source no longer names is deleted.
+    pub service_account_name: Option<ServiceAccountName>,
+    /// Indicates whether objects are deleted that the source no longer names.
     pub prune: bool,
-    /// Whether objects that exist already are taken over.
-    pub adopt: Adopt,
+    /// The policy for objects that exist already.
+    pub adopt: AdoptPolicy,
     /// Says if what somebody puts on a live object may keep it from being changed and repaired.
-    pub opt_out: OptOut,
-    /// How much may be pruned without a person's confirmation.
+    pub opt_out: OptOutPolicy,
+    /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// For so long other sources of the cluster may claim what this one drops, before that is deleted.
-    pub prune_delay: Pause,
+    /// The time for which other sources of the cluster may claim a dropped object before it is
+    /// deleted.
+    pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
     #[serde(skip_serializing_if = "is_unset")]
-    pub budget: Narrowing,
-    /// Whether everything is done but the writes.
+    pub budget: NarrowingSpec,
+    /// Indicates whether the source does everything but write.
     pub observe: bool,
 }
 
@@ -65,8 +68,8 @@ fn is_open(allow: &AllowSpec) -> bool {
     *allow == AllowSpec::default()
 }
 
-fn is_unset(narrowing: &Narrowing) -> bool {
-    *narrowing == Narrowing::default()
+fn is_unset(narrowing: &NarrowingSpec) -> bool {
+    *narrowing == NarrowingSpec::default()
 }
 
 impl Default for SourceSpec {
@@ -74,15 +77,15 @@ impl Default for SourceSpec {
         Self {
             git: None,
             directory: None,
-            namespace: Name::unnamed(),
+            namespace: DnsLabel::unnamed(),
             allow: AllowSpec::default(),
             service_account_name: None,
             prune: true,
-            adopt: Adopt::default(),
-            opt_out: OptOut::default(),
+            adopt: AdoptPolicy::default(),
+            opt_out: OptOutPolicy::default(),
             blast_radius: BlastRadius::default(),
-            prune_delay: Pause::new(engine::PRUNE_DELAY),
-            budget: Narrowing::default(),
+            prune_delay: DurationOrZero::new(engine::PRUNE_DELAY),
+            budget: NarrowingSpec::default(),
             observe: false,
         }
     }
@@ -100,10 +103,10 @@ pub struct GitSpec {
     /// The folder inside it.
     #[serde(default, skip_serializing_if = "TreePath::is_root")]
     pub path: TreePath,
-    /// How often a remote repository is asked.
+    /// The polling interval of a remote repository.
     #[serde(default = "GitSpec::default_interval", deserialize_with = "regular")]
-    pub interval: Duration,
-    /// What its commits must show before they are followed.
+    pub interval: PositiveDuration,
+    /// The required signatures of commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifySpec>,
 }
@@ -120,8 +123,8 @@ impl GitSpec {
         }
     }
 
-    const fn default_interval() -> Duration {
-        Duration::seconds(60)
+    const fn default_interval() -> PositiveDuration {
+        PositiveDuration::seconds(60)
     }
 }
 
@@ -142,12 +145,12 @@ impl SourceSpec {
     /// # Errors
     ///
     /// Exactly one of `git` and `directory` must be given.
-    pub fn named(self, name: &Name, environment: &Environment) -> Result<SourceConfig, SpecError> {
+    pub fn named(self, name: &DnsLabel, environment: &Environment) -> Result<SourceConfig, SpecError> {
         let location = match (self.git, self.directory) {
             (None, None) => return Err(SpecError::NoLocation),
             (Some(_), Some(_)) => return Err(SpecError::TwoLocations),
-            (None, Some(path)) => Location::Directory(environment.resolve(&path)),
-            (Some(git), None) => Location::Git {
+            (None, Some(path)) => SourceLocation::Directory(environment.resolve(&path)),
+            (Some(git), None) => SourceLocation::Git {
                 url: git.url.resolved(environment),
                 reference: git.reference,
                 path: git.path,
@@ -162,19 +165,19 @@ impl SourceSpec {
             allow: self.allow.into(),
             credentials: CredentialUse::Own,
             service_account: self.service_account_name,
-            prune: if self.prune { Prune::On } else { Prune::Off },
+            prune: if self.prune { PrunePolicy::On } else { PrunePolicy::Off },
             adopt: self.adopt,
             opt_out: self.opt_out,
             blast_radius: self.blast_radius,
             prune_delay: self.prune_delay,
             budget: self.budget,
-            mode: if self.observe { Mode::Observe } else { Mode::Enforce },
-            life: Life::Lives,
+            mode: if self.observe { SourceMode::Observe } else { SourceMode::Enforce },
+            life: SourceLifecycle::Lives,
         })
     }
 }
 
-/// How the API server is asked.
+/// The limits of requests to the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub struct ApiSpec {
@@ -187,39 +190,39 @@ pub struct ApiSpec {
     /// Calls under way at a time.
     #[serde(deserialize_with = "positive")]
     pub concurrency: u32,
-    /// How long one call may take.
-    pub timeout: Duration,
+    /// The time limit of one call.
+    pub timeout: PositiveDuration,
 }
 
 impl Default for ApiSpec {
     fn default() -> Self {
-        Self { qps: 50, burst: 100, concurrency: 8, timeout: Duration::seconds(30) }
+        Self { qps: 50, burst: 100, concurrency: 8, timeout: PositiveDuration::seconds(30) }
     }
 }
 
-/// How much may roll at once.
+/// The rollout budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
-pub struct Budget {
+pub struct BudgetSpec {
     /// Workloads whose pods are being replaced at a time.
     #[serde(deserialize_with = "positive")]
     pub max_workloads: u32,
     /// Pods of managed workloads that may be unavailable at a time.
-    pub max_unavailable: Amount,
+    pub max_unavailable: PodAmount,
     /// Rollouts that may begin in any minute.
     #[serde(deserialize_with = "positive")]
     pub starts_per_minute: u32,
-    /// For so long a workload must be whole before its rollout counts as a success.
-    pub soak: Pause,
+    /// The time for which a workload must be healthy before its rollout succeeds.
+    pub soak: DurationOrZero,
     /// The longest time that a rollout may go without any progress.
-    pub deadline: Duration,
-    /// What follows from a rollout that fails.
+    pub deadline: PositiveDuration,
+    /// The action after a failed rollout.
     pub on_failure: OnFailure,
     /// Narrower bounds, by namespace.
-    pub namespaces: BTreeMap<Name, Narrowing>,
+    pub namespaces: BTreeMap<DnsLabel, NarrowingSpec>,
 }
 
-impl Default for Budget {
+impl Default for BudgetSpec {
     fn default() -> Self {
         let engine::Budget {
             max_workloads,
@@ -234,16 +237,16 @@ impl Default for Budget {
             max_workloads,
             max_unavailable,
             starts_per_minute,
-            soak: Pause::new(soak),
-            deadline: Duration::seconds(deadline.as_secs()),
+            soak: DurationOrZero::new(soak),
+            deadline: PositiveDuration::seconds(deadline.as_secs()),
             on_failure,
             namespaces: BTreeMap::new(),
         }
     }
 }
 
-impl From<&Budget> for engine::Budget {
-    fn from(budget: &Budget) -> Self {
+impl From<&BudgetSpec> for engine::Budget {
+    fn from(budget: &BudgetSpec) -> Self {
         let namespaces = budget.namespaces.iter();
         Self {
             max_workloads: budget.max_workloads,
@@ -262,35 +265,35 @@ impl From<&Budget> for engine::Budget {
 /// Bounds of one source or namespace, beside those of the whole cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
-pub struct Narrowing {
+pub struct NarrowingSpec {
     /// As [`Budget::max_workloads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_workloads: Option<NonZeroU32>,
     /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_unavailable: Option<Amount>,
+    pub max_unavailable: Option<PodAmount>,
     /// As [`Budget::starts_per_minute`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_per_minute: Option<NonZeroU32>,
     /// Longer than [`Budget::soak`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub soak: Option<Pause>,
+    pub soak: Option<DurationOrZero>,
     /// Shorter than [`Budget::deadline`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Duration>,
+    pub deadline: Option<PositiveDuration>,
     /// `hold` where [`Budget::on_failure`] goes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
 }
 
-impl From<&Narrowing> for engine::Narrowing {
-    fn from(narrowing: &Narrowing) -> Self {
+impl From<&NarrowingSpec> for engine::Narrowing {
+    fn from(narrowing: &NarrowingSpec) -> Self {
         Self {
             max_workloads: narrowing.max_workloads.map(NonZeroU32::get),
             max_unavailable: narrowing.max_unavailable,
             starts_per_minute: narrowing.starts_per_minute.map(NonZeroU32::get),
-            soak: narrowing.soak.map(Pause::get),
-            deadline: narrowing.deadline.map(Duration::get),
+            soak: narrowing.soak.map(DurationOrZero::get),
+            deadline: narrowing.deadline.map(PositiveDuration::get),
             on_failure: narrowing.on_failure,
         }
     }
@@ -307,18 +310,18 @@ pub(super) struct ConfigurationDocument {
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) context: Option<String>,
     pub(super) state_directory: Option<PathBuf>,
-    #[serde(default = "Name::system_namespace")]
-    pub(super) namespace: Name,
+    #[serde(default = "DnsLabel::system_namespace")]
+    pub(super) namespace: DnsLabel,
     #[serde(default = "default_resync", deserialize_with = "regular")]
-    pub(super) resync: Duration,
+    pub(super) resync: PositiveDuration,
     #[serde(default)]
     pub(super) api: ApiSpec,
     #[serde(default)]
-    pub(super) budget: Budget,
+    pub(super) budget: BudgetSpec,
     #[serde(default)]
     pub(super) notify: Vec<NotifySpec>,
     #[serde(default)]
-    pub(super) leases: UseLeases,
+    pub(super) leases: LeaseMode,
     #[serde(default)]
     pub(super) custom_sources: CustomSourcePolicy,
     #[serde(default)]
@@ -333,20 +336,20 @@ pub(super) struct SourceDocument {
     _version: ApiVersion,
     #[serde(rename = "kind")]
     _kind: String,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: SourceMetadata,
     pub(super) spec: SourceSpec,
 }
 
-/// What names a `Source`.
+/// The metadata of a `Source`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a mapping with name")]
-pub(super) struct Metadata {
-    pub(super) name: Name,
+pub(super) struct SourceMetadata {
+    pub(super) name: DnsLabel,
 }
 
-/// How often everything is looked at again, unless the file says otherwise.
-pub(super) const fn default_resync() -> Duration {
-    Duration::seconds(5 * 60)
+/// Returns the default resync interval.
+pub(super) const fn default_resync() -> PositiveDuration {
+    PositiveDuration::seconds(5 * 60)
 }
 
 #[derive(Debug)]
@@ -363,12 +366,12 @@ impl<'de> Deserialize<'de> for ApiVersion {
 }
 
 fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    deserializer.deserialize_u32(PositiveVisitor)
+    deserializer.deserialize_u32(PositiveNumberVisitor)
 }
 
-struct PositiveVisitor;
+struct PositiveNumberVisitor;
 
-impl Visitor<'_> for PositiveVisitor {
+impl Visitor<'_> for PositiveNumberVisitor {
     type Value = u32;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

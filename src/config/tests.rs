@@ -4,7 +4,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::spec::{ConfigurationDocument, Metadata, SourceDocument};
+use super::spec::{ConfigurationDocument, SourceDocument, SourceMetadata};
 use super::*;
 
 const EXAMPLE: &str = include_str!("../../examples/rhumb.yaml");
@@ -13,7 +13,7 @@ fn environment() -> Environment {
     Environment { directory: "/etc/rhumb".into(), home: Some("/home/ann".into()), ..Environment::default() }
 }
 
-/// What is wrong with a file, a line for each finding and its hint.
+/// Returns the faults of a file, a line for each finding and its hint.
 fn faults(text: &str) -> String {
     let diagnostics = read("rhumb.yaml", text, &environment()).expect_err("the file is right");
     let mut shown = String::new();
@@ -44,7 +44,7 @@ fn configuration(keys: &str) -> String {
 #[test]
 fn the_example_says_what_it_explains() {
     let config = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
-    let interval = Duration::seconds(60);
+    let interval = PositiveDuration::seconds(60);
     assert_eq!(config.connection.kubeconfig, Some("/home/ann/.kube/config".into()));
     assert_eq!(config.connection.context.as_deref(), Some("production"));
     assert_eq!(config.state_directory, Some("/var/lib/rhumb".into()));
@@ -53,7 +53,7 @@ fn the_example_says_what_it_explains() {
         config.sources[0],
         SourceConfig {
             name: "shop".to_owned(),
-            location: Location::Git {
+            location: SourceLocation::Git {
                 url: GitUrl::new("https://git.example.org/shop.git"),
                 reference: Some("main".to_owned()),
                 path: "deploy/production".parse().unwrap(),
@@ -64,17 +64,17 @@ fn the_example_says_what_it_explains() {
             allow: AllowList::default(),
             credentials: CredentialUse::Own,
             service_account: None,
-            prune: Prune::On,
-            adopt: Adopt::IfUnowned,
-            opt_out: OptOut::Allowed,
+            prune: PrunePolicy::On,
+            adopt: AdoptPolicy::IfUnowned,
+            opt_out: OptOutPolicy::Allowed,
             blast_radius: BlastRadius::default(),
-            prune_delay: Pause::new(crate::engine::PRUNE_DELAY),
-            budget: Narrowing::default(),
-            mode: Mode::Enforce,
-            life: Life::Lives,
+            prune_delay: DurationOrZero::new(crate::engine::PRUNE_DELAY),
+            budget: NarrowingSpec::default(),
+            mode: SourceMode::Enforce,
+            life: SourceLifecycle::Lives,
         }
     );
-    assert_eq!(config.sources[1].location, Location::Directory("/etc/rhumb/shop".into()));
+    assert_eq!(config.sources[1].location, SourceLocation::Directory("/etc/rhumb/shop".into()));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn the_example_shows_the_defaults() {
     assert_eq!(example.connection.api, least.connection.api);
     assert_eq!((example.resync, example.budget), (least.resync, least.budget));
     assert_eq!(example.namespace, least.namespace);
-    let location = Location::Directory("/etc/rhumb/shop".into());
+    let location = SourceLocation::Directory("/etc/rhumb/shop".into());
     let shown = SourceConfig { location, ..example.sources[0].clone() };
     assert_eq!(shown, least.sources[0]);
 }
@@ -94,7 +94,7 @@ fn the_example_names_every_key() {
     let keys = [
         keys_of::<ConfigurationDocument>(),
         keys_of::<ApiSpec>(),
-        keys_of::<Budget>(),
+        keys_of::<BudgetSpec>(),
         keys_of::<super::serve::ServeSpec>(),
         keys_of::<super::serve::TlsSpec>(),
         keys_of::<super::serve::HookSpec>(),
@@ -102,7 +102,7 @@ fn the_example_names_every_key() {
         keys_of::<super::notify::SlackSpec>(),
         keys_of::<super::notify::ForgeSpec>(),
         keys_of::<SourceDocument>(),
-        keys_of::<Metadata>(),
+        keys_of::<SourceMetadata>(),
         keys_of::<SourceSpec>(),
         keys_of::<GitSpec>(),
         keys_of::<VerifySpec>(),
@@ -118,10 +118,10 @@ fn the_example_names_every_key() {
     }
 }
 
-/// The keys that serde knows for a type.
+/// Returns the keys that serde knows for a type.
 fn keys_of<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
-    struct Asking<'a>(&'a mut &'static [&'static str]);
-    impl<'de> Deserializer<'de> for Asking<'_> {
+    struct KeyRecorder<'a>(&'a mut &'static [&'static str]);
+    impl<'de> Deserializer<'de> for KeyRecorder<'_> {
         type Error = de::value::Error;
         fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
             Err(de::Error::custom("no struct"))
@@ -141,7 +141,7 @@ fn keys_of<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
         }
     }
     let mut keys: &'static [&'static str] = &[];
-    assert!(T::deserialize(Asking(&mut keys)).is_err());
+    assert!(T::deserialize(KeyRecorder(&mut keys)).is_err());
     assert!(!keys.is_empty());
     keys
 }
@@ -362,31 +362,34 @@ fn the_state_directory_has_an_order() {
 
 #[test]
 fn a_reload_tells_what_it_takes() {
-    fn check(edit: impl FnOnce(&mut Config), expected: &[Change]) {
+    fn check(edit: impl FnOnce(&mut Config), expected: &[ConfigChange]) {
         let old = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
         let mut new = old.clone();
         edit(&mut new);
         assert_eq!(changed(&old, &new), expected);
     }
     check(|_| {}, &[]);
-    check(|new| new.resync = Duration::seconds(1), &[Change::Resync]);
-    check(|new| new.budget.max_workloads = 9, &[Change::Budget]);
+    check(|new| new.resync = PositiveDuration::seconds(1), &[ConfigChange::Resync]);
+    check(|new| new.budget.max_workloads = 9, &[ConfigChange::Budget]);
     let to = Recipient::Slack { url: "u".into() };
-    let slack = NotifyConfig { to, sources: Vec::new(), on: Occasion::ALL.into() };
-    check(|new| new.notify.push(slack.clone()), &[Change::Notify]);
-    check(|new| new.connection.api.qps = 9, &[Change::Restart("api")]);
-    check(|new| new.namespace.push('2'), &[Change::Restart("namespace")]);
-    check(|new| new.connection.context = None, &[Change::Restart("context")]);
-    check(|new| new.serve.token = None, &[Change::Restart("serve")]);
-    check(|new| new.state_directory = None, &[Change::Restart("stateDirectory")]);
-    check(|new| new.sources[1].mode = Mode::Observe, &[Change::SourceChanged("platform".to_owned())]);
+    let slack = NotifyConfig { to, sources: Vec::new(), on: NotificationEvent::ALL.into() };
+    check(|new| new.notify.push(slack.clone()), &[ConfigChange::Notify]);
+    check(|new| new.connection.api.qps = 9, &[ConfigChange::Restart("api")]);
+    check(|new| new.namespace.push('2'), &[ConfigChange::Restart("namespace")]);
+    check(|new| new.connection.context = None, &[ConfigChange::Restart("context")]);
+    check(|new| new.serve.token = None, &[ConfigChange::Restart("serve")]);
+    check(|new| new.state_directory = None, &[ConfigChange::Restart("stateDirectory")]);
+    check(
+        |new| new.sources[1].mode = SourceMode::Observe,
+        &[ConfigChange::SourceChanged("platform".to_owned())],
+    );
     check(|new| new.sources.reverse(), &[]);
     check(
         |new| new.sources[0].name = "store".to_owned(),
-        &[Change::SourceAdded("store".to_owned()), Change::SourceRemoved("shop".to_owned())],
+        &[ConfigChange::SourceAdded("store".to_owned()), ConfigChange::SourceRemoved("shop".to_owned())],
     );
-    assert!(Change::Restart("api").needs_restart());
-    assert!(!Change::Budget.needs_restart());
+    assert!(ConfigChange::Restart("api").needs_restart());
+    assert!(!ConfigChange::Budget.needs_restart());
 }
 
 #[test]
@@ -486,18 +489,18 @@ fn whom_it_tells_is_read() {
         context: "rhumb/{source}".to_owned(),
     };
     let webhook = Recipient::Webhook {
-        url: UrlAt::Url("http://[::1]:80/x".to_owned()),
+        url: UrlSource::Url("http://[::1]:80/x".to_owned()),
         token: Some("/home/ann/t".into()),
     };
-    let of = |to, sources: &[&str], on: &[Occasion]| NotifyConfig {
+    let of = |to, sources: &[&str], on: &[NotificationEvent]| NotifyConfig {
         to,
         sources: sources.iter().map(|&source| source.to_owned()).collect(),
         on: on.iter().copied().collect(),
     };
     let expected = vec![
-        of(Recipient::Slack { url: "/etc/rhumb/u".into() }, &["shop"], &[Occasion::Failed]),
-        of(forge, &[], &Occasion::ALL),
-        of(webhook, &[], &Occasion::ALL),
+        of(Recipient::Slack { url: "/etc/rhumb/u".into() }, &["shop"], &[NotificationEvent::Failed]),
+        of(forge, &[], &NotificationEvent::ALL),
+        of(webhook, &[], &NotificationEvent::ALL),
     ];
     assert_eq!(told, expected);
     assert!(!format!("{told:?}").contains("::1"), "{told:?}");

@@ -5,7 +5,7 @@ use serde_yaml::Value;
 
 /// The place of a node, and its number in the file, by which it can be found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct NodeMark {
     number: usize,
     /// From 1.
     pub(super) line: u32,
@@ -15,97 +15,97 @@ pub(super) struct Mark {
 
 /// One node.
 #[derive(Debug)]
-pub(super) struct Node {
-    /// Where it begins.
-    pub(super) mark: Mark,
-    /// What it is.
-    pub(super) data: Data,
+pub(super) struct ConfigNode {
+    /// The place where it begins.
+    pub(super) mark: NodeMark,
+    /// The value.
+    pub(super) data: NodeData,
 }
 
-/// What a [`Node`] is.
+/// The value of a [`ConfigNode`].
 #[derive(Debug)]
-pub(super) enum Data {
+pub(super) enum NodeData {
     /// A scalar without quotes, as YAML's core schema reads it: nothing, a boolean or a number.
     Plain(Value),
     /// Any other scalar.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<ConfigNode>),
     /// A mapping.
-    Mapping(Mapping),
+    Mapping(NodeMapping),
 }
 
 /// The entries of a mapping.
 #[derive(Debug, Default)]
-pub(super) struct Mapping {
+pub(super) struct NodeMapping {
     /// In the order of the file.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<MappingEntry>,
     /// Keys whose entries were taken out.
     taken: Vec<String>,
 }
 
 /// One key with its value.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct MappingEntry {
     /// The key.
     pub(super) key: String,
-    /// Where the key begins.
-    pub(super) mark: Mark,
+    /// The place where the key begins.
+    pub(super) mark: NodeMark,
     /// The value.
-    pub(super) value: Node,
+    pub(super) value: ConfigNode,
 }
 
-/// Why a file is no tree.
+/// The reason for which a file is no tree.
 #[derive(Debug)]
 pub(super) struct SyntaxError {
-    /// Where; none for the whole file.
-    pub(super) mark: Mark,
-    /// What is wrong.
+    /// The place; the beginning for the whole file.
+    pub(super) mark: NodeMark,
+    /// The fault.
     pub(super) message: String,
 }
 
-impl Mapping {
-    /// Whether this key was there and has been taken out.
+impl NodeMapping {
+    /// Returns whether this key was there and has been taken out.
     pub(super) fn lost(&self, key: &str) -> bool {
         self.taken.iter().any(|taken| taken == key)
     }
 }
 
-impl Node {
-    /// An entry of a list.
+impl ConfigNode {
+    /// Returns an entry of a list.
     pub(super) fn at(&self, number: usize) -> Option<&Self> {
-        let Data::List(list) = &self.data else { return None };
+        let NodeData::List(list) = &self.data else { return None };
         list.get(number)
     }
 
-    /// The value under a key of a mapping.
+    /// Returns the value under a key of a mapping.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
-        let Data::Mapping(mapping) = &self.data else { return None };
+        let NodeData::Mapping(mapping) = &self.data else { return None };
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Where a key of a mapping stands.
-    pub(super) fn mark_of(&self, key: &str) -> Option<Mark> {
-        let Data::Mapping(mapping) = &self.data else { return None };
+    /// Returns where a key of a mapping stands.
+    pub(super) fn mark_of(&self, key: &str) -> Option<NodeMark> {
+        let NodeData::Mapping(mapping) = &self.data else { return None };
         mapping.entries.iter().find(|entry| entry.key == key).map(|entry| entry.mark)
     }
 
     /// Its text, where it is one.
     pub(super) fn text(&self) -> Option<&str> {
-        if let Data::Text(text) = &self.data { Some(text) } else { None }
+        if let NodeData::Text(text) = &self.data { Some(text) } else { None }
     }
 
     /// Takes the entry out whose key or value has this mark; false when there is none.
-    pub(super) fn take_out(&mut self, mark: Mark) -> bool {
+    pub(super) fn take_out(&mut self, mark: NodeMark) -> bool {
         match &mut self.data {
-            Data::Plain(_) | Data::Text(_) => false,
-            Data::List(items) => {
+            NodeData::Plain(_) | NodeData::Text(_) => false,
+            NodeData::List(items) => {
                 let before = items.len();
                 items.retain(|item| item.mark != mark);
                 items.len() < before || items.iter_mut().any(|item| item.take_out(mark))
             }
-            Data::Mapping(mapping) => {
-                let hit = |entry: &Entry| entry.mark == mark || entry.value.mark == mark;
+            NodeData::Mapping(mapping) => {
+                let hit = |entry: &MappingEntry| entry.mark == mark || entry.value.mark == mark;
                 if let Some(place) = mapping.entries.iter().position(hit) {
                     let entry = mapping.entries.remove(place);
                     mapping.taken.push(entry.key);
@@ -118,11 +118,11 @@ impl Node {
 }
 
 /// Reads all documents of a file; empty ones are left out.
-pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxError> {
+pub(super) fn documents(text: &str) -> Result<Vec<ConfigNode>, SyntaxError> {
     let mut options = Options::default();
     options.emit_comments = false;
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut builder = Builder::default();
+    let mut builder = TreeBuilder::default();
     for (number, event) in parser.enumerate() {
         let (event, span) = event.map_err(|error| SyntaxError {
             mark: mark(number, error.marker().line(), error.marker().col()),
@@ -133,38 +133,38 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxError> {
     Ok(builder.documents)
 }
 
-fn place(number: usize, span: &Span) -> Mark {
+fn place(number: usize, span: &Span) -> NodeMark {
     let start = span.tag_span().map_or(span.start, |tag| tag.start);
     mark(number, start.line(), start.col())
 }
 
-fn mark(number: usize, line: usize, column: usize) -> Mark {
+fn mark(number: usize, line: usize, column: usize) -> NodeMark {
     let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    Mark { number, line: narrow(line), column: narrow(column).saturating_add(1) }
+    NodeMark { number, line: narrow(line), column: narrow(column).saturating_add(1) }
 }
 
 /// Puts events together; its stack holds the open collections, each with the key that waits for a value.
 #[derive(Default)]
-struct Builder {
-    open: Vec<(Node, Option<(String, Mark)>)>,
-    documents: Vec<Node>,
+struct TreeBuilder {
+    open: Vec<(ConfigNode, Option<(String, NodeMark)>)>,
+    documents: Vec<ConfigNode>,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event<'_>, mark: Mark) -> Result<(), SyntaxError> {
+impl TreeBuilder {
+    fn take(&mut self, event: Event<'_>, mark: NodeMark) -> Result<(), SyntaxError> {
         let refuse = |message: &str| Err(SyntaxError { mark, message: message.to_owned() });
         match event {
             Event::Alias(_) | Event::UnresolvedAlias(_) => refuse("aliases have no place in a configuration"),
             Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, _, Some(_))
             | Event::MappingStart(_, _, Some(_)) => refuse("tags have no place in a configuration"),
-            Event::Scalar(text, style, ..) => self.place(Node { mark, data: scalar(&text, style) }),
+            Event::Scalar(text, style, ..) => self.place(ConfigNode { mark, data: scalar(&text, style) }),
             Event::SequenceStart(..) => {
-                self.open.push((Node { mark, data: Data::List(Vec::new()) }, None));
+                self.open.push((ConfigNode { mark, data: NodeData::List(Vec::new()) }, None));
                 Ok(())
             }
             Event::MappingStart(..) => {
-                self.open.push((Node { mark, data: Data::Mapping(Mapping::default()) }, None));
+                self.open.push((ConfigNode { mark, data: NodeData::Mapping(NodeMapping::default()) }, None));
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
@@ -175,42 +175,42 @@ impl Builder {
         }
     }
 
-    fn place(&mut self, node: Node) -> Result<(), SyntaxError> {
+    fn place(&mut self, node: ConfigNode) -> Result<(), SyntaxError> {
         let Some((parent, waiting)) = self.open.last_mut() else {
-            if !matches!(node.data, Data::Plain(Value::Null)) {
+            if !matches!(node.data, NodeData::Plain(Value::Null)) {
                 self.documents.push(node);
             }
             return Ok(());
         };
         match (&mut parent.data, waiting.take()) {
-            (Data::Mapping(mapping), Some((key, mark))) => {
+            (NodeData::Mapping(mapping), Some((key, mark))) => {
                 if let Some(first) = mapping.entries.iter().find(|entry| entry.key == key) {
                     let message =
                         format!("the key `{key}` stands here twice, first on line {}", first.mark.line);
                     return Err(SyntaxError { mark, message });
                 }
-                mapping.entries.push(Entry { key, mark, value: node });
+                mapping.entries.push(MappingEntry { key, mark, value: node });
             }
-            (Data::Mapping(_), None) => {
-                let Data::Text(key) = node.data else {
+            (NodeData::Mapping(_), None) => {
+                let NodeData::Text(key) = node.data else {
                     return Err(SyntaxError { mark: node.mark, message: "a key must be text".to_owned() });
                 };
                 *waiting = Some((key, node.mark));
             }
-            (Data::List(items), _) => items.push(node),
-            (Data::Plain(_) | Data::Text(_), _) => {}
+            (NodeData::List(items), _) => items.push(node),
+            (NodeData::Plain(_) | NodeData::Text(_), _) => {}
         }
         Ok(())
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle) -> Data {
+fn scalar(text: &str, style: ScalarStyle) -> NodeData {
     let text = text.to_owned();
     if style != ScalarStyle::Plain {
-        return Data::Text(text);
+        return NodeData::Text(text);
     }
     match serde_yaml::from_str(&text) {
-        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => Data::Plain(value),
-        _ => Data::Text(text),
+        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => NodeData::Plain(value),
+        _ => NodeData::Text(text),
     }
 }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Environment, Location, Name};
+use super::{Config, DnsLabel, Environment, SourceLocation};
 
-/// What the commits of a repository must show before they are followed.
+/// The required signatures of a repository's commits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a mapping with keys")]
 pub struct VerifySpec {
     /// The file with the keys: a list of allowed signers for SSH, or armored OpenPGP public keys. Of a source that
     /// stands in the cluster it is the name of one that the configuration lists.
     pub keys: PathBuf,
-    /// Which commits must be signed.
+    /// The commits that must be signed.
     #[serde(default, skip_serializing_if = "VerifyMode::is_head")]
     pub mode: VerifyMode,
 }
 
-/// Which commits must be signed.
+/// The commits that must be signed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VerifyMode {
@@ -42,18 +42,18 @@ impl VerifySpec {
         Self { keys: environment.resolve(&self.keys), ..self }
     }
 
-    /// The same with the file that the configuration has under the name that stands here. Whoever writes a source into
-    /// the cluster names no file of the host.
+    /// Returns the same with the configuration's file of this name. A source in the cluster names
+    /// no file of the host.
     ///
     /// # Errors
     ///
     /// There is no such name; the text says which there are.
-    pub(super) fn named(self, keys: &BTreeMap<Name, PathBuf>) -> Result<Self, String> {
+    pub(super) fn named(self, keys: &BTreeMap<DnsLabel, PathBuf>) -> Result<Self, String> {
         let file = self.keys.to_str().and_then(|name| keys.iter().find(|(known, _)| known.as_str() == name));
         if let Some((_, file)) = file {
             return Ok(Self { keys: file.clone(), mode: self.mode });
         }
-        let names: Vec<&str> = keys.keys().map(Name::as_str).collect();
+        let names: Vec<&str> = keys.keys().map(DnsLabel::as_str).collect();
         let names = if names.is_empty() {
             "there are none".to_owned()
         } else {
@@ -69,8 +69,8 @@ impl Config {
     /// The files with keys that any source asks for, or may.
     pub fn key_files(&self) -> BTreeSet<&Path> {
         let asked = self.sources.iter().filter_map(|source| match &source.location {
-            Location::Git { verify, .. } => verify.as_ref(),
-            Location::Directory(_) => None,
+            SourceLocation::Git { verify, .. } => verify.as_ref(),
+            SourceLocation::Directory(_) => None,
         });
         let files = asked.chain(&self.custom_sources.verify).map(|verify| &*verify.keys);
         files.chain(self.custom_sources.keys.values().map(PathBuf::as_path)).collect()

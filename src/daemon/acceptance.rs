@@ -1,12 +1,12 @@
-//! What was accepted last of a source whose commits must be signed, as it stands on its parent.
+//! The accepted revision of a source whose commits must be signed, as its inventory records it.
 //!
-//! The store on disk is a cache, and whoever has the git server writes what comes into it. The parent is neither: what
-//! stands there survives a new host, and no push moves it.
+//! The store on disk is a cache, and the git server writes its contents. The inventory is neither:
+//! its record survives a new host, and no push moves it.
 
-use super::setup::{Files, SourceSetup};
-use crate::cluster::{self, Cluster, Parent};
+use super::setup::{SourceFiles, SourceSetup};
+use crate::cluster::{self, Cluster, InventoryObject};
 use crate::object::Revision;
-use crate::source::{ACCEPT, Anchor};
+use crate::source::{ACCEPT, VerificationAnchor};
 
 /// Data key with the revision that was accepted last.
 const ACCEPTED: &str = "accepted";
@@ -14,9 +14,9 @@ const ACCEPTED: &str = "accepted";
 /// Stands for a record that cannot be read: nothing comes after it before a person says with what to begin.
 const UNREADABLE: &str = "0000000000000000000000000000000000000000";
 
-/// What a parent in a namespace says of what was accepted.
-pub(super) fn anchor(namespace: &str, parent: Option<&Parent>) -> Anchor {
-    Anchor {
+/// Returns the accepted revision in the inventory of a namespace.
+pub(super) fn anchor(namespace: &str, parent: Option<&InventoryObject>) -> VerificationAnchor {
+    VerificationAnchor {
         accepted: parent.and_then(accepted_of),
         confirmed: parent.and_then(confirmed_of),
         namespace: namespace.to_owned(),
@@ -24,24 +24,24 @@ pub(super) fn anchor(namespace: &str, parent: Option<&Parent>) -> Anchor {
 }
 
 /// Returns what was accepted last.
-fn accepted_of(parent: &Parent) -> Option<Revision> {
+fn accepted_of(parent: &InventoryObject) -> Option<Revision> {
     parent.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)))
 }
 
 /// Returns what a person has confirmed.
-fn confirmed_of(parent: &Parent) -> Option<Revision> {
+fn confirmed_of(parent: &InventoryObject) -> Option<Revision> {
     parent.annotations.get(ACCEPT).and_then(|text| id(text))
 }
 
-/// The id of a commit, whole.
+/// Returns the id of a commit, whole.
 fn id(text: &str) -> Option<Revision> {
     let text = text.trim();
     let is_whole = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_whole.then(|| Revision::new(&text.to_ascii_lowercase()))
 }
 
-/// Whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
-pub(super) fn is_told(parent: Option<&Parent>, accepted: Option<&Revision>) -> bool {
+/// Returns whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
+pub(super) fn is_told(parent: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
         parent.and_then(accepted_of).as_ref() == Some(accepted)
             && parent.and_then(confirmed_of).as_ref() != Some(accepted)
@@ -49,7 +49,7 @@ pub(super) fn is_told(parent: Option<&Parent>, accepted: Option<&Revision>) -> b
 }
 
 /// Lets a parent say what was accepted last. A confirmation of it has done its work.
-pub(super) fn tell(parent: &mut Parent, accepted: Option<&Revision>) {
+pub(super) fn tell(parent: &mut InventoryObject, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
     if confirmed_of(parent).as_ref() == Some(accepted) {
         parent.annotations.remove(ACCEPT);
@@ -62,8 +62,8 @@ pub(super) async fn anchored(
     cluster: &Cluster,
     namespace: &str,
     mut setup: SourceSetup,
-) -> Result<SourceSetup, cluster::Error> {
-    if let Files::Followed(source) = &mut setup.files
+) -> Result<SourceSetup, cluster::ClusterError> {
+    if let SourceFiles::Followed(source) = &mut setup.files
         && source.verifies()
     {
         source.anchor(anchor(namespace, cluster.parent(namespace, &setup.name).await?.as_ref()));
@@ -75,8 +75,8 @@ pub(super) async fn anchored(
 mod tests {
     use super::*;
 
-    fn parent(accepted: &str, confirmed: &str) -> Parent {
-        let mut parent = Parent::default();
+    fn parent(accepted: &str, confirmed: &str) -> InventoryObject {
+        let mut parent = InventoryObject::default();
         parent.data.extend((!accepted.is_empty()).then(|| (ACCEPTED.to_owned(), accepted.to_owned())));
         parent.annotations.extend((!confirmed.is_empty()).then(|| (ACCEPT.to_owned(), confirmed.to_owned())));
         parent
@@ -95,7 +95,8 @@ mod tests {
         check(&a, &b, (Some(&a), Some(&b)));
         check("main", &b[1..], (Some(UNREADABLE), None));
         check(&a, &format!(" {}\n", b.to_uppercase()), (Some(&a), Some(&b)));
-        let none = Anchor { namespace: "rhumb-system".to_owned(), ..Anchor::default() };
+        let none =
+            VerificationAnchor { namespace: "rhumb-system".to_owned(), ..VerificationAnchor::default() };
         assert_eq!(anchor("rhumb-system", None), none);
     }
 

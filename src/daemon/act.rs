@@ -6,34 +6,37 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::contents::{self, Contents};
-use super::drift::{self, Question};
-use super::event::{Event, Trouble};
+use super::contents::{self, ContentStore};
+use super::drift::{self, ComparisonRequest};
+use super::event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
-    Cluster, Deleted, Denial, Error, Fault, Force, Kind, Looked as Found, Propagation, Reclaimed, Retry,
+    ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup as Found,
+    PropagationPolicy, ReclaimResult, RetryAdvice, ServedKind,
 };
 use crate::engine::{
-    Action, Apply, Binds, Failure, Foreseen, Form, Guard, Looked, Outcome, Purpose, Removal, Rule, Rv, Uid,
-    Written,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
+    Precondition, RefusalRule, ResourceVersion, Uid, VersionBinding, WriteFailure, WriteResult,
 };
 use crate::object::{ObjectId, at, text_at};
-use crate::report::Told;
+use crate::report::Outcome;
 
-/// What actions are carried out with. Cheap to clone.
+/// The executor of actions. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Hands {
+pub(super) struct Executor {
     pub(super) cluster: Cluster,
-    pub(super) contents: Contents,
+    pub(super) contents: ContentStore,
 }
 
-impl Hands {
+impl Executor {
     /// Writes a content.
-    pub(super) async fn apply(self, kind: Arc<Kind>, id: ObjectId, apply: Apply) -> Event {
-        let force = if apply.guard == Guard::Absent { Force::No } else { Force::Yes };
+    pub(super) async fn apply(self, kind: Arc<ServedKind>, id: ObjectId, apply: ApplyRequest) -> LoopEvent {
+        let force = if apply.guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
         let (body, guard) = match self.prepared(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
-            Err(failure) => return Event::Done(id, Action::Apply(apply), Outcome::Failed(failure), None),
+            Err(failure) => {
+                return LoopEvent::Done(id, Action::Apply(apply), ActionResult::Failed(failure), None);
+            }
         };
         // Right before the write, as it takes over the entries that tell.
         let drift = drift::of_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
@@ -44,62 +47,77 @@ impl Hands {
                     tracing::warn!(object = %id, "the server warns: {warning}");
                 }
                 let told = match drift {
-                    _ if applied.created => Told::Created,
-                    Some(drift) => Told::Repaired(drift.into()),
-                    None => Told::Configured,
+                    _ if applied.created => Outcome::Created,
+                    Some(drift) => Outcome::Repaired(drift.into()),
+                    None => Outcome::Configured,
                 };
-                (Outcome::Applied(Written { live: applied.live }), Some(told))
+                (ActionResult::Applied(WriteResult { live: applied.live }), Some(told))
             }
-            Err(error) => (Outcome::Failed(failure(&error)), None),
+            Err(error) => (ActionResult::Failed(failure(&error)), None),
         };
-        Event::Done(id, Action::Apply(apply), outcome, told)
+        LoopEvent::Done(id, Action::Apply(apply), outcome, told)
     }
 
-    /// Asks what a write would do to pods. What it would be is asked without overlay: that only holds it up.
-    pub(super) async fn dry_run(self, kind: Arc<Kind>, id: ObjectId, apply: Apply) -> Event {
+    /// Asks the server for the impact of a write on pods, without its overlay: that only holds it
+    /// up.
+    pub(super) async fn dry_run(self, kind: Arc<ServedKind>, id: ObjectId, apply: ApplyRequest) -> LoopEvent {
         let outcome = self.foreseen(&kind, &id, &apply).await;
-        let outcome = outcome.map_or_else(Outcome::Failed, Outcome::Foreseen);
-        Event::Done(id, Action::DryRun(apply), outcome, None)
+        let outcome = outcome.map_or_else(ActionResult::Failed, ActionResult::DryRun);
+        LoopEvent::Done(id, Action::DryRun(apply), outcome, None)
     }
 
-    async fn foreseen(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<Foreseen, Failure> {
+    async fn foreseen(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        apply: &ApplyRequest,
+    ) -> Result<DryRunImpact, WriteFailure> {
         let before = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
-        let before = before.ok_or(Failure::Conflict(Duration::ZERO))?;
+        let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
         let claim = apply.claim();
         let (contents, want) = (self.contents.clone(), apply.want.clone());
-        let (form, live) = (Form { overlay: None, ..apply.form }, before.clone());
+        let (form, live) = (ApplyVariant { overlay: None, ..apply.form }, before.clone());
         let body = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
-        let (body, _) = body.map_err(|error| Failure::Unknown(error.to_string().into(), Duration::ZERO))?;
+        let (body, _) =
+            body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-        let guard = Guard::Uid(uid.clone());
+        let guard = Precondition::Uid(uid.clone());
         let after = self.cluster.dry_run(kind, id, &body, Some(&before), &guard).await;
         let after = after.map_err(|error| failure(&error))?;
         let impact = change::impact(&id.group_kind(), Some(&before), Some(&after));
-        Ok(Foreseen { content: apply.want.hash, uid, generation, impact })
+        Ok(DryRunImpact { content: apply.want.hash, uid, generation, impact })
     }
 
-    /// What is sent, and what it must find.
-    async fn prepared(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<(Value, Guard), Failure> {
-        let unreadable = |error: contents::Error| Failure::Unknown(error.to_string().into(), Duration::ZERO);
-        if apply.want.ignores.is_none() || apply.guard == Guard::Absent {
+    /// Returns the content to send, and its precondition.
+    async fn prepared(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        apply: &ApplyRequest,
+    ) -> Result<(Value, Precondition), WriteFailure> {
+        let unreadable =
+            |error: contents::ContentError| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO);
+        if apply.want.ignores.is_none() || apply.guard == Precondition::Absent {
             let body = self.body(apply).await.map_err(unreadable)?;
             let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
             let guard = self.cluster.own_strategy(kind, id, &body, guard).await;
             return Ok((body, guard.map_err(|error| failure(&error))?));
         }
-        // Who owns what is read after fields were taken over, as those would be reset.
+        // The owners are read after fields were taken over, as those would be reset.
         let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
         let live = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
-        let Some(live) = live else { return Err(Failure::Conflict(Duration::ZERO)) };
-        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(Rv);
+        let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
+        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
         let claim = apply.claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
         let prepared = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
-        // What is repeated from one version would undo what somebody changes meanwhile.
+        // A body repeated from one version would undo somebody's later change.
         let guard = match (guard, version, binds) {
-            (Guard::Uid(uid), Some(version), Binds::ToVersion) => Guard::Exact(uid, version),
+            (Precondition::Uid(uid), Some(version), VersionBinding::ToVersion) => {
+                Precondition::Exact(uid, version)
+            }
             (guard, ..) => guard,
         };
         let guard =
@@ -107,20 +125,26 @@ impl Hands {
         Ok((body, guard))
     }
 
-    /// An object that is taken over may have been made by client-side `kubectl apply`: what that owned must
-    /// be ours, or a field that leaves the manifest would stay for ever. Returns what the write must find.
-    async fn reclaim(&self, kind: &Kind, id: &ObjectId, apply: &Apply) -> Result<Guard, Error> {
-        let Guard::Exact(uid, _) = apply.guard.clone() else { return Ok(apply.guard.clone()) };
-        if apply.purpose != Purpose::Adopt {
+    /// Takes over the fields of an object that client-side `kubectl apply` may have made. Without
+    /// that, a field that leaves the manifest would stay for ever. Returns the precondition of the
+    /// write.
+    async fn reclaim(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        apply: &ApplyRequest,
+    ) -> Result<Precondition, ClusterError> {
+        let Precondition::Exact(uid, _) = apply.guard.clone() else { return Ok(apply.guard.clone()) };
+        if apply.purpose != ApplyPurpose::Adopt {
             return Ok(apply.guard.clone());
         }
         match self.cluster.reclaim(kind, id, &uid).await? {
-            Reclaimed::Nothing => Ok(apply.guard.clone()),
-            Reclaimed::Taken => Ok(Guard::Uid(uid)),
+            ReclaimResult::Nothing => Ok(apply.guard.clone()),
+            ReclaimResult::Taken => Ok(Precondition::Uid(uid)),
         }
     }
 
-    async fn body(&self, apply: &Apply) -> Result<Value, contents::Error> {
+    async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
         let claim = apply.claim();
         if self.contents.are_in_memory(&apply.want) {
             return self.contents.body(&apply.want, &claim, apply.form);
@@ -130,80 +154,86 @@ impl Hands {
     }
 
     /// Deletes one incarnation in one version.
-    pub(super) async fn delete(self, kind: Arc<Kind>, id: ObjectId, action: Action) -> Event {
+    pub(super) async fn delete(self, kind: Arc<ServedKind>, id: ObjectId, action: Action) -> LoopEvent {
         let Action::Delete(uid, rv, removal) = &action else {
-            return Event::Looked(BTreeMap::new());
+            return LoopEvent::Looked(BTreeMap::new());
         };
-        let answer = self.cluster.delete(&kind, &id, uid, *rv, Propagation::Background).await;
+        let answer = self.cluster.delete(&kind, &id, uid, *rv, PropagationPolicy::Background).await;
         let (outcome, told) = match answer {
-            Ok(Deleted::Gone | Deleted::Accepted) => {
+            Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
                 let told = match removal {
-                    Removal::Prune => Told::Pruned,
-                    Removal::Recreate => Told::Recreating,
+                    DeletionReason::Prune => Outcome::Pruned,
+                    DeletionReason::Recreate => Outcome::Recreating,
                 };
-                (Outcome::Deleted, Some(told))
+                (ActionResult::Deleted, Some(told))
             }
-            Err(error) => (Outcome::Failed(failure(&error)), None),
+            Err(error) => (ActionResult::Failed(failure(&error)), None),
         };
-        Event::Done(id, action, outcome, told)
+        LoopEvent::Done(id, action, outcome, told)
     }
 
     /// Looks whether objects of one kind and namespace exist.
-    pub(super) async fn look(self, kind: Arc<Kind>, namespace: Option<String>, ids: Vec<ObjectId>) -> Event {
+    pub(super) async fn look(
+        self,
+        kind: Arc<ServedKind>,
+        namespace: Option<String>,
+        ids: Vec<ObjectId>,
+    ) -> LoopEvent {
         let names: BTreeSet<String> = ids.iter().map(|id| id.name().to_owned()).collect();
         let answer = self.cluster.look(&kind, namespace.as_deref(), &names).await;
         let answers = ids.into_iter().map(|id| {
             let looked = match &answer {
                 Ok(found) => match found.get(id.name()) {
-                    Some(Found::Found(live)) => Ok(Looked::Found(live.clone())),
-                    Some(Found::Absent) | None => Ok(Looked::Absent),
+                    Some(Found::Found(live)) => Ok(LiveLookup::Found(live.clone())),
+                    Some(Found::Absent) | None => Ok(LiveLookup::Absent),
                 },
-                Err(error) => Err(Trouble(error.reason().into())),
+                Err(error) => Err(LookupFailure(error.reason().into())),
             };
             (id, looked)
         });
-        Event::Looked(answers.collect())
+        LoopEvent::Looked(answers.collect())
     }
 
     /// Compares contents with what our entries cover.
-    pub(super) async fn compare(self, questions: Vec<Question>) -> Event {
+    pub(super) async fn compare(self, questions: Vec<ComparisonRequest>) -> LoopEvent {
         let answered = blocking(move || {
             questions
                 .into_iter()
                 .map(|question| {
                     let verified =
                         self.contents.defended(&question.want).map(|content| question.answer(content));
-                    (question.id, verified.map_err(|error| Trouble(error.to_string().into())))
+                    (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
                 })
                 .collect()
         });
-        Event::Compared(answered.await)
+        LoopEvent::Compared(answered.await)
     }
 
     /// Looks at the values that the cluster shows.
-    pub(super) async fn inspect(self, kind: Arc<Kind>, question: Question) -> Event {
+    pub(super) async fn inspect(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
         let verified = drift::inspected(&self.cluster, &self.contents, &kind, &question).await;
-        Event::Compared(vec![(question.id, verified)])
+        LoopEvent::Compared(vec![(question.id, verified)])
     }
 }
 
-/// What an error of the API server means for the object. The wait is what the server asks for; the
+/// Returns the meaning of an API server's error for the object. The wait is the server's; the
 /// backoff is the queue's.
-fn failure(error: &Error) -> Failure {
+fn failure(error: &ClusterError) -> WriteFailure {
     let text: Arc<str> = error.reason().into();
     let wait = error.retry_after().unwrap_or(Duration::ZERO);
     match (error.fault(), error.retry()) {
-        (Fault::Owned { .. } | Fault::NoObject, _) | (_, Retry::Decide) => Failure::Conflict(wait),
+        (ClusterFault::FieldConflicts { .. } | ClusterFault::NoObject, _)
+        | (_, RetryAdvice::AfterDecision) => WriteFailure::Conflict(wait),
         // Credentials that cannot be had now say nothing about the content.
-        (Fault::Config { .. }, _) => Failure::Unknown(text, wait),
-        (Fault::Immutable { .. }, _) => Failure::Refused(text, Rule::Immutable, None),
-        (Fault::Denied { by: Denial::Rbac | Denial::Impersonation, .. }, _) => {
-            Failure::Refused(text, Rule::Rights, Some(wait))
+        (ClusterFault::Config { .. }, _) => WriteFailure::Unknown(text, wait),
+        (ClusterFault::Immutable { .. }, _) => WriteFailure::Refused(text, RefusalRule::Immutable, None),
+        (ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. }, _) => {
+            WriteFailure::Refused(text, RefusalRule::Rights, Some(wait))
         }
-        (Fault::Webhook { .. }, _) => Failure::Refused(text, Rule::Webhook, Some(wait)),
-        (_, Retry::Never) => Failure::Refused(text, Rule::Other, None),
-        (_, Retry::Slowly) => Failure::Refused(text, Rule::Other, Some(wait)),
-        (_, Retry::Soon) => Failure::Unknown(text, wait),
+        (ClusterFault::Webhook { .. }, _) => WriteFailure::Refused(text, RefusalRule::Webhook, Some(wait)),
+        (_, RetryAdvice::Never) => WriteFailure::Refused(text, RefusalRule::Other, None),
+        (_, RetryAdvice::Slowly) => WriteFailure::Refused(text, RefusalRule::Other, Some(wait)),
+        (_, RetryAdvice::Soon) => WriteFailure::Unknown(text, wait),
     }
 }
 

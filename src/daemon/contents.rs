@@ -5,31 +5,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::setup::Files;
+use super::setup::SourceFiles;
 use crate::cluster::FieldOwners;
 use crate::engine::{
-    Binds, Desired, Form, ReleaseClaim, effective, left_to_others, stamped, without_ignored,
+    ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective, left_to_others, stamped,
+    without_ignored,
 };
-use crate::manifest::{self, Item};
-use crate::object::{Hash, Object};
-use crate::source::{self, Blob, Disk, Reader};
+use crate::manifest::{self, ManifestItem};
+use crate::object::{ContentHash, Object};
+use crate::source::{self, BlobId, DiskSnapshot, RevisionReader};
 
-/// So many parsed files are kept: a first apply asks for the objects of one file one after the other.
+/// The maximum number of parsed files kept: a first apply asks for the objects of one file one
+/// after the other.
 const KEPT: usize = 16;
 
 /// The kept files together are not larger than this, unless it is one alone.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Why a body cannot be had.
+/// The reason for a missing body.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(super) enum ContentError {
     /// The source's store does not give the file.
     #[error("{file} cannot be read again: {source}")]
     Store {
         /// The file.
         file: Arc<str>,
-        /// Why.
-        source: source::Error,
+        /// The reason.
+        source: source::SourceError,
     },
     /// The file does not hold what it held.
     #[error("{file}:{line} does not hold the content that was decided on")]
@@ -41,60 +43,61 @@ pub(super) enum Error {
     },
 }
 
-/// Where the bytes of a source are.
+/// The store of a source's bytes.
 #[derive(Clone)]
-pub(super) enum Bytes {
+pub(super) enum SourceBytes {
     /// In a git store.
-    Store(Reader),
+    Store(RevisionReader),
     /// In memory, as they were on disk.
-    Disk(Arc<Disk>),
+    Disk(Arc<DiskSnapshot>),
 }
 
-impl Bytes {
-    /// Those of a source's files.
-    pub(super) fn of(files: &Files) -> Self {
+impl SourceBytes {
+    /// Returns those of a source's files.
+    pub(super) fn of(files: &SourceFiles) -> Self {
         match files {
-            Files::Followed(source) => Self::Store(source.reader()),
-            Files::Once(disk) => Self::Disk(disk.clone()),
+            SourceFiles::Followed(source) => Self::Store(source.reader()),
+            SourceFiles::Once(disk) => Self::Disk(disk.clone()),
         }
     }
 }
 
 #[derive(Clone)]
-struct Place {
+struct ContentOrigin {
     applyset: Arc<str>,
-    bytes: Bytes,
+    bytes: SourceBytes,
 }
 
 /// With the size of each file.
-type Kept = VecDeque<(Blob, usize, Arc<Vec<Item>>)>;
+type ParsedFiles = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Contents {
-    places: Arc<Vec<Place>>,
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct ContentStore {
+    places: Arc<Vec<ContentOrigin>>,
+    kept: Arc<Mutex<ParsedFiles>>,
 }
 
-impl Contents {
-    /// Of sources in the order of their numbers, each with the id of its inventory.
-    pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, Bytes)>) -> Self {
-        let places = sources.into_iter().map(|(applyset, bytes)| Place { applyset, bytes }).collect();
+impl ContentStore {
+    /// Returns a store over sources in the order of their numbers, each with the id of its
+    /// inventory.
+    pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, SourceBytes)>) -> Self {
+        let places = sources.into_iter().map(|(applyset, bytes)| ContentOrigin { applyset, bytes }).collect();
         Self { places: Arc::new(places), kept: Arc::default() }
     }
 
     /// Adds those of the source with the next number.
-    pub(super) fn add(&mut self, applyset: Arc<str>, bytes: Bytes) {
-        Arc::make_mut(&mut self.places).push(Place { applyset, bytes });
+    pub(super) fn add(&mut self, applyset: Arc<str>, bytes: SourceBytes) {
+        Arc::make_mut(&mut self.places).push(ContentOrigin { applyset, bytes });
     }
 
-    /// Whether the contents of an object's source need no disk.
-    pub(super) fn are_in_memory(&self, want: &Desired) -> bool {
-        matches!(self.places[want.place.source].bytes, Bytes::Disk(_))
+    /// Returns whether the contents of an object's source need no disk.
+    pub(super) fn are_in_memory(&self, want: &DesiredObject) -> bool {
+        matches!(self.places[want.place.source].bytes, SourceBytes::Disk(_))
     }
 
-    /// The effective content of a wanted object, with what it leaves to others. Blocks on the disk.
-    pub(super) fn effective(&self, want: &Desired) -> Result<Value, Error> {
+    /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on the disk.
+    pub(super) fn effective(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         let file = || want.origin.file.clone();
         let place = &self.places[want.place.source];
         let parsed = self.items(place, want)?;
@@ -102,53 +105,64 @@ impl Contents {
         let found = found.ok().and_then(|place| parsed.get(place));
         let content = found.map(|found| effective(&object(found, want), &place.applyset));
         let hash = |content: &Value| match want.ignores {
-            Some(_) => Hash::of(&without_ignored(content.clone())),
-            None => Hash::of(content),
+            Some(_) => ContentHash::of(&without_ignored(content.clone())),
+            None => ContentHash::of(content),
         };
         let content = content.filter(|content| hash(content) == want.hash);
-        content.ok_or_else(|| Error::Changed { file: file(), line: want.origin.line })
+        content.ok_or_else(|| ContentError::Changed { file: file(), line: want.origin.line })
     }
 
-    /// What is compared and defended of a wanted object. Blocks on the disk.
-    pub(super) fn defended(&self, want: &Desired) -> Result<Value, Error> {
+    /// Returns the content of a wanted object that is compared and defended. Blocks on the disk.
+    pub(super) fn defended(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         self.effective(want).map(without_ignored)
     }
 
-    /// What is sent where nothing is: the effective content with the release annotation. Blocks on the disk.
-    pub(super) fn body(&self, want: &Desired, claim: &ReleaseClaim, form: Form) -> Result<Value, Error> {
+    /// Returns the content to send where no object is: the effective content with the release
+    /// annotation. Blocks on the disk.
+    pub(super) fn body(
+        &self,
+        want: &DesiredObject,
+        claim: &ReleaseClaim,
+        form: ApplyVariant,
+    ) -> Result<Value, ContentError> {
         Ok(stamped(self.effective(want)?, claim, form))
     }
 
-    /// What is sent to an object that is there, and whether that is good for this version of it only. Blocks on the
-    /// disk.
+    /// Returns the content to send to a live object, and whether it is good for this version of it
+    /// only. Blocks on the disk.
     pub(super) fn body_for(
         &self,
-        want: &Desired,
+        want: &DesiredObject,
         claim: &ReleaseClaim,
-        form: Form,
+        form: ApplyVariant,
         live: &Value,
-    ) -> Result<(Value, Binds), Error> {
+    ) -> Result<(Value, VersionBinding), ContentError> {
         let owners = FieldOwners::of(live);
         let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
         let settled = left_to_others(self.effective(want)?, live, owners.ours.as_deref(), &others);
         Ok((stamped(settled.content, claim, form), settled.binds))
     }
 
-    fn items(&self, place: &Place, want: &Desired) -> Result<Arc<Vec<Item>>, Error> {
-        let blob = Blob::from(want.place.blob);
-        let known = |kept: &Kept| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
+    fn items(
+        &self,
+        place: &ContentOrigin,
+        want: &DesiredObject,
+    ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
+        let blob = BlobId::from(want.place.blob);
+        let known =
+            |kept: &ParsedFiles| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(parsed);
         }
-        let missing = |source| Error::Store { file: want.origin.file.clone(), source };
+        let missing = |source| ContentError::Store { file: want.origin.file.clone(), source };
         let bytes = match &place.bytes {
-            Bytes::Store(reader) => reader.read(blob).map_err(missing)?,
-            Bytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
+            SourceBytes::Store(reader) => reader.read(blob).map_err(missing)?,
+            SourceBytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
         };
         let items = Arc::new(manifest::read(&want.origin.file, &bytes).items);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((blob, bytes.len(), items.clone()));
-        let size = |kept: &Kept| kept.iter().map(|(_, size, _)| size).sum::<usize>();
+        let size = |kept: &ParsedFiles| kept.iter().map(|(_, size, _)| size).sum::<usize>();
         while kept.len() > KEPT || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
             kept.pop_front();
         }
@@ -160,14 +174,14 @@ impl Contents {
     pub(super) fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for place in self.places.iter() {
-            if let Bytes::Store(reader) = &place.bytes {
+            if let SourceBytes::Store(reader) = &place.bytes {
                 reader.close();
             }
         }
     }
 }
 
-fn object(item: &Item, want: &Desired) -> Object {
+fn object(item: &ManifestItem, want: &DesiredObject) -> Object {
     let mut body = manifest::cleaned(item.body.clone());
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         match want.id.namespace() {

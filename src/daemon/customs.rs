@@ -1,8 +1,8 @@
-//! Sources that stand in the cluster: which there are, and what each is told of itself.
+//! Sources in the cluster: their list, and the status of each.
 //!
-//! They are listed on a beat. A list that fails changes nothing: what was known goes on being followed. Whoever takes
-//! one over from another replica looks before: with what it knew until then it might make anew what that one has
-//! deleted for good.
+//! They are listed at an interval. A list that fails changes nothing: the known sources go on being
+//! followed. A process that takes a source over lists anew first. By its older list it might create
+//! what another replica has deleted for good.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,75 +14,75 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
-use crate::cluster::{Cluster, Fault};
-use crate::config::{API_VERSION, CustomSource, CustomSourcePolicy, FINALIZER, Tie, custom_path};
-use crate::object::Class;
-use crate::report::{Left, Standing, Status, is_ready, source_conditions};
+use crate::cluster::{Cluster, ClusterFault};
+use crate::config::{API_VERSION, CustomSource, CustomSourcePolicy, FINALIZER, FinalizerState, custom_path};
+use crate::object::ErrorClass;
+use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, source_conditions};
 
-/// How often they are listed, and told how they stand.
+/// The interval of listing and of status updates.
 const BEAT: Duration = Duration::from_secs(2);
 
 /// A loop that is younger has not seen everything yet: what was well before is not told to be otherwise by it.
 const YOUNG: SignedDuration = SignedDuration::from_secs(10);
 
-/// How long a look that somebody waits for may take.
+/// The time limit of a list that somebody waits for.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Why one is not followed that could not be opened.
+/// The reason word of a source that could not be opened.
 const FAILED: &str = "Failed";
 
 /// A finalizer that may not be written is tried again after so long.
 const REFUSED: Duration = Duration::from_secs(15);
 
-/// Whose objects a source in the cluster is about.
+/// The kind of source that a status is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum DutySubject {
     /// Its own.
     Itself,
     /// Those of a source of the file that has the same name: nothing of them is deleted for it.
     TheFiles,
 }
 
-/// What this process has to tell one of them.
+/// The status that this process reports for one of them.
 #[derive(Clone, Debug)]
-pub struct Duty {
+pub struct SourceDuty {
     /// The incarnation that it is about: another one of the same name is begun with a loop of its own.
     pub uid: String,
     /// The generation of the spec that is followed.
     pub generation: i64,
-    /// Why it is not followed, in a word and in a sentence.
+    /// The reason for which it is not followed, in a word and in a sentence.
     pub unusable: Option<(&'static str, String)>,
-    /// Whose objects it is about.
-    pub meaning: Meaning,
+    /// The kind of source.
+    pub meaning: DutySubject,
     /// The cluster, written only as long as the source is this process's.
     pub cluster: Cluster,
 }
 
-impl Duty {
-    fn tie(&self, custom: &CustomSource) -> Tie {
+impl SourceDuty {
+    fn tie(&self, custom: &CustomSource) -> FinalizerState {
         match self.meaning {
-            Meaning::Itself => custom.tie(),
-            Meaning::TheFiles if custom.is_tied() => Tie::Needless,
-            Meaning::TheFiles => Tie::Right,
+            DutySubject::Itself => custom.tie(),
+            DutySubject::TheFiles if custom.is_tied() => FinalizerState::Unneeded,
+            DutySubject::TheFiles => FinalizerState::Correct,
         }
     }
 }
 
-/// By source.
-pub type Duties = BTreeMap<Arc<str>, Duty>;
+/// The duties, by source.
+pub type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
 
 /// The sources that stand in the cluster. Dropped, they are not looked at any more.
 #[derive(Debug)]
-pub struct Customs {
+pub struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
-    duties: watch::Sender<Duties>,
-    /// When the last list was asked for that was answered.
+    duties: watch::Sender<SourceDuties>,
+    /// The time of the last list that was answered.
     looked: watch::Receiver<Option<Instant>>,
     nudge: Arc<Notify>,
     _follower: AbortOnDropHandle<()>,
 }
 
-impl Customs {
+impl CustomSourceWatch {
     /// Begins to follow those of a namespace.
     pub fn follow(
         cluster: Cluster,
@@ -91,10 +91,10 @@ impl Customs {
         running: watch::Receiver<Option<Inquiries>>,
     ) -> Self {
         let (told, known) = watch::channel(Vec::new());
-        let (duties, duty) = watch::channel(Duties::new());
+        let (duties, duty) = watch::channel(SourceDuties::new());
         let (seen, looked) = watch::channel(None);
         let nudge = Arc::new(Notify::new());
-        let follower = Follower {
+        let follower = CustomSourceFollower {
             cluster,
             namespace: namespace.to_owned(),
             path: custom_path(namespace),
@@ -111,12 +111,12 @@ impl Customs {
         Self { known, duties, looked, nudge, _follower: follower }
     }
 
-    /// What is known now.
+    /// Returns the sources known now.
     pub fn known(&self) -> Vec<CustomSource> {
         self.known.borrow().clone()
     }
 
-    /// Looks at them now: whether that gave an answer in time. What came of it is known then.
+    /// Lists them now; returns whether there was an answer in time. The result is known then.
     pub async fn look(&self) -> bool {
         let now = Instant::now();
         self.nudge.notify_one();
@@ -131,7 +131,7 @@ impl Customs {
     }
 
     /// Says what is to be told by this process.
-    pub fn tell(&self, duties: Duties) {
+    pub fn tell(&self, duties: SourceDuties) {
         self.duties.send_replace(duties);
     }
 
@@ -145,7 +145,7 @@ impl Customs {
     }
 }
 
-/// Whether both ask for the same, whatever they are told of it.
+/// Returns whether both ask for the same, whatever they are told of it.
 fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     let asks = |custom: &CustomSource| {
         let CustomSource { name, uid, generation, config, deleted, .. } = custom;
@@ -154,7 +154,7 @@ fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     one.iter().map(asks).eq(other.iter().map(asks))
 }
 
-struct Follower {
+struct CustomSourceFollower {
     cluster: Cluster,
     namespace: String,
     path: String,
@@ -162,21 +162,21 @@ struct Follower {
     told: watch::Sender<Vec<CustomSource>>,
     seen: watch::Sender<Option<Instant>>,
     nudge: Arc<Notify>,
-    duties: watch::Receiver<Duties>,
+    duties: watch::Receiver<SourceDuties>,
     running: watch::Receiver<Option<Inquiries>>,
-    /// Why they cannot be listed, as the log tells it.
+    /// The reason for which they cannot be listed, as the log has it.
     trouble: Option<String>,
     /// Sources whose finalizers may not be written: since when, and why.
     refused: BTreeMap<String, (Instant, String)>,
 }
 
-/// What the loop knows of all of them.
-struct Known {
-    status: Status,
-    endings: BTreeMap<Arc<str>, Left>,
+/// The loop's facts about all of them.
+struct CustomSourceState {
+    status: DaemonStatus,
+    endings: BTreeMap<Arc<str>, RemainingObjects>,
 }
 
-impl Follower {
+impl CustomSourceFollower {
     async fn follow(mut self) {
         loop {
             if let Some(customs) = self.list().await {
@@ -236,7 +236,7 @@ impl Follower {
         let (Some(endings), Some(status)) = (inquiries.endings().await, inquiries.status().await) else {
             return;
         };
-        let known = Known { status, endings };
+        let known = CustomSourceState { status, endings };
         self.refused.retain(|name, _| duties.contains_key(&**name));
         for custom in customs {
             if let Some(duty) = duties.get(&*custom.name).filter(|duty| duty.uid == custom.uid) {
@@ -249,8 +249,13 @@ impl Follower {
     }
 
     /// Puts the finalizer of one right; false where it may be gone by that.
-    async fn tie(&mut self, custom: &CustomSource, duty: &Duty, (tie, known): (Tie, &Known)) -> bool {
-        if tie == Tie::UntilEmpty && !is_empty(custom, known) {
+    async fn tie(
+        &mut self,
+        custom: &CustomSource,
+        duty: &SourceDuty,
+        (tie, known): (FinalizerState, &CustomSourceState),
+    ) -> bool {
+        if tie == FinalizerState::HeldUntilEmpty && !is_empty(custom, known) {
             return true;
         }
         let Some(finalizers) = custom.finalizers(tie) else { return true };
@@ -262,13 +267,13 @@ impl Follower {
         match duty.cluster.tie_custom_source(&self.path, at, &finalizers).await {
             Ok(()) => {
                 self.refused.remove(&custom.name);
-                let does = if tie == Tie::Missing { "has" } else { "no longer has" };
+                let does = if tie == FinalizerState::Missing { "has" } else { "no longer has" };
                 tracing::info!(source = %custom.name, "it {does} the finalizer {FINALIZER}");
-                tie == Tie::Missing
+                tie == FinalizerState::Missing
             }
             // The next list shows what it is now.
-            Err(error) if *error.fault() == Fault::Stale => true,
-            Err(error) if matches!(error.class(), Class::Forbidden | Class::Invalid) => {
+            Err(error) if *error.fault() == ClusterFault::VersionConflict => true,
+            Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Invalid) => {
                 let why = format!("its finalizer {FINALIZER} cannot be written: {error}");
                 let told = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
                 if told.is_none_or(|(_, told)| told != why) {
@@ -283,21 +288,32 @@ impl Follower {
         }
     }
 
-    async fn tell(&self, custom: &CustomSource, duty: &Duty, (tie, known): (Tie, &Known)) {
-        let Known { status, endings } = known;
+    async fn tell(
+        &self,
+        custom: &CustomSource,
+        duty: &SourceDuty,
+        (tie, known): (FinalizerState, &CustomSourceState),
+    ) {
+        let CustomSourceState { status, endings } = known;
         let followed = status.sources.iter().find(|source| source.name == custom.name);
         let refused = self.refused.get(&custom.name);
         let left = endings.get(&*custom.name);
         let standing = match (&duty.unusable, tie, followed) {
-            (_, Tie::Missing | Tie::UntilEmpty | Tie::Needless, _) if let Some((_, why)) = refused => {
-                Standing::Unusable("FinalizerRefused", why)
+            (_, FinalizerState::Missing | FinalizerState::HeldUntilEmpty | FinalizerState::Unneeded, _)
+                if let Some((_, why)) = refused =>
+            {
+                SourceCondition::Unusable("FinalizerRefused", why)
             }
             // Its words are of no matter any more, that nobody looks after it is.
-            (Some((reason @ FAILED, why)), Tie::UntilEmpty, None) => Standing::Unusable(reason, why),
-            (_, Tie::UntilEmpty, followed) => Standing::Ending(followed.filter(|_| left.is_some()), left),
-            (Some((reason, why)), ..) => Standing::Unusable(reason, why),
-            (None, Tie::Missing, _) | (None, _, None) => Standing::Begun,
-            (None, _, Some(followed)) => Standing::Followed(followed),
+            (Some((reason @ FAILED, why)), FinalizerState::HeldUntilEmpty, None) => {
+                SourceCondition::Unusable(reason, why)
+            }
+            (_, FinalizerState::HeldUntilEmpty, followed) => {
+                SourceCondition::Ending(followed.filter(|_| left.is_some()), left)
+            }
+            (Some((reason, why)), ..) => SourceCondition::Unusable(reason, why),
+            (None, FinalizerState::Missing, _) | (None, _, None) => SourceCondition::Begun,
+            (None, _, Some(followed)) => SourceCondition::Followed(followed),
         };
         let Some(next) = source_conditions(&custom.status, duty.generation, standing, Timestamp::now())
         else {
@@ -318,11 +334,11 @@ impl Follower {
     }
 }
 
-/// Whether nothing is left to delete. Where nobody knows that any more, one that never had anything has nothing.
-fn is_empty(custom: &CustomSource, known: &Known) -> bool {
+/// Returns whether nothing is left to delete. Where nobody knows that any more, one that never had anything has nothing.
+fn is_empty(custom: &CustomSource, known: &CustomSourceState) -> bool {
     match known.endings.get(&*custom.name) {
-        Some(Left::Nothing) => true,
-        Some(Left::Unknown) => custom.status["objects"].as_u64().unwrap_or_default() == 0,
-        Some(Left::Objects(_) | Left::Unread(_)) | None => false,
+        Some(RemainingObjects::Nothing) => true,
+        Some(RemainingObjects::Unknown) => custom.status["objects"].as_u64().unwrap_or_default() == 0,
+        Some(RemainingObjects::Objects(_) | RemainingObjects::Unread(_)) | None => false,
     }
 }

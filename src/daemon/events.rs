@@ -1,7 +1,7 @@
-//! What happens as Kubernetes Events: on the object, and on the `ConfigMap` of its source.
+//! Kubernetes Events: on the object, and on the inventory `ConfigMap` of its source.
 //!
-//! Events are for people. Whatever keeps them from being written keeps nothing else from being done. One of a source
-//! that has moved to another replica meanwhile is dropped: that one tells what goes on.
+//! Events are for people. A failure to write one stops nothing else. An Event of a source that has
+//! moved to another replica is dropped: that replica reports from then on.
 
 mod correlate;
 
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use self::correlate::{Correlator, Deed, Write};
-use crate::cluster::{Cluster, Denial, Error, Fault, Retry, Terms};
-use crate::report::{Followed, Recorder};
+use self::correlate::{EventCorrelator, EventWrite, EventWriteKind};
+use crate::cluster::{Cluster, ClusterError, ClusterFault, Denial, LeaseTerms, RetryAdvice};
+use crate::report::{EventRecorder, LosslessSubscription};
 
 /// A namespace in which the user may make no Events is not tried again for so long.
 const DENIED: Duration = Duration::from_mins(10);
@@ -20,24 +20,25 @@ const DENIED: Duration = Duration::from_mins(10);
 /// A server in trouble is not tried again for so long.
 const TROUBLE: Duration = Duration::from_secs(10);
 
-/// Writes what a recorder tells, and has told, as long as it is polled: as soon as there are terms, of each source only
-/// within its own. The sources' `ConfigMap`s are in this namespace.
+/// Writes the events that a recorder keeps and receives, as long as it is polled. It begins as soon
+/// as there are terms, and writes for each source only within its own. The inventory `ConfigMap`s
+/// are in this namespace.
 pub async fn write_events(
     cluster: Cluster,
-    terms: watch::Receiver<Option<Terms>>,
+    terms: watch::Receiver<Option<LeaseTerms>>,
     namespace: String,
-    recorder: Recorder,
+    recorder: EventRecorder,
 ) {
-    let Followed { past, mut coming } = recorder.follow(|_| true);
-    let correlator = Correlator::new(&namespace);
-    let mut writer = Writer { cluster, terms, correlator, denied: HashMap::new(), rest: None };
+    let LosslessSubscription { past, mut coming } = recorder.follow(|_| true);
+    let correlator = EventCorrelator::new(&namespace);
+    let mut writer = EventWriter { cluster, terms, correlator, denied: HashMap::new(), rest: None };
     for notice in past {
         writer.correlator.offer(&notice, Instant::now());
     }
     loop {
         while let Some(write) = writer.next(Instant::now()) {
             writer.carry_out(write).await;
-            // What waits to be written is bounded there, and the rest is counted as lost.
+            // The correlator bounds the waiting Events, and counts the rest as lost.
             while let Ok(notice) = coming.try_recv() {
                 writer.correlator.offer(&notice, Instant::now());
             }
@@ -61,18 +62,19 @@ pub async fn write_events(
     }
 }
 
-struct Writer {
+struct EventWriter {
     cluster: Cluster,
-    terms: watch::Receiver<Option<Terms>>,
-    correlator: Correlator,
-    /// Where the user may make none, and until when that is believed.
+    terms: watch::Receiver<Option<LeaseTerms>>,
+    correlator: EventCorrelator,
+    /// The namespaces where the user may create no Events, and the time until which that is
+    /// believed.
     denied: HashMap<Option<String>, Instant>,
-    /// Until when the server is left alone.
+    /// The time until which the server is left alone.
     rest: Option<Instant>,
 }
 
 /// Nobody waits for Events at the end.
-impl Drop for Writer {
+impl Drop for EventWriter {
     fn drop(&mut self) {
         let left = self.correlator.left();
         if left > 0 {
@@ -81,14 +83,14 @@ impl Drop for Writer {
     }
 }
 
-impl Writer {
-    /// What is to be written now.
-    fn next(&mut self, now: Instant) -> Option<Write> {
+impl EventWriter {
+    /// Returns the Event to write now.
+    fn next(&mut self, now: Instant) -> Option<EventWrite> {
         self.rest = self.rest.filter(|rest| *rest > now);
         if self.rest.is_some() { None } else { self.correlator.next(now) }
     }
 
-    async fn carry_out(&mut self, write: Write) {
+    async fn carry_out(&mut self, write: EventWrite) {
         let namespace = write.occurrence.id.namespace().map(str::to_owned);
         let now = Instant::now();
         if self.denied.get(&namespace).is_some_and(|until| now < *until) {
@@ -100,36 +102,38 @@ impl Writer {
             None => self.cluster.clone(),
         };
         let written = match write.deed {
-            Deed::Make => cluster.make_event(&write.occurrence, &write.name).await,
-            Deed::Repeat => cluster.repeat_event(&write.occurrence, &write.name).await,
+            EventWriteKind::Create => cluster.make_event(&write.occurrence, &write.name).await,
+            EventWriteKind::Patch => cluster.repeat_event(&write.occurrence, &write.name).await,
         };
         match written {
             Ok(()) => drop(self.denied.remove(&namespace)),
             // They live for an hour.
-            Err(error) if write.deed == Deed::Repeat && *error.fault() == Fault::NoObject => {
+            Err(error) if write.deed == EventWriteKind::Patch && *error.fault() == ClusterFault::NoObject => {
                 self.correlator.expired(write);
             }
             // It was made, and only the answer did not come.
-            Err(error) if write.tried_before() && *error.fault() == Fault::Stale => {}
+            Err(error) if write.tried_before() && *error.fault() == ClusterFault::VersionConflict => {}
             Err(error) => self.failed(write, namespace, &error, now),
         }
     }
 
-    fn failed(&mut self, write: Write, namespace: Option<String>, error: &Error, now: Instant) {
+    fn failed(&mut self, write: EventWrite, namespace: Option<String>, error: &ClusterError, now: Instant) {
         match error.fault() {
-            // What the namespace was told of goes with it; another one may have its name soon.
-            Fault::Denied { by: Denial::Terminating, .. } | Fault::NoNamespace { .. } | Fault::NotHeld => {
+            // The Events of the namespace go with it; another one may have its name soon.
+            ClusterFault::Denied { by: Denial::Terminating, .. }
+            | ClusterFault::NoNamespace { .. }
+            | ClusterFault::NotHeld => {
                 self.correlator.unwritten(&write);
             }
-            // That is told here, and not with each of them.
-            Fault::Denied { .. } => {
+            // The denial is logged here, and not with each of them.
+            ClusterFault::Denied { .. } => {
                 self.correlator.unwritten(&write);
                 if self.denied.insert(namespace, now + DENIED).is_none() {
                     tracing::warn!("no Events are written there: {error}");
                 }
                 return;
             }
-            _ if error.retry() != Retry::Soon => self.correlator.given_up(&write),
+            _ if error.retry() != RetryAdvice::Soon => self.correlator.given_up(&write),
             _ if self.correlator.failed(write) => self.rest = Some(Instant::now() + TROUBLE),
             _ => {}
         }

@@ -18,89 +18,91 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::last_look::LastLook;
-use self::missing::{Lookup, Missing};
+use self::missing::{ContentLookup, MissingContents};
 pub(super) use self::once::{at_newest, once, read_disk};
-use self::vouched::Beside;
+use self::vouched::ConcurrentLookups;
 use super::act::blocking;
-use super::event::Event;
-use super::pins::Pins;
-use super::reading::Dialect;
-use crate::engine::{Authored, FileFacts, Reading, Repository, Undo};
-use crate::manifest::Scopes;
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::pulse::Pulse;
-use crate::source::{Anchor, Blob, Commit, Error, File, Reader, Snapshot, Source};
+use super::event::LoopEvent;
+use super::pins::RevisionPins;
+use super::reading::ReadSettings;
+use crate::engine::{Authorship, FileFacts, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::manifest::KindScopes;
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::pulse::Heartbeat;
+use crate::source::{
+    BlobId, CommitInfo, RevisionReader, Snapshot, SnapshotFile, Source, SourceError, VerificationAnchor,
+};
 
-/// So much later than it should be, a feed still counts as alive: its news wait until the loop takes them.
+/// The slack after which a late feed counts as dead: its events wait until the loop takes them.
 const SLACK: Duration = Duration::from_mins(1);
 
-/// The longest time that one deed may take: a fetch ends by its own deadline, and a deed takes two of them at most
-/// beside what it waits for.
+/// The longest time of one task. A fetch ends by its own deadline, and a task takes two of them at
+/// most beside its waits.
 const DEED: Duration = Duration::from_mins(25);
 
-/// What the loop asks of a feed.
+/// A request of the loop to a feed.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum FeedRequest {
     /// Read all again with these scopes.
-    Scopes(Box<Scopes>),
+    Scopes(Box<KindScopes>),
     /// Look whether there is anything new, after the reading of this number.
     Look(u64),
-    /// What is recorded of what was accepted of the source.
-    Anchor(Anchor),
+    /// The record of the accepted revision.
+    Anchor(VerificationAnchor),
     /// Somebody outside says that there is something new.
     Hint,
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up where the way back of an order leads to.
-    LookBack(Undo),
+    LookBack(UndoRequest),
     /// Look up contents of an older revision.
-    Resolve(Revision, Vec<(ObjectId, Hash)>),
+    Resolve(Revision, Vec<(ObjectId, ContentHash)>),
 }
 
 /// A source with what was last told of it.
-pub(super) struct Feed {
+pub(super) struct SourceFeed {
     pub(super) source: Source,
-    pub(super) dialect: Dialect,
-    pub(super) scopes: Scopes,
-    pub(super) events: mpsc::Sender<Event>,
-    pulse: Pulse,
+    pub(super) dialect: ReadSettings,
+    pub(super) scopes: KindScopes,
+    pub(super) events: mpsc::Sender<LoopEvent>,
+    pulse: Heartbeat,
     looked: LastLook,
     told: Option<Snapshot>,
     place: String,
     /// As it was told last.
-    repository: Repository,
-    /// Why the last look failed, if it did.
+    repository: RepositoryIdentity,
+    /// The reason for the last failure; none after a success.
     trouble: Option<Arc<str>>,
-    extent: Extent,
-    pins: Pins,
-    /// What was accepted last, as it was told.
+    extent: ReadExtent,
+    pins: RevisionPins,
+    /// The accepted revision, as last reported.
     accepted: Option<Revision>,
-    missing: Missing,
+    missing: MissingContents,
     /// The reading after which a look was asked for last, and the one that was answered.
     asked: u64,
     answered: u64,
 }
 
-/// How much is read.
+/// The extent of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    /// What changed.
+enum ReadExtent {
+    /// The files that changed.
     Changes,
     /// Every file, as other scopes make other objects of it.
     Everything,
 }
 
-impl Feed {
-    /// A feed that has told nothing yet.
+impl SourceFeed {
+    /// Returns a feed that has told nothing yet.
     pub(super) fn new(
         source: Source,
-        dialect: Dialect,
-        scopes: Scopes,
-        (events, pulse): (mpsc::Sender<Event>, Pulse),
+        dialect: ReadSettings,
+        scopes: KindScopes,
+        (events, pulse): (mpsc::Sender<LoopEvent>, Heartbeat),
     ) -> Self {
         let place = source.identity().to_owned();
-        let (told, trouble, extent, pins) = (None, None, Extent::Changes, Pins::default());
-        let (missing, asked, answered) = (Missing::default(), 0, 0);
+        let (told, trouble, extent, pins) = (None, None, ReadExtent::Changes, RevisionPins::default());
+        let (missing, asked, answered) = (MissingContents::default(), 0, 0);
         Self {
             source,
             dialect,
@@ -110,7 +112,7 @@ impl Feed {
             looked: LastLook::default(),
             told,
             place,
-            repository: Repository::Unknown,
+            repository: RepositoryIdentity::Unknown,
             trouble,
             extent,
             pins,
@@ -127,11 +129,12 @@ impl Feed {
     }
 
     /// Runs until nobody listens any more.
-    pub(super) async fn run(mut self, orders: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, orders: mpsc::Receiver<FeedRequest>) {
         let hints = self.source.hints();
         let mut next = Instant::now();
-        let beside = if self.source.verifies() { Beside::Accepted } else { Beside::All };
-        let mut desk = Desk { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
+        let beside =
+            if self.source.verifies() { ConcurrentLookups::Accepted } else { ConcurrentLookups::All };
+        let mut desk = TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
         loop {
             let pins_due = self.pins.due();
             let deed = if let Some(deed) = desk.later.pop_front() {
@@ -151,12 +154,12 @@ impl Feed {
                         }
                         continue;
                     },
-                    () = hints.changed() => Deed::Look,
-                    () = sleep_until(next) => Deed::Poll,
-                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => Deed::Pin,
+                    () = hints.changed() => FeedTask::Look,
+                    () = sleep_until(next) => FeedTask::Poll,
+                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
                 }
             };
-            let polled = matches!(deed, Deed::Poll);
+            let polled = matches!(deed, FeedTask::Poll);
             let Some(told) = self.work(deed, &mut desk).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random());
@@ -172,7 +175,7 @@ impl Feed {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside it, as what
     /// is in force must be defended. Returns none when nobody listens any more.
-    async fn work(&mut self, deed: Deed, desk: &mut Desk) -> Option<Vec<Event>> {
+    async fn work(&mut self, deed: FeedTask, desk: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
         let beside = (self.shelf(), self.head());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(deed));
@@ -190,73 +193,77 @@ impl Feed {
         }
     }
 
-    async fn carry_out(&mut self, deed: Deed) -> Vec<Event> {
+    async fn carry_out(&mut self, deed: FeedTask) -> Vec<LoopEvent> {
         self.pulse.beat(DEED);
         match deed {
-            Deed::Look | Deed::Poll => {
+            FeedTask::Look | FeedTask::Poll => {
                 let mut told = self.look().await;
                 told.extend(self.bring_missing().await);
                 told
             }
-            Deed::Bring(wanted) => {
+            FeedTask::Bring(wanted) => {
                 self.missing.push(wanted);
-                // Whether the source itself can be read may not have been noticed yet.
+                // The feed may not have noticed yet that the source cannot be read.
                 let mut told = self.look().await;
                 told.extend(self.bring_missing().await);
                 told
             }
-            Deed::Anchor(anchor) => self.anchor(anchor).await,
-            Deed::LookBack(undo) => vec![self.look_back(undo).await],
-            Deed::Pin => {
+            FeedTask::Anchor(anchor) => self.anchor(anchor).await,
+            FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
+            FeedTask::Pin => {
                 self.pin().await;
                 Vec::new()
             }
-            Deed::ReadAgain(scopes) => {
+            FeedTask::ReadAgain(scopes) => {
                 self.scopes = *scopes;
-                self.extent = Extent::Everything;
+                self.extent = ReadExtent::Everything;
                 self.look().await
             }
-            Deed::LookAfter(reading) => {
+            FeedTask::LookAfter(reading) => {
                 self.asked = self.asked.max(reading);
                 let mut told = self.look().await;
                 told.extend(self.bring_missing().await);
                 told
             }
-            Deed::Want(revisions) => {
+            FeedTask::Want(revisions) => {
                 self.pins.want(revisions);
                 Vec::new()
             }
         }
     }
 
-    /// The revision that was told last.
+    /// Returns the revision that was told last.
     fn head(&self) -> Option<Revision> {
         let told = self.told.as_ref().map(|told| &told.revision);
         told.or_else(|| self.source.current()).cloned()
     }
 
-    /// What older contents are looked up with.
-    fn shelf(&self) -> Shelf {
-        Shelf { reader: self.source.reader(), dialect: self.dialect.clone(), scopes: self.scopes.clone() }
+    /// Returns the reader of older contents.
+    fn shelf(&self) -> ContentReader {
+        ContentReader {
+            reader: self.source.reader(),
+            dialect: self.dialect.clone(),
+            scopes: self.scopes.clone(),
+        }
     }
 
-    async fn look(&mut self) -> Vec<Event> {
-        // What is recorded of it is on its way.
+    async fn look(&mut self) -> Vec<LoopEvent> {
+        // The record of the accepted revision has not arrived yet.
         if !self.source.is_anchored() {
             return Vec::new();
         }
         let number = self.dialect.source;
-        let read = |(reading, unknown)| Event::Read(number, reading, unknown);
+        let read = |(reading, unknown)| LoopEvent::Read(number, reading, unknown);
         let seen = self.advance().await;
         let mut events = Vec::new();
         if self.place != self.source.identity() {
             self.source.identity().clone_into(&mut self.place);
-            events.push(Event::Place(number, self.place.clone()));
+            events.push(LoopEvent::Place(number, self.place.clone()));
         }
         let repository = self.followed();
         if self.repository != repository {
             self.repository.clone_from(&repository);
-            events.push(Event::Repository(number, repository));
+            events.push(LoopEvent::Repository(number, repository));
         }
         match seen {
             Ok(news) => {
@@ -266,7 +273,7 @@ impl Feed {
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
-                    events.push(Event::Checked(number, self.asked));
+                    events.push(LoopEvent::Checked(number, self.asked));
                 }
             }
             Err(error) => {
@@ -276,23 +283,23 @@ impl Feed {
                 let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
                 if remembered.is_some() || !known {
                     events.extend(remembered);
-                    events.push(Event::Unreadable(number, why));
+                    events.push(LoopEvent::Unreadable(number, why));
                 }
             }
         }
         events
     }
 
-    fn followed(&self) -> Repository {
+    fn followed(&self) -> RepositoryIdentity {
         match self.source.repository() {
-            Some(repository) => Repository::At(repository.into()),
-            None if self.source.is_awaited() => Repository::Unknown,
-            None => Repository::Nowhere,
+            Some(repository) => RepositoryIdentity::At(repository.into()),
+            None if self.source.is_awaited() => RepositoryIdentity::Unknown,
+            None => RepositoryIdentity::Nowhere,
         }
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.
-    fn with_age(&self, error: &Error) -> String {
+    fn with_age(&self, error: &SourceError) -> String {
         match (self.source.current(), self.source.reached()) {
             (Some(revision), Some(reached)) => {
                 let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
@@ -306,31 +313,35 @@ impl Feed {
         }
     }
 
-    async fn advance(&mut self) -> Result<Option<(Reading, BTreeSet<GroupKind>)>, Error> {
+    async fn advance(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         let revision = self.source.observe().await?.revision;
         let same = self.told.as_ref().filter(|told| told.revision == revision);
-        if let (Some(told), Extent::Changes) = (same, self.extent) {
+        if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
             let (incomplete, refused) = (refusal(told), told.refused.clone());
-            let reading = Reading { revision: Some(revision), incomplete, refused, ..Reading::default() };
+            let reading =
+                SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
             return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
         }
         self.step(revision).await.map(Some)
     }
 
-    /// The first look of this process failed: what an earlier one left stays in force.
-    async fn remembered(&mut self) -> Option<(Reading, BTreeSet<GroupKind>)> {
+    /// Returns the first look of this process failed: what an earlier one left stays in force.
+    async fn remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
         let revision = self.source.current().filter(|_| self.told.is_none()).cloned()?;
         self.step(revision).await.ok()
     }
 
-    async fn step(&mut self, revision: Revision) -> Result<(Reading, BTreeSet<GroupKind>), Error> {
+    async fn step(
+        &mut self,
+        revision: Revision,
+    ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let (from, extent) = (self.told.clone(), self.extent);
         let step = blocking(move || advance(&reader, &dialect, scopes, (from, extent), &revision)).await?;
         self.told = Some(step.snapshot);
         self.scopes = step.scopes;
-        self.extent = Extent::Changes;
+        self.extent = ReadExtent::Changes;
         Ok((step.reading, step.unknown))
     }
 
@@ -351,112 +362,112 @@ impl Feed {
     }
 }
 
-/// What waits for a feed.
-struct Desk {
-    orders: mpsc::Receiver<Order>,
-    /// What was ordered and is not begun.
-    later: VecDeque<Deed>,
-    lookups: FuturesUnordered<BoxFuture<'static, Lookup>>,
-    beside: Beside,
+/// The tasks that wait for a feed.
+struct TaskQueue {
+    orders: mpsc::Receiver<FeedRequest>,
+    /// The tasks not yet begun.
+    later: VecDeque<FeedTask>,
+    lookups: FuturesUnordered<BoxFuture<'static, ContentLookup>>,
+    beside: ConcurrentLookups,
 }
 
-impl Desk {
+impl TaskQueue {
     /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
-    fn take(&mut self, order: Order, (beside, head): (Shelf, Option<Revision>)) {
+    fn take(&mut self, order: FeedRequest, (beside, head): (ContentReader, Option<Revision>)) {
         let deed = match order {
-            Order::Resolve(revision, wanted) => {
+            FeedRequest::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
-            Order::Anchor(anchor) => Deed::Anchor(anchor),
-            Order::LookBack(undo) if self.waits_for_signatures() => Deed::LookBack(undo),
-            Order::LookBack(undo) => {
-                return self
-                    .lookups
-                    .push(beside.look_back(undo, head).map(|event| Lookup::Done(Box::new(event))).boxed());
+            FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
+            FeedRequest::LookBack(undo) if self.waits_for_signatures() => FeedTask::LookBack(undo),
+            FeedRequest::LookBack(undo) => {
+                return self.lookups.push(
+                    beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
+                );
             }
-            Order::Scopes(scopes) => Deed::ReadAgain(scopes),
-            Order::Look(reading) => Deed::LookAfter(reading),
+            FeedRequest::Scopes(scopes) => FeedTask::ReadAgain(scopes),
+            FeedRequest::Look(reading) => FeedTask::LookAfter(reading),
             // A look that has not begun sees all that this one would.
-            Order::Hint if self.later.iter().any(|deed| matches!(deed, Deed::Look)) => return,
-            Order::Hint => Deed::Look,
-            Order::Pin(revisions) => Deed::Want(revisions),
+            FeedRequest::Hint if self.later.iter().any(|deed| matches!(deed, FeedTask::Look)) => return,
+            FeedRequest::Hint => FeedTask::Look,
+            FeedRequest::Pin(revisions) => FeedTask::Want(revisions),
         };
         self.later.push_back(deed);
     }
 
-    /// What a look-up found is told, unless something has to be fetched for it.
-    fn found(&mut self, found: Lookup) -> Option<Event> {
+    /// Returns the event of a finished look-up, unless something has to be fetched for it.
+    fn found(&mut self, found: ContentLookup) -> Option<LoopEvent> {
         match found {
-            Lookup::Done(event) => Some(*event),
-            Lookup::Missing(wanted) => {
-                self.later.push_back(Deed::Bring(wanted));
+            ContentLookup::Done(event) => Some(*event),
+            ContentLookup::Missing(wanted) => {
+                self.later.push_back(FeedTask::Bring(wanted));
                 None
             }
         }
     }
 }
 
-/// What a feed does next.
-enum Deed {
+/// A task of a feed.
+enum FeedTask {
     /// A hint says that there may be something new.
     Look,
     /// It is time to look.
     Poll,
-    /// What was accepted is known.
-    Anchor(Anchor),
+    /// The record of the accepted revision has arrived.
+    Anchor(VerificationAnchor),
     /// The way back of an order is looked up, and its signature verified.
-    LookBack(Undo),
+    LookBack(UndoRequest),
     /// Revisions are to be kept.
     Pin,
     /// With these scopes everything is read again.
-    ReadAgain(Box<Scopes>),
+    ReadAgain(Box<KindScopes>),
     /// A look is asked for, after the reading of this number.
     LookAfter(u64),
     /// These revisions will be kept.
     Want(BTreeSet<Revision>),
     /// A revision of which contents are wanted is not here.
-    Bring(missing::Wanted),
+    Bring(missing::WantedContents),
 }
 
-/// Where older contents are looked up, whatever else is being done.
+/// The reader of older contents, independent of the feed's other tasks.
 #[derive(Clone)]
-struct Shelf {
-    reader: Reader,
-    dialect: Dialect,
-    scopes: Scopes,
+struct ContentReader {
+    reader: RevisionReader,
+    dialect: ReadSettings,
+    scopes: KindScopes,
 }
 
-impl Shelf {
-    async fn look_back(self, undo: Undo, head: Option<Revision>) -> Event {
+impl ContentReader {
+    async fn look_back(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
         let Self { reader, dialect, scopes } = self;
         let token = undo.token.clone();
         let look_back = move || past::look_back(&reader, &dialect, scopes, (&undo, head.as_ref()));
-        Event::LookedBack(token, blocking(look_back).await)
+        LoopEvent::LookedBack(token, blocking(look_back).await)
     }
 }
 
-struct Step {
+struct ReadStep {
     snapshot: Snapshot,
-    reading: Reading,
+    reading: SourceReading,
     unknown: BTreeSet<GroupKind>,
-    scopes: Scopes,
+    scopes: KindScopes,
 }
 
-/// How a revision differs from the one that was told last.
-struct Difference {
+/// The difference of a revision from the one last reported.
+struct RevisionDiff {
     snapshot: Snapshot,
-    changed: BTreeMap<Arc<str>, Blob>,
+    changed: BTreeMap<Arc<str>, BlobId>,
     gone: BTreeSet<Arc<str>>,
 }
 
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
 fn difference(
-    reader: &Reader,
-    (from, extent): (Option<Snapshot>, Extent),
+    reader: &RevisionReader,
+    (from, extent): (Option<Snapshot>, ReadExtent),
     to: &Revision,
-) -> Result<Difference, Error> {
+) -> Result<RevisionDiff, SourceError> {
     if let Some(mut snapshot) = from {
-        if extent == Extent::Everything {
+        if extent == ReadExtent::Everything {
             let mut all = whole(reader, &snapshot.files, to)?;
             all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
             return Ok(all);
@@ -468,14 +479,14 @@ fn difference(
                 snapshot.files.retain(|file| file.path != change.path);
                 match change.new {
                     Some((blob, size)) => {
-                        snapshot.files.push(File { path: change.path.clone(), blob, size });
+                        snapshot.files.push(SnapshotFile { path: change.path.clone(), blob, size });
                         changed.insert(change.path, blob);
                     }
                     None => drop(gone.insert(change.path)),
                 }
             }
             snapshot.revision = to.clone();
-            return Ok(Difference { snapshot, changed, gone });
+            return Ok(RevisionDiff { snapshot, changed, gone });
         }
         return whole(reader, &snapshot.files, to);
     }
@@ -483,9 +494,9 @@ fn difference(
 }
 
 /// Compares whole lists of files.
-fn whole(reader: &Reader, old: &[File], to: &Revision) -> Result<Difference, Error> {
+fn whole(reader: &RevisionReader, old: &[SnapshotFile], to: &Revision) -> Result<RevisionDiff, SourceError> {
     let snapshot = reader.snapshot(to)?;
-    let old: BTreeMap<&Arc<str>, Blob> = old.iter().map(|file| (&file.path, file.blob)).collect();
+    let old: BTreeMap<&Arc<str>, BlobId> = old.iter().map(|file| (&file.path, file.blob)).collect();
     let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
     let mut changed = BTreeMap::new();
     for file in &snapshot.files {
@@ -494,24 +505,24 @@ fn whole(reader: &Reader, old: &[File], to: &Revision) -> Result<Difference, Err
             changed.insert(file.path.clone(), file.blob);
         }
     }
-    Ok(Difference { snapshot, changed, gone })
+    Ok(RevisionDiff { snapshot, changed, gone })
 }
 
 /// Reads what changed since the last reading, or all.
 fn advance(
-    reader: &Reader,
-    dialect: &Dialect,
-    mut scopes: Scopes,
-    from: (Option<Snapshot>, Extent),
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    mut scopes: KindScopes,
+    from: (Option<Snapshot>, ReadExtent),
     to: &Revision,
-) -> Result<Step, Error> {
-    let Difference { snapshot, changed, gone } = difference(reader, from, to)?;
+) -> Result<ReadStep, SourceError> {
+    let RevisionDiff { snapshot, changed, gone } = difference(reader, from, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
     // A definition may stand in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
-    let again: BTreeMap<Arc<str>, Blob> = unknown
+    let again: BTreeMap<Arc<str>, BlobId> = unknown
         .iter()
         .filter(|(_, kinds)| learnt(kinds))
         .filter_map(|(path, _)| Some((path.clone(), *changed.get(path)?)))
@@ -520,26 +531,29 @@ fn advance(
         unknown.retain(|path, _| !again.contains_key(path));
         unknown.extend(read_files(reader, dialect, &mut scopes, &again, &mut files)?);
     }
-    let mut reading =
-        Reading { revision: Some(to.clone()), files: files.into_iter().collect(), ..Reading::default() };
+    let mut reading = SourceReading {
+        revision: Some(to.clone()),
+        files: files.into_iter().collect(),
+        ..SourceReading::default()
+    };
     reading.authored = reader.commit(to)?.map(|commit| authored(&commit));
     reading.incomplete = refusal(&snapshot);
     reading.refused.clone_from(&snapshot.refused);
-    Ok(Step { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
+    Ok(ReadStep { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
 }
 
-fn authored(commit: &Commit) -> Authored {
-    Authored::of(&commit.author, &commit.subject)
+fn authored(commit: &CommitInfo) -> Authorship {
+    Authorship::of(&commit.author, &commit.subject)
 }
 
 /// Reads files, and returns the kinds of unknown scope in each that has some.
 fn read_files(
-    reader: &Reader,
-    dialect: &Dialect,
-    scopes: &mut Scopes,
-    wanted: &BTreeMap<Arc<str>, Blob>,
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    scopes: &mut KindScopes,
+    wanted: &BTreeMap<Arc<str>, BlobId>,
     files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
-) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, Error> {
+) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, SourceError> {
     let mut unknown = BTreeMap::new();
     let mut paths = wanted.keys();
     reader.read_all(wanted.values().copied(), |blob, bytes| {

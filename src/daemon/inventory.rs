@@ -3,25 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::handover;
-use crate::cluster::Parent;
+use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledged, Engine, FULL, Inventory, Judgement, Life, PAUSED, Paused, Rejection, Rv, Sealing, Seals,
-    SourceId, Uid, parse_rejections, rejections_sealing, rejections_text, unreadable_rejections,
+    Acknowledgement, Engine, FULL, HashSeals, Inventory, PAUSED, PauseIntent, PruneDecision, Rejection,
+    ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_sealing,
+    rejections_text, unreadable_rejections,
 };
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
-use crate::source::Anchor;
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::source::VerificationAnchor;
 
-/// Annotation with the place that the inventory was made from; with all of them, joined by [`AND`], while what came from
-/// one waits to be deleted from another.
+/// The annotation with the location of an inventory's source. While objects of an earlier location
+/// wait to be deleted it has all locations, joined by [`AND`].
 const PLACE: &str = "rhumb.dev/source";
 
-/// What stands for the place of an inventory that does not tell it.
+/// The text in place of a location that an inventory does not tell.
 pub(super) const NOWHERE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
 
-/// What stands between two places.
+/// The text between two locations.
 const AND: &str = " and ";
 
-/// So many places are named.
+/// The maximum number of locations that are named.
 const PLACES: usize = 8;
 
 /// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
@@ -45,7 +46,7 @@ const ACKNOWLEDGED: &str = "acknowledged";
 /// Data key with how many more deletions wait for a person than have room in the list.
 const PENDING_LEFT: &str = "pending-prunes-left";
 
-/// So many deletions are told at once, in so many bytes: what failed has to stand beside them.
+/// The maximum number of pending deletions in an inventory. Rejections need room beside them.
 const PENDING_MOST: usize = 2000;
 const PENDING_BYTES: usize = 300_000;
 
@@ -61,14 +62,15 @@ const ACKNOWLEDGED_MOST: usize = 200 << 10;
 pub struct PendingPrune {
     /// The incarnation that is to go.
     pub uid: Uid,
-    /// Who.
+    /// The object.
     pub id: ObjectId,
-    /// Why it needs a person.
+    /// The reason for which a person has to confirm.
     pub reason: String,
 }
 
-/// One line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has nothing before `/`, and what would
-/// end a name stands in it as in a URL, where no name of Kubernetes' has a `%`.
+/// Writes one line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has
+/// nothing before `/`. Characters that would end a name are percent-encoded; no name in Kubernetes
+/// has a `%`.
 impl std::fmt::Display for PendingPrune {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let namespace = self.id.namespace().unwrap_or_default();
@@ -78,7 +80,8 @@ impl std::fmt::Display for PendingPrune {
     }
 }
 
-/// What would end a name, or its line, and what stands for it. Names of RBAC objects may hold all of that.
+/// The characters that would end a name or its line, and their encodings. Names of RBAC objects may
+/// hold all of them.
 const ENDS: [(&str, &str); 3] = [(" ", "%20"), ("\n", "%0A"), ("\r", "%0D")];
 
 impl PendingPrune {
@@ -93,8 +96,8 @@ impl PendingPrune {
     }
 }
 
-/// The deletions that wait for a person, as the parent tells them.
-pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
+/// Returns the deletions that wait for a person, as the parent tells them.
+pub fn pending_prunes(parent: &InventoryObject) -> Vec<PendingPrune> {
     parent
         .data
         .get(PENDING)
@@ -102,37 +105,40 @@ pub fn pending_prunes(parent: &Parent) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
-/// How many more deletions wait for a person than the parent has room to tell.
-pub fn untold_prunes(parent: &Parent) -> usize {
+/// Returns how many more deletions wait for a person than the parent has room to tell.
+pub fn untold_prunes(parent: &InventoryObject) -> usize {
     parent.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// The place that the inventory was made from, as the parent tells it.
-pub fn place(parent: &Parent) -> Option<&str> {
+/// Returns the place that the inventory was made from, as the parent tells it.
+pub fn place(parent: &InventoryObject) -> Option<&str> {
     parent.annotations.get(PLACE).map(String::as_str)
 }
 
-/// Whether the inventory was made from this place, be it among others; none where the parent does not tell.
-pub fn is_made_from(parent: &Parent, here: &str) -> Option<bool> {
+/// Returns whether the inventory was made from this place, be it among others; none where the parent does not tell.
+pub fn is_made_from(parent: &InventoryObject, here: &str) -> Option<bool> {
     place(parent).map(|made_from| is_among(here, made_from))
 }
 
-/// What became of that which people asked for, as the parent tells it.
-pub fn acknowledged(parent: &Parent) -> Vec<Acknowledged> {
-    parent.data.get(ACKNOWLEDGED).map(|text| Acknowledged::parse_all(text)).unwrap_or_default()
+/// Returns the acknowledgements in an inventory.
+pub fn acknowledged(parent: &InventoryObject) -> Vec<Acknowledgement> {
+    parent.data.get(ACKNOWLEDGED).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
-/// The contents that failed or were undone, as the parent tells them to whoever has no key.
-pub fn rejections(parent: &Parent) -> Vec<Rejection> {
-    opened(parent, &Seals::default())
+/// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
+pub fn rejections(parent: &InventoryObject) -> Vec<Rejection> {
+    opened(parent, &HashSeals::default())
 }
 
-fn opened(parent: &Parent, seals: &Seals) -> Vec<Rejection> {
+fn opened(parent: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
     parent.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
-/// Why not all is known of what failed; none where each line of it can be read.
-pub(super) fn unreadable(parent: Option<&Parent>, (namespace, name): (&str, &str)) -> Option<String> {
+/// Returns why not all is known of what failed; none where each line of it can be read.
+pub(super) fn unreadable(
+    parent: Option<&InventoryObject>,
+    (namespace, name): (&str, &str),
+) -> Option<String> {
     let text = parent.and_then(|parent| parent.data.get(REJECTED))?;
     let count = unreadable_rejections(text);
     let lines = if count == 1 { "1 line of".to_owned() } else { format!("{count} lines of") };
@@ -144,31 +150,31 @@ pub(super) fn unreadable(parent: Option<&Parent>, (namespace, name): (&str, &str
     })
 }
 
-/// How the hashes of Secrets stand in a parent.
-pub(super) fn sealing(parent: Option<&Parent>, seals: &Seals) -> Sealing {
+/// Returns how the hashes of Secrets stand in a parent.
+pub(super) fn sealing(parent: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
     let text = parent.and_then(|parent| parent.data.get(REJECTED));
     text.map(|text| rejections_sealing(text, seals)).unwrap_or_default()
 }
 
-/// Whether there is a key, and hashes of Secrets in a parent are not sealed by it.
-fn is_to_be_sealed(engine: &Engine, parent: Option<&Parent>) -> bool {
-    engine.seals().number().is_some() && sealing(parent, engine.seals()) == Sealing::Stale
+/// Returns whether there is a key, and hashes of Secrets in a parent are not sealed by it.
+fn is_to_be_sealed(engine: &Engine, parent: Option<&InventoryObject>) -> bool {
+    engine.seals().number().is_some() && sealing(parent, engine.seals()) == SealStatus::Stale
 }
 
-/// Whether a parent says more of orders than has room beside all else.
-fn is_overlong(parent: Option<&Parent>) -> bool {
+/// Returns whether a parent says more of orders than has room beside all else.
+fn is_overlong(parent: Option<&InventoryObject>) -> bool {
     let text = parent.and_then(|parent| parent.data.get(ACKNOWLEDGED));
     text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
 }
 
-/// Why nothing at all is pruned, and since when, as the parent tells it.
-pub fn unlisted(parent: &Parent) -> Option<String> {
+/// Returns why nothing at all is pruned, and since when, as the parent tells it.
+pub fn unlisted(parent: &InventoryObject) -> Option<String> {
     parent.data.get(UNLISTED).cloned()
 }
 
-/// What is to be told of a kind that cannot be listed: in the words that are told already, where it is the same,
-/// as the time in them is that of the beginning.
-fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&Parent>) -> Option<String> {
+/// Returns the text about a kind that cannot be listed. Where the reason is the same, the recorded
+/// text stays, as its time is that of the beginning.
+fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObject>) -> Option<String> {
     // Where nothing is to go it keeps nobody from anything, and is not worth a write.
     engine.judgements(source).next()?;
     let why = engine.unlisted(source)?;
@@ -177,20 +183,21 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&Parent>) -> O
     Some(told.unwrap_or_else(now))
 }
 
-/// The parent with these deletions confirmed, besides those that were already.
+/// Returns the parent with these deletions confirmed, besides those that were already.
 #[must_use]
-pub fn confirmed(parent: &Parent, uids: &BTreeSet<Uid>) -> Parent {
-    let before = read(Some(parent), "", &Seals::default()).confirmed;
+pub fn confirmed(parent: &InventoryObject, uids: &BTreeSet<Uid>) -> InventoryObject {
+    let before = read(Some(parent), "", &HashSeals::default()).confirmed;
     let all: Vec<String> = before.union(uids).map(ToString::to_string).collect();
     let mut parent = parent.clone();
     parent.annotations.insert(CONFIRMED.to_owned(), all.join(","));
     parent
 }
 
-/// What is to be told about the deletions of a source that wait for a person: a list, and how many have no room in it.
+/// Returns the deletions of a source that wait for a person, and the number of those that have no
+/// room in the list.
 fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static str, Option<String>); 2] {
     let waiting = engine.judgements(source).filter_map(|(id, judgement)| match judgement {
-        Judgement::Confirm(why) => {
+        PruneDecision::Confirm(why) => {
             let uid = engine.live(id)?.uid.clone();
             Some(PendingPrune { uid, id: id.clone(), reason: why.to_string() })
         }
@@ -203,7 +210,7 @@ fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static st
     ]
 }
 
-/// The list of as many deletions as have room, and how many have none.
+/// Returns the list of as many deletions as have room, and how many have none.
 fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (String, usize) {
     let (mut list, mut listed, mut left) = (String::new(), 0, 0_usize);
     for pending in waiting {
@@ -218,14 +225,14 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
     (list, left)
 }
 
-/// The bytes that a parent has left for the list of deletions.
-fn room_left(parent: &Parent) -> usize {
+/// Returns the bytes that a parent has left for the list of deletions.
+fn room_left(parent: &InventoryObject) -> usize {
     let others = parent.data.iter().filter(|(key, _)| *key != PENDING && *key != PENDING_LEFT);
     FULL.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
-/// Whether the parent tells the deletions that wait as they are, and every Job that has ended.
-pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Parent>) -> bool {
+/// Returns whether the parent tells the deletions that wait as they are, and every Job that has ended.
+pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&InventoryObject>) -> bool {
     let text = |key| parent.and_then(|parent| parent.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|inventory| &inventory.finished);
     let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
@@ -246,8 +253,9 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Paren
         && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
 }
 
-/// Reads what a parent says, as seen from a source at this place. What cannot all be read is held as it is.
-pub(super) fn read(parent: Option<&Parent>, place: &str, seals: &Seals) -> Inventory {
+/// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
+/// whole is left as it is.
+pub(super) fn read(parent: Option<&InventoryObject>, place: &str, seals: &HashSeals) -> Inventory {
     let Some(parent) = parent else {
         return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
     };
@@ -265,24 +273,24 @@ pub(super) fn read(parent: Option<&Parent>, place: &str, seals: &Seals) -> Inven
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
         rejections: opened(parent, seals).into_iter().map(Rejection::held_where_unreadable).collect(),
-        paused: Paused::parse(annotation(PAUSED)),
+        paused: PauseIntent::parse(annotation(PAUSED)),
         acknowledged: acknowledged(parent),
     }
 }
 
 /// One line an object: `Job.batch shop/migrate <hash>`.
-fn finished(text: &str) -> BTreeMap<ObjectId, Hash> {
+fn finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
     let line = |line: &str| {
         let mut words = line.split(' ');
         let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
         let (namespace, name) = name.split_once('/')?;
-        Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), Hash::parse(hash)?))
+        Some((ObjectId::new(&GroupKind::parse(kind), Some(namespace), name), ContentHash::parse(hash)?))
     };
     text.lines().filter_map(line).collect()
 }
 
-fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
-    let line = |(id, hash): (&ObjectId, &Hash)| {
+fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
+    let line = |(id, hash): (&ObjectId, &ContentHash)| {
         format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
     };
     let mut text = String::new();
@@ -296,7 +304,7 @@ fn finished_text(finished: &BTreeMap<ObjectId, Hash>) -> String {
     text
 }
 
-/// Whether a place is one of those that an inventory was made from.
+/// Returns whether a place is one of those that an inventory was made from.
 fn is_among(place: &str, made_from: &str) -> bool {
     let begins = |text: &str| text.is_empty() || text.starts_with(AND);
     made_from.match_indices(place).any(|(start, _)| {
@@ -305,7 +313,7 @@ fn is_among(place: &str, made_from: &str) -> bool {
     })
 }
 
-/// The places that an inventory was made from, with one more. Of many some are left out: that there are several is what
+/// Returns the places that an inventory was made from, with one more. Of many some are left out: that there are several is what
 /// counts, and an annotation has a bound.
 fn among(place: &str, made_from: &str) -> String {
     let mut places: Vec<&str> = made_from.split(AND).collect();
@@ -316,28 +324,28 @@ fn among(place: &str, made_from: &str) -> String {
     places.join(AND)
 }
 
-/// What the parent should say now. Before the first object of a kind is written its kind stands there; kinds
-/// leave it when the last object is gone and nothing waits. None where the hash of a Secret is to be sealed, and no key
-/// is known.
+/// Returns the inventory as it should be now. A kind is added before its first object is written,
+/// and removed when the last object is gone and nothing waits. None where the hash of a Secret is
+/// to be sealed, and no key is known.
 pub(super) fn wanted(
     engine: &Engine,
     source: SourceId,
     place: &str,
-    known: Option<&Parent>,
-    tidy: Tidy,
-) -> Option<Parent> {
+    known: Option<&InventoryObject>,
+    tidy: InventoryWriteMode,
+) -> Option<InventoryObject> {
     let mut parent = known.cloned().unwrap_or_default();
     let state = engine.source(source);
     let (declared, members) = (state.catalog.census(), state.members());
     let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
-    let unseen = Unseen::of(engine, source, &parent);
+    let unseen = UnlistedScope::of(engine, source, &parent);
     let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
     match tidy {
-        Tidy::Grow => {
+        InventoryWriteMode::Grow => {
             parent.kinds.extend(declared.kinds().cloned());
             parent.namespaces.extend(namespaces);
         }
-        Tidy::Exact => {
+        InventoryWriteMode::Exact => {
             parent.kinds = declared.kinds().chain(members.kinds()).cloned().chain(unseen.kinds).collect();
             parent.namespaces = namespaces.chain(unseen.namespaces).collect();
         }
@@ -345,16 +353,16 @@ pub(super) fn wanted(
     let inventory = read(known, place, engine.seals());
     // The present place is written down only when nothing of the other one is left to be confirmed.
     let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
-    let all_wanted = || sees_all && state.life == Life::Lives && engine.judge(source).is_empty();
-    if here || (tidy == Tidy::Exact && all_wanted()) {
+    let all_wanted = || sees_all && state.life == SourceLifecycle::Lives && engine.judge(source).is_empty();
+    if here || (tidy == InventoryWriteMode::Exact && all_wanted()) {
         parent.annotations.insert(PLACE.to_owned(), place.to_owned());
     } else if inventory.unplaced
         && let Some(made_from) = parent.annotations.get_mut(PLACE)
     {
-        // Whoever goes back to the other place must not take for that one's what comes from this one.
+        // After a return to the other location these objects must not pass for that one's.
         *made_from = among(place, made_from);
     }
-    if tidy == Tidy::Exact && parent.annotations.contains_key(CONFIRMED) {
+    if tidy == InventoryWriteMode::Exact && parent.annotations.contains_key(CONFIRMED) {
         // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
         let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
         let members = engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
@@ -378,7 +386,7 @@ pub(super) fn wanted(
     }
     let overlong = is_overlong(known).then(|| inventory.acknowledged.clone());
     if let Some(acknowledged) = engine.next_acknowledged(source).or(overlong) {
-        parent.data.insert(ACKNOWLEDGED.to_owned(), Acknowledged::text(&acknowledged));
+        parent.data.insert(ACKNOWLEDGED.to_owned(), Acknowledgement::text(&acknowledged));
     }
     let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
     let ended = ended(engine, source, known.unwrap_or(inventory.finished));
@@ -390,14 +398,14 @@ pub(super) fn wanted(
     Some(parent)
 }
 
-/// What a parent names and nobody looks for: it may be there still.
-struct Unseen {
+/// Kinds and namespaces in an inventory that nobody lists: objects may be there still.
+struct UnlistedScope {
     kinds: BTreeSet<GroupKind>,
     namespaces: BTreeSet<String>,
 }
 
-impl Unseen {
-    fn of(engine: &Engine, source: SourceId, parent: &Parent) -> Self {
+impl UnlistedScope {
+    fn of(engine: &Engine, source: SourceId, parent: &InventoryObject) -> Self {
         let is_outside = |name: &&String| !engine.looks_into(source, name);
         let outside: BTreeSet<String> = parent.namespaces.iter().filter(is_outside).cloned().collect();
         let is_seen = |kind: &GroupKind| {
@@ -412,30 +420,35 @@ impl Unseen {
 }
 
 /// Lets a parent say this under a key, or nothing.
-fn replace(parent: &mut Parent, key: &str, text: Option<String>) {
+fn replace(parent: &mut InventoryObject, key: &str, text: Option<String>) {
     match text {
         Some(text) => drop(parent.data.insert(key.to_owned(), text)),
         None => drop(parent.data.remove(key)),
     }
 }
 
-/// Whether the parent only grows, or is made to say exactly what is there.
+/// Indicates whether the parent only grows, or is made to say exactly what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tidy {
+pub(super) enum InventoryWriteMode {
     /// Before writing.
     Grow,
-    /// When nothing is left to do.
+    /// The inventory names exactly the present kinds, once nothing is left to do.
     Exact,
 }
 
 /// Jobs that have ended with the content that is wanted, so that their going away is not drift.
-fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> BTreeMap<ObjectId, Hash> {
+fn ended(
+    engine: &Engine,
+    source: SourceId,
+    known: BTreeMap<ObjectId, ContentHash>,
+) -> BTreeMap<ObjectId, ContentHash> {
     let state = engine.source(source);
-    let mut ended: BTreeMap<ObjectId, Hash> = known
+    let mut ended: BTreeMap<ObjectId, ContentHash> = known
         .into_iter()
         .filter(|(id, hash)| {
             let wanted = engine.entry(id).and_then(|entry| entry.want());
-            // What was not read, or is left out for now, may be wanted still, and would run again.
+            // A manifest that was not read, or is disallowed for now, may be wanted still, and
+            // would run again.
             let may_be = !state.is_whole() || !engine.allows(source, id);
             wanted.map_or(may_be, |(_, desired)| desired.is_release(*hash))
         })
@@ -445,7 +458,7 @@ fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> 
     for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
         let Some((_, desired)) = entry.want() else { continue };
-        if desired.traits.ends == crate::engine::Ends::AfterFinish
+        if desired.traits.ends == crate::engine::ObjectLifetime::AfterFinish
             && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.is_release(**hash))
         {
             ended.insert(id.clone(), *hash);
@@ -454,71 +467,71 @@ fn ended(engine: &Engine, source: SourceId, known: BTreeMap<ObjectId, Hash>) -> 
     ended
 }
 
-/// What is to be done about a parent.
+/// The need to write an inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum InventoryNeed {
     /// Nothing.
     Nothing,
     /// It must name the kinds that are going to be written.
     Growth,
     /// Once nothing else is left to do, it must say exactly what is there.
-    Tidying,
+    Cleanup,
 }
 
 /// The parent of one source.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct InventoryStore {
     /// As last read.
-    pub(super) parent: Known,
-    /// Whether a read or write is on its way.
-    pub(super) call: Call,
-    /// What is to be done.
-    pub(super) need: Need,
-    /// How the hashes of Secrets stand in it.
-    pub(super) sealing: Sealing,
-    /// Why not all is known of what failed, as it was told.
+    pub(super) parent: InventoryState,
+    /// Indicates whether a read or write is on its way.
+    pub(super) call: CallState,
+    /// The need to write.
+    pub(super) need: InventoryNeed,
+    /// The state of the seals of Secret hashes in it.
+    pub(super) sealing: SealStatus,
+    /// The reason for which the recorded rejections are not all known.
     pub(super) unreadable: Option<String>,
     /// The newest version that its watch has shown.
-    pub(super) seen: Rv,
-    /// Why nothing is pruned, as the log told it last.
+    pub(super) seen: ResourceVersion,
+    /// The reason for which nothing is pruned, as last logged.
     pub(super) told: Option<String>,
-    /// What it had where nobody looks, as the log told it last.
+    /// The kinds that nobody lists, as last logged.
     pub(super) unwatched: Option<String>,
-    /// Why the last read or write of it failed.
+    /// The reason for the last failed read or write.
     pub(super) trouble: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     pub(super) failures: u32,
-    /// Whether this process knows that all of it was made from the source's place.
-    pub(super) origin: Provenance,
-    /// What this process has accepted last of a source whose commits must be signed.
+    /// Indicates whether this process knows that all of it was made from the source's place.
+    pub(super) origin: InventoryOrigin,
+    /// The last revision that this process has accepted of a source whose commits must be signed.
     pub(super) accepted: Option<Revision>,
-    /// What the source was told of that.
-    pub(super) anchor: Option<Anchor>,
+    /// The record that the source was given.
+    pub(super) anchor: Option<VerificationAnchor>,
 }
 
-/// Whether an inventory was made from the source's place.
+/// Indicates whether an inventory was made from the source's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Provenance {
+pub(super) enum InventoryOrigin {
     /// Only the parent can tell.
     Unknown,
     /// It was, as far as this process has seen it, whatever becomes of the parent.
     Here,
 }
 
-/// What is known of a parent.
+/// The state of reading an inventory.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Known {
+pub(super) enum InventoryState {
     /// Nothing: it was never read.
     Unread,
     /// It does not exist.
     Absent,
     /// It says this.
-    Says(Parent),
+    Says(InventoryObject),
 }
 
-impl Known {
-    /// What it says, where it exists.
-    pub(super) fn parent(&self) -> Option<&Parent> {
+impl InventoryState {
+    /// Returns the inventory, where it exists.
+    pub(super) fn parent(&self) -> Option<&InventoryObject> {
         match self {
             Self::Says(parent) => Some(parent),
             Self::Unread | Self::Absent => None,
@@ -526,17 +539,17 @@ impl Known {
     }
 }
 
-/// Whether a call about a parent is on its way.
+/// Indicates whether a call about a parent is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum CallState {
     /// None.
     None,
     /// One.
     Busy,
 }
 
-impl Ledger {
-    /// Whether the parent, as last read, names all these kinds and namespaces.
+impl InventoryStore {
+    /// Returns whether the parent, as last read, names all these kinds and namespaces.
     pub(super) fn tells(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
         let Some(parent) = self.parent.parent() else { return false };
         touched.iter().all(|(kind, namespace)| {
@@ -546,21 +559,21 @@ impl Ledger {
     }
 }
 
-impl Default for Ledger {
+impl Default for InventoryStore {
     fn default() -> Self {
-        let (parent, call, need) = (Known::Unread, Call::None, Need::Growth);
+        let (parent, call, need) = (InventoryState::Unread, CallState::None, InventoryNeed::Growth);
         Self {
             parent,
             call,
             need,
-            sealing: Sealing::Fine,
+            sealing: SealStatus::Fine,
             unreadable: None,
-            seen: Rv(0),
+            seen: ResourceVersion(0),
             told: None,
             unwatched: None,
             trouble: None,
             failures: 0,
-            origin: Provenance::Unknown,
+            origin: InventoryOrigin::Unknown,
             accepted: None,
             anchor: None,
         }

@@ -1,4 +1,4 @@
-//! Which kinds matter, whether the server has them, and an informer for each.
+//! The kinds in use, their discovery, and an informer for each.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -6,61 +6,65 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::watchers::{Watcher, Watchers};
-use crate::cluster::{Cluster, Error, Informer, InformerEvent, Kind, Kinds, Lookup, News, Scaler};
-use crate::engine::{Engine, GROUP_DOWN, KindState, Listing, Live, Rv, Served, WatcherId};
-use crate::manifest::Scopes;
-use crate::object::{Class, GroupKind, Gvk, ObjectId};
+use super::watchers::{AccountWatcher, AccountWatchers};
+use crate::cluster::{
+    Cluster, ClusterError, Informer, InformerChange, InformerEvent, KindLookup, KindTable, Scaler, ServedKind,
+};
+use crate::engine::{
+    Engine, GROUP_DOWN, KindAvailability, KindState, LiveObject, ResourceVersion, WatchScope, WatcherId,
+};
+use crate::manifest::KindScopes;
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 /// After a discovery that failed as a whole, it is asked again within this.
 const OUTAGE: Duration = Duration::from_secs(10);
-/// For so long discovery must not have listed a kind before anybody asks whether it is gone.
+/// The time for which discovery must not have listed a kind before its absence is asked about.
 const MISSING: Duration = Duration::from_secs(30);
 
-/// Why a kind is not listed that discovery does not name.
+/// The reason for a kind that discovery does not name.
 pub(super) const UNLISTED: &str = "the server does not list this kind now";
 
 /// Kinds, informers and autoscalers.
-pub(super) struct Watched {
+pub(super) struct KindWatches {
     cluster: Cluster,
-    watchers: Watchers,
+    watchers: AccountWatchers,
     /// The inventories of all sources.
     applysets: BTreeSet<Arc<str>>,
-    kinds: Option<Kinds>,
-    /// Why discovery has not answered yet.
-    failure: Option<Error>,
+    kinds: Option<KindTable>,
+    /// The reason for which discovery has not answered yet.
+    failure: Option<ClusterError>,
     wanted: BTreeSet<Gvk>,
     /// The version in which a kind is watched.
-    versions: HashMap<GroupKind, Arc<Kind>>,
+    versions: HashMap<GroupKind, Arc<ServedKind>>,
     /// Kinds of inventories that discovery does not list, and since when it does not.
     missing: BTreeMap<GroupKind, Instant>,
     /// Those of them that the server certainly does not have.
     absent: BTreeSet<GroupKind>,
     /// Those of them that a single pass has asked about: each once.
     questioned: BTreeSet<GroupKind>,
-    /// Whether an answer to that is on its way.
+    /// Indicates whether an answer to that is on its way.
     asking: bool,
     scalers: Option<Informer>,
     parents: Option<Informer>,
     orders: Option<Informer>,
-    targets: Targets,
+    targets: AutoscalerTargets,
     retry: Duration,
     next: Option<Instant>,
-    to_informers: mpsc::Sender<InformerEvent<Live>>,
+    to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
     to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
-    to_parents: mpsc::Sender<InformerEvent<Rv>>,
+    to_parents: mpsc::Sender<InformerEvent<ResourceVersion>>,
 }
 
-impl Watched {
+impl KindWatches {
     /// Nothing is watched yet.
     pub(super) fn new(
-        watchers: Watchers,
-        to_informers: mpsc::Sender<InformerEvent<Live>>,
+        watchers: AccountWatchers,
+        to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
         to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
-        to_parents: mpsc::Sender<InformerEvent<Rv>>,
+        to_parents: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Self {
         Self {
             cluster: watchers.own.clone(),
@@ -77,7 +81,7 @@ impl Watched {
             scalers: None,
             parents: None,
             orders: None,
-            targets: Targets::default(),
+            targets: AutoscalerTargets::default(),
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
@@ -86,7 +90,7 @@ impl Watched {
         }
     }
 
-    /// When discovery is to be asked again; the answer comes to [`Watched::discovered`].
+    /// Returns when discovery is to be asked again; the answer comes to [`Watched::discovered`].
     pub(super) fn due(&self) -> Option<Instant> {
         self.next
     }
@@ -105,7 +109,7 @@ impl Watched {
     }
 
     /// Discovery did not answer.
-    pub(super) fn failed(&mut self, error: Error) {
+    pub(super) fn failed(&mut self, error: ClusterError) {
         self.failure = Some(error);
         self.retry = self.retry.min(OUTAGE);
         self.again();
@@ -117,8 +121,8 @@ impl Watched {
         long.map(|(kind, _)| kind).filter(|kind| !self.absent.contains(kind)).cloned().collect()
     }
 
-    /// Kinds that discovery does not list, for a pass that cannot wait and asks at once whether they are gone. What the
-    /// source itself defines comes with it.
+    /// Returns the kinds that discovery does not list, for a pass that cannot wait and asks at once
+    /// whether they are gone. Definitions in the source itself count as present.
     pub(super) fn begin_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
         let open = self.missing.keys().filter(|kind| !self.absent.contains(kind));
         let open = open.filter(|kind| engine.definition_of(kind).is_none());
@@ -128,12 +132,12 @@ impl Watched {
         new
     }
 
-    /// Whether a pass that has asked waits for the answer.
+    /// Returns whether a pass that has asked waits for the answer.
     pub(super) fn is_asking(&self) -> bool {
         self.asking
     }
 
-    /// What was asked about cannot be told.
+    /// Records that the question has no answer.
     pub(super) fn untold(&mut self) {
         self.asking = false;
     }
@@ -145,7 +149,7 @@ impl Watched {
             tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
             for (number, watcher) in self.watchers.all.iter().enumerate() {
                 if watcher.held.contains(&kind) || watcher.wanted.contains(&kind) {
-                    engine.informer(Listing::whole(number, &kind), KindState::Absent);
+                    engine.informer(WatchScope::whole(number, &kind), KindState::Absent);
                 }
             }
             self.absent.insert(kind);
@@ -158,17 +162,17 @@ impl Watched {
     }
 
     fn lacks_some(&self) -> bool {
-        let lacks = |watcher: &Watcher| {
+        let lacks = |watcher: &AccountWatcher| {
             watcher.held.iter().any(|kind| !watcher.lists(kind) && !self.absent.contains(kind))
         };
         self.watchers.all.iter().any(lacks)
             || self.kinds.as_ref().is_none_or(|kinds| {
-                self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), Lookup::Served(_)))
+                self.wanted.iter().any(|gvk| !matches!(kinds.get(gvk), KindLookup::Served(_)))
             })
     }
 
     /// Discovery answered.
-    pub(super) fn discovered(&mut self, kinds: Kinds, engine: &mut Engine) {
+    pub(super) fn discovered(&mut self, kinds: KindTable, engine: &mut Engine) {
         self.kinds = Some(kinds);
         self.failure = None;
         self.update(engine);
@@ -177,40 +181,40 @@ impl Watched {
         }
     }
 
-    /// Why nothing is known of the server's kinds, where discovery has been asked and has never answered.
-    pub(super) fn undiscovered(&self) -> Option<&Error> {
+    /// Returns why nothing is known of the server's kinds, where discovery has been asked and has never answered.
+    pub(super) fn undiscovered(&self) -> Option<&ClusterError> {
         self.failure.as_ref().filter(|_| self.kinds.is_none())
     }
 
-    /// Whether discovery has answered once, and so have the autoscalers where they matter.
+    /// Returns whether discovery has answered once, and so have the autoscalers where they matter.
     pub(super) fn is_known(&self) -> bool {
         self.kinds.is_some() && (self.scalers.is_none() || self.targets.answered)
     }
 
-    /// A kind in the version in which it is watched: one of the manifests', or, for one that is only in an
-    /// inventory, the server's own.
-    pub(super) fn kind(&self, kind: &GroupKind) -> Option<Arc<Kind>> {
+    /// Returns a kind in the version in which it is watched: one of the manifests', or the server's
+    /// own for a kind that only an inventory has.
+    pub(super) fn kind(&self, kind: &GroupKind) -> Option<Arc<ServedKind>> {
         self.versions.get(kind).cloned()
     }
 
-    /// The cluster as whoever watches for a source sees it.
+    /// Returns the cluster as whoever watches for a source sees it.
     pub(super) fn cluster_of(&self, watcher: WatcherId) -> &Cluster {
         self.watchers.cluster(watcher).unwrap_or(&self.cluster)
     }
 
-    /// A kind of which nothing may be watched, in the server's own version.
-    pub(super) fn served(&self, kind: &GroupKind) -> Option<Arc<Kind>> {
+    /// Returns a kind of which nothing may be watched, in the server's own version.
+    pub(super) fn served(&self, kind: &GroupKind) -> Option<Arc<ServedKind>> {
         match self.kinds.as_ref()?.watched(kind, &self.wanted) {
-            Lookup::Served(kind) => Some(kind),
-            Lookup::Unserved { .. } | Lookup::Unknown => None,
+            KindLookup::Served(kind) => Some(kind),
+            KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         }
     }
 
-    /// A kind in exactly this version.
-    pub(super) fn exactly(&self, gvk: &Gvk) -> Option<Arc<Kind>> {
+    /// Returns a kind in exactly this version.
+    pub(super) fn exactly(&self, gvk: &Gvk) -> Option<Arc<ServedKind>> {
         match self.kinds.as_ref()?.get(gvk) {
-            Lookup::Served(kind) => Some(kind),
-            Lookup::Unserved { .. } | Lookup::Unknown => None,
+            KindLookup::Served(kind) => Some(kind),
+            KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         }
     }
 
@@ -258,11 +262,11 @@ impl Watched {
         let Some(kinds) = self.kinds.clone() else { return };
         for gvk in &self.wanted.clone() {
             let served = match kinds.get(gvk) {
-                Lookup::Served(_) => Served::Yes,
-                Lookup::Unserved { versions } => {
-                    Served::No(versions.iter().map(std::string::ToString::to_string).collect())
+                KindLookup::Served(_) => KindAvailability::Yes,
+                KindLookup::Unserved { versions } => {
+                    KindAvailability::No(versions.iter().map(std::string::ToString::to_string).collect())
                 }
-                Lookup::Unknown => Served::Unknown,
+                KindLookup::Unknown => KindAvailability::Unknown,
             };
             engine.served(gvk.clone(), served);
         }
@@ -271,34 +275,34 @@ impl Watched {
         }
     }
 
-    fn update_watcher(&mut self, number: WatcherId, kinds: &Kinds, engine: &mut Engine) {
+    fn update_watcher(&mut self, number: WatcherId, kinds: &KindTable, engine: &mut Engine) {
         let Some(watcher) = self.watchers.all.get(number) else { return };
         let (all, held) = (watcher.kinds(), watcher.held.clone());
         // One informer for each kind, in one version, whatever versions the manifests name: two would show every
         // object twice.
         for kind in all {
             let found = kinds.watched(&kind, &self.wanted);
-            if !matches!(found, Lookup::Unserved { .. }) {
+            if !matches!(found, KindLookup::Unserved { .. }) {
                 self.missing.remove(&kind);
                 self.absent.remove(&kind);
             }
             let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.lists(&kind));
-            let blind = |why: &str| KindState::Blind(why.into(), Class::Source);
+            let blind = |why: &str| KindState::Blind(why.into(), ErrorClass::Source);
             match found {
-                Lookup::Served(kind) => self.inform(number, &kind, engine),
-                Lookup::Unserved { .. } if self.absent.contains(&kind) => {}
+                KindLookup::Served(kind) => self.inform(number, &kind, engine),
+                KindLookup::Unserved { .. } if self.absent.contains(&kind) => {}
                 _ if is_listed || !held.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not touched.
-                Lookup::Unserved { .. } => {
+                KindLookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
-                    engine.informer(Listing::whole(number, &kind), blind(UNLISTED));
+                    engine.informer(WatchScope::whole(number, &kind), blind(UNLISTED));
                 }
-                Lookup::Unknown => engine.informer(Listing::whole(number, &kind), blind(GROUP_DOWN)),
+                KindLookup::Unknown => engine.informer(WatchScope::whole(number, &kind), blind(GROUP_DOWN)),
             }
         }
     }
 
-    fn inform(&mut self, number: WatcherId, kind: &Arc<Kind>, engine: &mut Engine) {
+    fn inform(&mut self, number: WatcherId, kind: &Arc<ServedKind>, engine: &mut Engine) {
         let Some(watcher) = self.watchers.all.get_mut(number) else { return };
         if watcher.lists_as(kind) {
             return;
@@ -323,16 +327,18 @@ impl Watched {
             return;
         }
         match kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler")) {
-            Lookup::Served(kind) => self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone())),
-            Lookup::Unserved { .. } => engine.autoscaled(HashSet::new()),
-            Lookup::Unknown => {}
+            KindLookup::Served(kind) => {
+                self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()))
+            }
+            KindLookup::Unserved { .. } => engine.autoscaled(HashSet::new()),
+            KindLookup::Unknown => {}
         }
     }
 
     /// Watches the sources' parents, on which people write.
     pub(super) fn watch_parents(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
-        if let (None, Some(Lookup::Served(kind))) =
+        if let (None, Some(KindLookup::Served(kind))) =
             (&self.parents, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
             let (sets, sink) = (&self.applysets, self.to_parents.clone());
@@ -341,9 +347,13 @@ impl Watched {
     }
 
     /// Watches the sources' orders objects, on which people write too.
-    pub(super) fn watch_orders(&mut self, namespace: &str, sink: &mpsc::Sender<InformerEvent<Rv>>) {
+    pub(super) fn watch_orders(
+        &mut self,
+        namespace: &str,
+        sink: &mpsc::Sender<InformerEvent<ResourceVersion>>,
+    ) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
-        if let (None, Some(Lookup::Served(kind))) =
+        if let (None, Some(KindLookup::Served(kind))) =
             (&self.orders, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
             let sets = &self.applysets;
@@ -351,42 +361,51 @@ impl Watched {
         }
     }
 
-    /// The informer of the autoscalers told. Returns why it ended, where it did.
-    pub(super) fn scaled(&mut self, event: InformerEvent<Scaler>, engine: &mut Engine) -> Option<Error> {
-        match event.news {
-            News::Failed(error, _) if error.class() == Class::Internal => return Some(error),
-            News::Failed(ref error, _) => tracing::warn!("autoscalers cannot be watched: {error}"),
+    /// Returns the informer of the autoscalers told. Returns why it ended, where it did.
+    pub(super) fn scaled(
+        &mut self,
+        event: InformerEvent<Scaler>,
+        engine: &mut Engine,
+    ) -> Option<ClusterError> {
+        match event.change {
+            InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => return Some(error),
+            InformerChange::Failed(ref error, _) => tracing::warn!("autoscalers cannot be watched: {error}"),
             _ => {}
         }
-        if let Some(targets) = self.targets.told(event.news) {
+        if let Some(targets) = self.targets.told(event.change) {
             engine.autoscaled(targets);
         }
         None
     }
 
-    /// An informer told. Returns why it ended, where it did.
-    pub(super) fn informed(&mut self, event: InformerEvent<Live>, engine: &mut Engine) -> Option<Error> {
-        match event.news {
-            News::Failed(error, _) if error.class() == Class::Internal => return Some(error),
-            News::Started => engine.list_started(&event.listing),
-            News::Seen(id, live) => {
+    /// Returns an informer told. Returns why it ended, where it did.
+    pub(super) fn informed(
+        &mut self,
+        event: InformerEvent<LiveObject>,
+        engine: &mut Engine,
+    ) -> Option<ClusterError> {
+        match event.change {
+            InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => return Some(error),
+            InformerChange::Init => engine.list_started(&event.listing),
+            InformerChange::Apply(id, live) => {
                 if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
                     self.hint();
                 }
                 engine.seen_by(event.listing.watcher, &id, live);
             }
-            News::Gone(id, _) => engine.gone_by(event.listing.watcher, &id),
-            News::Synced => engine.list_complete(&event.listing),
+            InformerChange::Delete(id, _) => engine.gone_by(event.listing.watcher, &id),
+            InformerChange::InitDone => engine.list_complete(&event.listing),
             // The outage may have ended with a restore of older data. The version that the watch went on from then
             // means something else, and what came before it was never told.
-            News::Resumed => {
+            InformerChange::Resumed => {
                 let watcher = self.watchers.all.get(event.listing.watcher);
                 watcher.and_then(|watcher| watcher.informer(&event.listing)).inspect(|it| it.relist());
             }
-            News::Failed(error, wait) => {
+            InformerChange::Failed(error, wait) => {
                 let (kind, namespace) = (&event.listing.kind, event.listing.namespace.as_deref());
                 tracing::warn!(%kind, namespace, ?wait, "the informer failed: {error}");
-                // What it showed before is old at worst, and every write carries what it was decided on.
+                // Its earlier view is old at worst, and every write carries the version that it was
+                // decided on.
                 if !engine.is_listed(&event.listing) {
                     engine.informer(&event.listing, KindState::Blind(error.reason().into(), error.class()));
                 }
@@ -397,36 +416,36 @@ impl Watched {
 
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
-        let kinds = self.watchers.all.iter().flat_map(Watcher::informers);
+        let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
         for informer in kinds.chain(&self.scalers).chain(&self.parents).chain(&self.orders) {
             informer.relist();
         }
     }
 
-    /// Where the objects of each kind live, as far as the server tells.
-    pub(super) fn scopes(&self) -> Scopes {
+    /// Returns where the objects of each kind live, as far as the server tells.
+    pub(super) fn scopes(&self) -> KindScopes {
         scopes(self.kinds.as_ref())
     }
 }
 
-/// What the autoscalers target.
+/// The targets of the autoscalers.
 #[derive(Debug, Default)]
-struct Targets {
+struct AutoscalerTargets {
     known: HashMap<ObjectId, ObjectId>,
-    /// What the list that goes on has shown.
+    /// The autoscalers in the list that goes on.
     listed: Option<HashMap<ObjectId, ObjectId>>,
     complete: bool,
-    /// Whether they were listed, or cannot be.
+    /// Indicates whether they were listed, or cannot be.
     answered: bool,
 }
 
-impl Targets {
+impl AutoscalerTargets {
     /// Takes news over, and returns all targets where they are known. While a list goes on nobody has lost
     /// his autoscaler: his count would be sent as the manifest has it.
-    fn told(&mut self, news: News<Scaler>) -> Option<HashSet<ObjectId>> {
+    fn told(&mut self, news: InformerChange<Scaler>) -> Option<HashSet<ObjectId>> {
         match news {
-            News::Started => self.listed = Some(HashMap::new()),
-            News::Seen(id, scaler) => {
+            InformerChange::Init => self.listed = Some(HashMap::new()),
+            InformerChange::Apply(id, scaler) => {
                 for map in self.listed.iter_mut().chain([&mut self.known]) {
                     match &scaler.target {
                         Some(target) => map.insert(id.clone(), target.id.clone()),
@@ -434,19 +453,19 @@ impl Targets {
                     };
                 }
             }
-            News::Gone(id, _) => {
+            InformerChange::Delete(id, _) => {
                 for map in self.listed.iter_mut().chain([&mut self.known]) {
                     map.remove(&id);
                 }
             }
-            News::Synced => {
+            InformerChange::InitDone => {
                 (self.complete, self.answered) = (true, true);
                 if let Some(listed) = self.listed.take() {
                     self.known = listed;
                 }
             }
-            News::Resumed => return None,
-            News::Failed(..) => {
+            InformerChange::Resumed => return None,
+            InformerChange::Failed(..) => {
                 self.answered = true;
                 return None;
             }
@@ -455,10 +474,10 @@ impl Targets {
     }
 }
 
-/// The scopes of built-in kinds and of those that a server has.
-pub(super) fn scopes(kinds: Option<&Kinds>) -> Scopes {
-    let mut scopes = Scopes::builtin();
-    for (kind, scope) in kinds.into_iter().flat_map(Kinds::scopes) {
+/// Returns the scopes of built-in kinds and of those that a server has.
+pub(super) fn scopes(kinds: Option<&KindTable>) -> KindScopes {
+    let mut scopes = KindScopes::builtin();
+    for (kind, scope) in kinds.into_iter().flat_map(KindTable::scopes) {
         scopes.insert(kind.clone(), scope.into());
     }
     scopes
@@ -477,18 +496,20 @@ mod tests {
     fn nobody_loses_his_autoscaler_while_they_are_listed() {
         let scaler = |name| id("HorizontalPodAutoscaler.autoscaling", name);
         let target = |name| id("Deployment.apps", name);
-        let seen = |name| News::Seen(scaler(name), Scaler { target: Some(ScaleTarget { id: target(name) }) });
+        let seen = |name| {
+            InformerChange::Apply(scaler(name), Scaler { target: Some(ScaleTarget { id: target(name) }) })
+        };
         let both = Some(HashSet::from([target("a"), target("b")]));
-        let mut targets = Targets::default();
+        let mut targets = AutoscalerTargets::default();
         for (news, expected) in [
-            (News::Started, None),
+            (InformerChange::Init, None),
             (seen("a"), None),
             (seen("b"), None),
-            (News::Synced, both.clone()),
-            (News::Started, both.clone()),
+            (InformerChange::InitDone, both.clone()),
+            (InformerChange::Init, both.clone()),
             (seen("b"), both),
-            (News::Synced, Some(HashSet::from([target("b")]))),
-            (News::Gone(scaler("b"), crate::engine::Rv(1)), Some(HashSet::new())),
+            (InformerChange::InitDone, Some(HashSet::from([target("b")]))),
+            (InformerChange::Delete(scaler("b"), crate::engine::ResourceVersion(1)), Some(HashSet::new())),
         ] {
             let words = format!("{news:?}");
             assert_eq!(targets.told(news), expected, "{words}");

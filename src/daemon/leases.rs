@@ -1,19 +1,20 @@
-//! Which sources this replica serves: one Lease for each source, one for the replica itself.
+//! The sources that this replica serves: one Lease for each source, one for the replica itself.
 //!
-//! Renews, takes and lets go of Leases as [`Shares`] says. A Lease that is let go is released only when the loop has
-//! ended that served it.
+//! Renews, takes and lets go of Leases as [`LeaseShares`] says. A Lease that is let go is released
+//! only when the loop has ended that served it.
 //!
-//! That of a source which this replica is not to serve at all any more is removed instead. Removing is a release: it
-//! is done by the holder alone, when no write of it can be on its way, in the very version that it wrote last. A
-//! replica that has another configuration, as while a new one is rolled out, and still wants the source makes the
-//! Lease anew, which only one can. What others hold, or held when they died, is never removed: nobody can tell whether
-//! it is wanted.
+//! The Lease of a source that this replica is not to serve any more is removed instead. Removing is
+//! a release: the holder alone does it, in the version that it wrote last, when none of its writes
+//! can be in flight. A replica with another configuration that still wants the source creates the
+//! Lease anew, which only one can. Leases that others hold, or held when they died, are never
+//! removed: nobody can tell whether they are wanted.
 //!
-//! **Invariant:** a loop serves a source only under one unbroken tenure. Where the Lease was anybody else's in between, or
-//! nobody's, what the loop knows may be long out of date: the Lease is taken again only when that loop has ended.
+//! **Invariant:** a loop serves a source only under one unbroken tenure. A loop's facts may be long
+//! out of date once the Lease was anybody else's, or nobody's. The Lease is taken again only when
+//! that loop has ended.
 //!
-//! **Invariant:** the term of a source is never longer than what its last answered renewal gives it, counted from
-//! before that was sent.
+//! **Invariant:** the term of a source never exceeds that of its last answered renewal, counted
+//! from before that was sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,14 +26,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::reconciler::Inquiries;
-use crate::cluster::{Cluster, Error, Fault, Fence, LeaseRecord, Tenure, Terms, Tick};
-use crate::engine::{BEAT, LASTS, Mark, Shares, TERM};
-use crate::pulse::Pulse;
+use crate::cluster::{
+    Cluster, ClusterError, ClusterFault, LeaseRecord, LeaseTerms, LeaseWrite, TermStart, WriteFence,
+};
+use crate::engine::{BEAT, LASTS, LeaseMark, LeaseShares, TERM};
+use crate::pulse::Heartbeat;
 
 const LOST: &str = "lost the Lease of the source: another replica holds it, or has held it";
 
 /// Names of sources.
-pub type Names = BTreeSet<Arc<str>>;
+pub type SourceNames = BTreeSet<Arc<str>>;
 
 /// The Lease of a source has its name behind this.
 const OF_SOURCE: &str = "rhumb-";
@@ -40,38 +43,38 @@ const OF_SOURCE: &str = "rhumb-";
 const OF_REPLICA: &str = "rhumb-replica.";
 /// Writes of Leases at a time.
 const AT_ONCE: usize = 16;
-/// How long the loop may take to say what rolls.
+/// The time limit for the loop's answer about rollouts.
 const ANSWER: Duration = Duration::from_secs(1);
-/// How long a Lease that is given back waits for the answers to what is on its way.
+/// The time for which a released Lease waits for the answers to writes in flight.
 const ANSWERED: Duration = Duration::from_millis(500);
 /// The longest time that one beat may take.
 const TURN: Duration = Duration::from_mins(1);
 
-/// What this replica holds. Dropped, the Leases run out by themselves.
+/// The Leases that this replica holds. Dropped, they run out by themselves.
 #[derive(Debug)]
 pub struct Leases {
-    terms: Terms,
-    wish: watch::Sender<Names>,
-    runs: watch::Sender<Names>,
-    share: watch::Receiver<Names>,
+    terms: LeaseTerms,
+    wish: watch::Sender<SourceNames>,
+    runs: watch::Sender<SourceNames>,
+    share: watch::Receiver<SourceNames>,
     stop: CancellationToken,
     keeper: JoinHandle<()>,
 }
 
 impl Leases {
-    /// Begins to hold Leases in a namespace, of nothing at first. Whoever runs the loop says by `running` who answers
-    /// for it: what rolls is not let go.
+    /// Starts holding Leases in a namespace, of nothing at first. `running` gives the loop to ask:
+    /// a source with a rollout is not let go.
     pub fn keep(cluster: Cluster, namespace: &str, running: watch::Receiver<Option<Inquiries>>) -> Self {
-        let (wish, wished) = watch::channel(Names::new());
-        let (runs, run) = watch::channel(Names::new());
-        let (told, share) = watch::channel(Names::new());
-        let (terms, stop) = (Terms::default(), CancellationToken::new());
+        let (wish, wished) = watch::channel(SourceNames::new());
+        let (runs, run) = watch::channel(SourceNames::new());
+        let (told, share) = watch::channel(SourceNames::new());
+        let (terms, stop) = (LeaseTerms::default(), CancellationToken::new());
         let own: Arc<str> = identity().into();
         let pulse = cluster.pulses().expect("the Leases", TURN);
-        let keeper = Keeper {
+        let keeper = LeaseKeeper {
             cluster,
             namespace: namespace.to_owned(),
-            shares: Shares::new(&own),
+            shares: LeaseShares::new(&own),
             own,
             terms: terms.clone(),
             wished,
@@ -79,8 +82,8 @@ impl Leases {
             told,
             running,
             records: BTreeMap::new(),
-            leaving: Names::new(),
-            lapsed: Names::new(),
+            leaving: SourceNames::new(),
+            lapsed: SourceNames::new(),
             own_renewed: None,
             troubled: false,
             pulse,
@@ -90,7 +93,7 @@ impl Leases {
     }
 
     /// These are the sources that any replica should serve.
-    pub fn wish(&self, sources: Names) {
+    pub fn wish(&self, sources: SourceNames) {
         self.wish.send_if_modified(|known| {
             let changed = *known != sources;
             *known = sources;
@@ -98,30 +101,30 @@ impl Leases {
         });
     }
 
-    /// Those of them that this one may serve now.
-    pub fn share(&self) -> Names {
+    /// Returns those of them that this one may serve now.
+    pub fn share(&self) -> SourceNames {
         self.share.borrow().intersection(&self.wish.borrow()).cloned().collect()
     }
 
     /// Waits until it may serve others than these; false where nobody looks after the Leases any more.
-    pub async fn changed(&self, serving: &Names) -> bool {
+    pub async fn changed(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
-        let differs = |share: &Names| share.intersection(&self.wish.borrow()).ne(serving.iter());
+        let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
     }
 
     /// Says which sources the loop serves: a Lease is released only when that no longer names its source.
-    pub fn serving(&self, sources: Names) {
+    pub fn serving(&self, sources: SourceNames) {
         self.runs.send_replace(sources);
     }
 
-    /// The terms of all sources, as they are at any moment.
-    pub fn terms(&self) -> Terms {
+    /// Returns the terms of all sources, as they are at any moment.
+    pub fn terms(&self) -> LeaseTerms {
         self.terms.clone()
     }
 
-    /// The fence around all writes of a loop that serves these sources.
-    pub fn fence(&self, sources: &Names) -> Fence {
+    /// Returns the fence around all writes of a loop that serves these sources.
+    pub fn fence(&self, sources: &SourceNames) -> WriteFence {
         self.terms.fence(sources.iter().cloned())
     }
 
@@ -132,38 +135,39 @@ impl Leases {
     }
 }
 
-struct Keeper {
+struct LeaseKeeper {
     cluster: Cluster,
     namespace: String,
     own: Arc<str>,
-    shares: Shares,
-    terms: Terms,
-    wished: watch::Receiver<Names>,
-    run: watch::Receiver<Names>,
-    told: watch::Sender<Names>,
+    shares: LeaseShares,
+    terms: LeaseTerms,
+    wished: watch::Receiver<SourceNames>,
+    run: watch::Receiver<SourceNames>,
+    told: watch::Sender<SourceNames>,
     running: watch::Receiver<Option<Inquiries>>,
     /// The Leases as they were last read or written, by name.
     records: BTreeMap<String, LeaseRecord>,
-    /// What is released as soon as no loop serves it.
-    leaving: Names,
-    /// What could not be renewed in time and is nobody else's as far as is known: the loop goes on, and writes nothing.
-    lapsed: Names,
+    /// The sources to release as soon as no loop serves them.
+    leaving: SourceNames,
+    /// The sources whose Lease was not renewed in time and is nobody else's as far as is known. The
+    /// loop goes on, and writes nothing.
+    lapsed: SourceNames,
     own_renewed: Option<Instant>,
-    /// Whether the log tells that the Leases cannot be read or written.
+    /// Indicates whether the log tells that the Leases cannot be read or written.
     troubled: bool,
-    pulse: Pulse,
+    pulse: Heartbeat,
 }
 
 /// An answer about the Lease of a source.
-struct Saved {
+struct LeaseAnswer {
     source: Arc<str>,
     /// Before it was sent.
     sent: Instant,
-    tick: Tick,
-    answer: Result<LeaseRecord, Error>,
+    tick: TermStart,
+    answer: Result<LeaseRecord, ClusterError>,
 }
 
-impl Keeper {
+impl LeaseKeeper {
     async fn keep(mut self, stop: CancellationToken) {
         let registered = stop.run_until_cancelled(self.own_lease()).await;
         if let Some(registered) = registered {
@@ -185,7 +189,7 @@ impl Keeper {
         self.release_all().await;
     }
 
-    /// What is held is renewed before anything else is asked.
+    /// Renews the held Leases before anything else is asked.
     async fn beat(&mut self) {
         let due = self.shares.due(Instant::now());
         let (own, held) = futures::join!(self.own_lease(), self.save(due));
@@ -228,13 +232,13 @@ impl Keeper {
         }
     }
 
-    /// Whether the Lease of a source, as it was last read or written, names this replica.
+    /// Returns whether the Lease of a source, as it was last read or written, names this replica.
     fn is_last_holder(&self, source: &str) -> bool {
         let record = self.records.get(&format!("{OF_SOURCE}{source}"));
         record.is_some_and(|record| record.holder.as_ref() == Some(&self.own))
     }
 
-    /// Those that no loop of this process serves, but for what it goes on with.
+    /// Returns those that no loop of this process serves, but for what it goes on with.
     fn free(&self, sources: Vec<Arc<str>>) -> Vec<Arc<str>> {
         let run = self.run.borrow();
         let is_free = |source: &Arc<str>| self.lapsed.contains(source) || !run.contains(source);
@@ -244,12 +248,12 @@ impl Keeper {
     /// Publishes what the loop may serve.
     fn tell(&self) {
         let held = self.shares.held().filter(|source| !self.leaving.contains(*source));
-        let share: Names = held.chain(&self.lapsed).cloned().collect();
+        let share: SourceNames = held.chain(&self.lapsed).cloned().collect();
         self.told.send_if_modified(|known| {
             if *known == share {
                 return false;
             }
-            let names = |all: &Names, others: &Names| {
+            let names = |all: &SourceNames, others: &SourceNames| {
                 let names: Vec<&str> = all.difference(others).map(|name| &**name).collect();
                 names.join(", ")
             };
@@ -264,7 +268,7 @@ impl Keeper {
     async fn look(&mut self) {
         match self.cluster.leases(&self.namespace).await {
             Ok(found) => self.read(found),
-            Err(error) if *error.fault() == Fault::NoObject => {}
+            Err(error) if *error.fault() == ClusterFault::NoObject => {}
             Err(error) => return self.complain(&error),
         }
         self.troubled = false;
@@ -274,7 +278,7 @@ impl Keeper {
         let (mut sources, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         for record in &found {
             let (holder, renewed) = (record.holder.clone(), record.renewed.clone());
-            let mark = Mark { holder, renewed, lasts: record.lasts };
+            let mark = LeaseMark { holder, renewed, lasts: record.lasts };
             if let Some(id) = record.name.strip_prefix(OF_REPLICA) {
                 replicas.insert(id.into(), mark);
             } else if let Some(source) = record.name.strip_prefix(OF_SOURCE) {
@@ -285,7 +289,7 @@ impl Keeper {
         self.records = found.into_iter().map(|record| (record.name.clone(), record)).collect();
     }
 
-    fn complain(&mut self, error: &Error) {
+    fn complain(&mut self, error: &ClusterError) {
         if std::mem::replace(&mut self.troubled, true) {
             tracing::debug!("the Leases: {error}");
         } else {
@@ -294,25 +298,31 @@ impl Keeper {
     }
 
     /// Takes or renews Leases.
-    async fn save(&self, sources: Vec<Arc<str>>) -> Vec<Saved> {
+    async fn save(&self, sources: Vec<Arc<str>>) -> Vec<LeaseAnswer> {
         let (cluster, namespace, records, own) = (&self.cluster, &self.namespace, &self.records, &self.own);
         let answers = futures::stream::iter(sources).map(|source| async move {
             let name = format!("{OF_SOURCE}{source}");
-            let (sent, tick) = (Instant::now(), Terms::tick());
-            let tenure = Tenure::Held(own, LASTS);
+            let (sent, tick) = (Instant::now(), LeaseTerms::tick());
+            let tenure = LeaseWrite::Renew(own, LASTS);
             let answer = cluster.save_lease(namespace, &name, records.get(&name), tenure).await;
-            Saved { source, sent, tick, answer }
+            LeaseAnswer { source, sent, tick, answer }
         });
         answers.buffer_unordered(AT_ONCE).collect().await
     }
 
-    fn saved(&mut self, all: Vec<Saved>) {
-        for Saved { source, sent, tick, answer } in all {
+    fn saved(&mut self, all: Vec<LeaseAnswer>) {
+        for LeaseAnswer { source, sent, tick, answer } in all {
             self.held(&source, sent, tick, answer);
         }
     }
 
-    fn held(&mut self, source: &Arc<str>, sent: Instant, tick: Tick, answer: Result<LeaseRecord, Error>) {
+    fn held(
+        &mut self,
+        source: &Arc<str>,
+        sent: Instant,
+        tick: TermStart,
+        answer: Result<LeaseRecord, ClusterError>,
+    ) {
         match answer {
             Ok(record) => {
                 self.records.insert(record.name.clone(), record);
@@ -324,29 +334,29 @@ impl Keeper {
                 }
             }
             // The next look shows what it says now.
-            Err(error) if *error.fault() == Fault::Stale => {}
+            Err(error) if *error.fault() == ClusterFault::VersionConflict => {}
             Err(error) => self.complain(&error),
         }
     }
 
     /// Shows that this replica lives, where that is due.
-    async fn own_lease(&self) -> Option<Result<LeaseRecord, Error>> {
+    async fn own_lease(&self) -> Option<Result<LeaseRecord, ClusterError>> {
         let renewed = self.own_renewed.map(|renewed| renewed.elapsed());
         if renewed.is_some_and(|since| since < BEAT * 2) {
             return None;
         }
         let name = format!("{OF_REPLICA}{}", self.own);
-        let tenure = Tenure::Held(&self.own, LASTS);
+        let tenure = LeaseWrite::Renew(&self.own, LASTS);
         Some(self.cluster.save_lease(&self.namespace, &name, self.records.get(&name), tenure).await)
     }
 
-    fn own_saved(&mut self, answer: Option<Result<LeaseRecord, Error>>) {
+    fn own_saved(&mut self, answer: Option<Result<LeaseRecord, ClusterError>>) {
         match answer {
             Some(Ok(record)) => {
                 self.records.insert(record.name.clone(), record);
                 self.own_renewed = Some(Instant::now());
             }
-            Some(Err(error)) if *error.fault() != Fault::Stale => self.complain(&error),
+            Some(Err(error)) if *error.fault() != ClusterFault::VersionConflict => self.complain(&error),
             Some(Err(_)) | None => {}
         }
     }
@@ -374,7 +384,7 @@ impl Keeper {
     }
 
     /// Gives Leases back; those of sources that are not wished at all are removed.
-    async fn open(&mut self, sources: Vec<Arc<str>>, wished: &Names) {
+    async fn open(&mut self, sources: Vec<Arc<str>>, wished: &SourceNames) {
         for source in &sources {
             self.terms.end(source);
             self.shares.gave_up(source);
@@ -382,7 +392,8 @@ impl Keeper {
         }
         // An Event may be on its way: the loop has ended, and whoever writes Events has not.
         self.terms.at_rest(&sources, ANSWERED).await;
-        // What was sent and not answered may still be done: then the Lease runs out, which takes longer.
+        // An unanswered write may still be carried out; then the Lease runs out, which takes
+        // longer.
         let sure = |source: &Arc<str>| !self.terms.is_write_unanswered(source, LASTS);
         let sources: Vec<_> = sources.into_iter().filter(sure).collect();
         let (cluster, namespace, records) = (&self.cluster, &self.namespace, &self.records);
@@ -390,7 +401,7 @@ impl Keeper {
             let name = format!("{OF_SOURCE}{source}");
             let record = records.get(&name)?;
             if wished.contains(&source) {
-                let opened = cluster.save_lease(namespace, &name, Some(record), Tenure::Open).await;
+                let opened = cluster.save_lease(namespace, &name, Some(record), LeaseWrite::Release).await;
                 return Some((name, opened.map(Some)));
             }
             let removed = cluster.delete_lease(namespace, record).await;
@@ -418,7 +429,8 @@ impl Keeper {
     }
 }
 
-/// A name for this process that no other one has: that of the host, which in a pod is the pod's, and a random number.
+/// Returns the identity of this process: the host's name, which in a pod is the pod's, and a random
+/// number.
 fn identity() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
@@ -438,6 +450,6 @@ mod tests {
         assert_ne!(one, other);
         let parts: Vec<&str> = one.split('.').collect();
         assert_eq!(parts.len(), 2, "{one}");
-        assert!(parts.iter().all(|part| part.parse::<crate::config::Name>().is_ok()), "{one}");
+        assert!(parts.iter().all(|part| part.parse::<crate::config::DnsLabel>().is_ok()), "{one}");
     }
 }

@@ -1,54 +1,54 @@
 //! The objects of a source as its files say them, for whoever asks what it holds.
 
 use super::act::blocking;
-use super::setup::Files;
+use super::setup::SourceFiles;
 use crate::engine::AllowList;
-use crate::manifest::{self, Item, Scopes, assemble};
+use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
 use crate::source::{self, Source};
 
-/// What a source holds.
+/// The objects of a source.
 #[derive(Debug)]
-pub struct Held {
+pub struct SourceObjects {
     /// Its objects, as far as it may have them.
     pub objects: Vec<Object>,
-    /// What is said of the others.
+    /// The diagnostics of the others.
     pub refused: Vec<Diagnostic>,
-    /// Whether every file was read and understood, and no object is held back for an error in it.
+    /// Indicates whether every file was read and understood, and no object is held back for an error in it.
     pub complete: bool,
 }
 
-/// What the files of a source say, before it is known where objects live that name no namespace.
+/// The manifests of a source, before the scope of each kind is known.
 #[derive(Debug)]
-pub struct Gathered {
-    items: Vec<Item>,
+pub struct GatheredManifests {
+    items: Vec<ManifestItem>,
     complete: bool,
 }
 
 /// Reads a source once, at its newest revision.
-pub async fn gathered(files: Files) -> Result<Gathered, source::Error> {
+pub async fn gathered(files: SourceFiles) -> Result<GatheredManifests, source::SourceError> {
     let (items, complete) = match files {
-        Files::Once(disk) => {
+        SourceFiles::Once(disk) => {
             let texts =
                 disk.snapshot.files.iter().map(|file| (&file.path, disk.read(file.blob).unwrap_or_default()));
             let read = texts.map(|(path, bytes)| manifest::read(path, bytes));
             gather(read, disk.snapshot.complete())
         }
-        Files::Followed(source) => followed(source).await?,
+        SourceFiles::Followed(source) => followed(source).await?,
     };
-    Ok(Gathered { items, complete })
+    Ok(GatheredManifests { items, complete })
 }
 
-impl Gathered {
+impl GatheredManifests {
     /// Tells where the objects of those kinds live that the source defines.
-    pub fn teach(&self, scopes: &mut Scopes) {
+    pub fn teach(&self, scopes: &mut KindScopes) {
         for item in &self.items {
             scopes.learn(item);
         }
     }
 
-    /// The objects. Those that name no namespace, and live in one, are in this one.
-    pub fn held(self, namespace: &str, allow: &AllowList, scopes: &Scopes) -> Held {
+    /// Returns the objects. Those that name no namespace, and live in one, are in this one.
+    pub fn held(self, namespace: &str, allow: &AllowList, scopes: &KindScopes) -> SourceObjects {
         let assembled = assemble(self.items, scopes, namespace);
         let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
         let (mut objects, mut refused) = (Vec::new(), Vec::new());
@@ -58,11 +58,11 @@ impl Gathered {
                 None => objects.push(object),
             }
         }
-        Held { objects, refused, complete }
+        SourceObjects { objects, refused, complete }
     }
 }
 
-async fn followed(mut source: Source) -> Result<(Vec<Item>, bool), source::Error> {
+async fn followed(mut source: Source) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
     blocking(move || {
@@ -76,7 +76,10 @@ async fn followed(mut source: Source) -> Result<(Vec<Item>, bool), source::Error
     .await
 }
 
-fn gather(readings: impl Iterator<Item = manifest::Reading>, complete: bool) -> (Vec<Item>, bool) {
+fn gather(
+    readings: impl Iterator<Item = manifest::ManifestFile>,
+    complete: bool,
+) -> (Vec<ManifestItem>, bool) {
     readings.fold((Vec::new(), complete), |(mut items, complete), reading| {
         let understood = reading.understood && !reading.diagnostics.iter().any(Diagnostic::is_error);
         items.extend(reading.items);

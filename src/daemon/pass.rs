@@ -1,17 +1,17 @@
-//! What one pass came to.
+//! The result of one pass.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::change::{Impact, ImpactKind};
-use crate::cluster::Error;
-use crate::engine::{Plan, Planned, Reason, Verdict};
-use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
-use crate::report::{Left, Told};
+use crate::cluster::ClusterError;
+use crate::engine::{Plan, PlannedAction, PlannedObject, Reason};
+use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
+use crate::report::{Outcome, RemainingObjects};
 
-/// How a pass ended.
+/// The end of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum PassEnding {
     /// Nothing is left that passes by itself.
     Settled,
     /// The time was over.
@@ -22,63 +22,63 @@ pub enum Ending {
     Undiscovered,
 }
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Debug)]
-pub struct Pass {
-    /// How it ended.
-    pub ending: Ending,
+pub struct PassResult {
+    /// The end of the pass.
+    pub ending: PassEnding,
     /// The last word on each object.
-    pub told: BTreeMap<ObjectId, Told>,
+    pub told: BTreeMap<ObjectId, Outcome>,
     /// Objects that are as wanted but not healthy, with their health.
     pub unhealthy: BTreeMap<ObjectId, String>,
     /// Workloads that a step of their rollout holds, and what each step waits for.
     pub held: BTreeMap<ObjectId, String>,
-    /// What reading found, of all sources.
+    /// The findings of reading, of all sources.
     pub diagnostics: Vec<Diagnostic>,
-    /// Why a source was not read whole, by name.
+    /// The reason for which a source was not read whole, by name.
     pub incomplete: Vec<(String, String)>,
     /// The revision that was applied; empty where none could be read.
     pub revision: String,
-    /// Why nothing was read, where discovery has never answered.
-    pub undiscovered: Option<Error>,
-    /// Whether any source could be read at all.
+    /// The reason for which nothing was read, where discovery has never answered.
+    pub undiscovered: Option<ClusterError>,
+    /// Indicates whether any source could be read at all.
     pub readable: bool,
-    /// What is left of each source that ends, as far as that is known.
-    pub left: BTreeMap<Arc<str>, Left>,
-    /// What holds for a source as a whole, in words.
+    /// The remaining objects of each source that ends, as far as they are known.
+    pub left: BTreeMap<Arc<str>, RemainingObjects>,
+    /// The notes about a source as a whole.
     pub notes: Vec<String>,
     /// Kinds and places of the objects.
-    pub places: BTreeMap<ObjectId, (Gvk, Option<Origin>)>,
+    pub places: BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)>,
 }
 
-impl Pass {
-    /// In the form of a plan that was carried out; what changed in each object is taken from the plan that
-    /// was made before it, where there is one.
+impl PassResult {
+    /// Returns the result in the form of a plan that was carried out. The changes of each object
+    /// are taken from the plan that was made before it, where there is one.
     pub fn plan(&self, source: &str, foreseen: Option<&Plan>) -> Plan {
-        let foreseen: BTreeMap<&ObjectId, &Planned> =
+        let foreseen: BTreeMap<&ObjectId, &PlannedObject> =
             foreseen.iter().flat_map(|plan| &plan.objects).map(|planned| (&planned.id, planned)).collect();
         let objects = self.told.iter().filter_map(|(id, told)| {
             let (gvk, origin) = self.places.get(id)?.clone();
             let (verdict, reason) = match told {
-                Told::Created => (Verdict::Create, None),
-                Told::Configured => (Verdict::Configure, None),
-                Told::Repaired(who) => (Verdict::Configure, Some(who.to_string())),
-                Told::Unchanged | Told::Unhealthy(_) => (Verdict::Unchanged, None),
-                Told::Pruned => (Verdict::Delete, None),
-                Told::Recreating | Told::Recreated => (Verdict::Recreate, None),
-                Told::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
-                    (Verdict::Unchanged, Some(why.to_string()))
+                Outcome::Created => (PlannedAction::Create, None),
+                Outcome::Configured => (PlannedAction::Configure, None),
+                Outcome::Repaired(who) => (PlannedAction::Configure, Some(who.to_string())),
+                Outcome::Unchanged | Outcome::Unhealthy(_) => (PlannedAction::Unchanged, None),
+                Outcome::Pruned => (PlannedAction::Delete, None),
+                Outcome::Recreating | Outcome::Recreated => (PlannedAction::Recreate, None),
+                Outcome::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
+                    (PlannedAction::Unchanged, Some(why.to_string()))
                 }
-                Told::Waiting(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
-                    (Verdict::Unchanged, Some(reason.to_string()))
+                Outcome::Waiting(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
+                    (PlannedAction::Unchanged, Some(reason.to_string()))
                 }
-                Told::Waiting(reason) => (Verdict::Wait, Some(reason.to_string())),
-                Told::Refused(reason) => (Verdict::Refuse, Some(reason.to_string())),
+                Outcome::Waiting(reason) => (PlannedAction::Wait, Some(reason.to_string())),
+                Outcome::Refused(reason) => (PlannedAction::Refuse, Some(reason.to_string())),
             };
             let held = || Some(format!("unfinished: {}", self.held.get(id)?));
             let reason = reason.or_else(held);
             let told = foreseen.get(id).filter(|planned| planned.verdict == verdict);
-            Some(Planned {
+            Some(PlannedObject {
                 id: id.clone(),
                 gvk,
                 origin,
@@ -95,7 +95,7 @@ impl Pass {
             source: source.to_owned(),
             revision: self.revision.clone(),
             complete: self.incomplete.is_empty(),
-            guarded: self.told.values().any(Told::is_guarded),
+            guarded: self.told.values().any(Outcome::is_guarded),
             objects: objects.collect(),
             units: Vec::new(),
             diagnostics: self.diagnostics.clone(),

@@ -1,4 +1,4 @@
-//! Which revisions a source keeps readable, and when the next one is due.
+//! The revisions that a source keeps readable, and the time at which the next one is due.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use tokio::time::Instant;
 
 use crate::object::Revision;
 
-/// How long nothing else may happen before revisions are kept: to keep one costs more than to read what
-/// changed, and the next commit should not wait for it.
+/// The quiet time before revisions are kept. Keeping one costs more than reading a change, and the
+/// next commit should not wait for it.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How long a revision may be in force before it is kept all the same.
+/// The longest time for which a revision is in force before it is kept all the same.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The revisions that a source was told to keep, and those that it is to keep.
 #[derive(Debug, Default)]
-pub(super) struct Pins {
+pub(super) struct RevisionPins {
     kept: BTreeSet<Revision>,
     wanted: BTreeSet<Revision>,
     due: Option<Instant>,
-    /// Since when there is something to be done.
+    /// The time since which there is something to do.
     since: Option<Instant>,
 }
 
-impl Pins {
+impl RevisionPins {
     /// These are to be kept, and no others.
     pub(super) fn want(&mut self, revisions: BTreeSet<Revision>) {
         self.wanted = revisions;
@@ -33,13 +33,14 @@ impl Pins {
         self.due = Some((now + QUIET).min(since + LONGEST));
     }
 
-    /// When something is to be done.
+    /// Returns when something is to be done.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// What to keep next: one more, so that a commit that comes meanwhile does not wait for all. The first
-    /// time all, as an earlier process may have kept what this one has not been told of yet.
+    /// Returns the revisions to keep next: one more, so that a commit meanwhile does not wait for
+    /// all. The first time all, as an earlier process may have kept some that this one does not
+    /// know yet.
     pub(super) fn next(&self) -> BTreeSet<Revision> {
         let missing = self.wanted.difference(&self.kept).next();
         if self.kept.is_empty() || missing.is_none() {
@@ -72,7 +73,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn they_are_kept_when_it_is_quiet_or_it_was_long_enough() {
-        let mut pins = Pins::default();
+        let mut pins = RevisionPins::default();
         let start = Instant::now();
         for (passed, due) in [(0, 1_000), (900, 1_900), (1_800, 2_800), (29_500, 30_000), (31_000, 30_000)] {
             tokio::time::advance(start + Duration::from_millis(passed) - Instant::now()).await;
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn they_are_kept_one_by_one_after_the_first_time() {
-        let mut pins = Pins::default();
+        let mut pins = RevisionPins::default();
         assert_eq!(pins.due(), None);
         pins.want(set("a b"));
         assert_eq!(pins.next(), set("a b"));

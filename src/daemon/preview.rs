@@ -11,17 +11,20 @@ use serde_json::Value;
 
 use super::acceptance;
 use super::act::blocking;
-use super::contents::{Bytes, Contents};
-use super::drift::{self, Question};
+use super::contents::{ContentStore, SourceBytes};
+use super::drift::{self, ComparisonRequest};
 use super::feed::read_disk;
 use super::kinds::scopes;
 use super::proofs::name_owners;
-use super::reading::{Dialect, Names};
-use super::setup::{Files, SourceSetup};
-use crate::cluster::{Cluster, Error, Kind, Kinds, Looked as Found, Lookup, applyset_id};
+use super::reading::{ReadSettings, TextInterner};
+use super::setup::{SourceFiles, SourceSetup};
+use crate::cluster::{
+    Cluster, ClusterError, KindLookup, KindTable, LiveLookup as Found, ServedKind, applyset_id,
+};
 use crate::engine::{
-    Action, Budget, Cover, Decision, Engine, Entry, Form, KindState, Known, Listing, Looked, Lost, Owner,
-    Plan, Prune, Reading, Release, ReleaseClaim, Served, Shared, Source, SourceId, Verified, Want,
+    Action, ApplyVariant, Budget, Decision, Engine, FieldCoverage, KindAvailability, KindState, LiveLookup,
+    ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseClaim, RepairImpact,
+    SharedDesired, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -64,8 +67,8 @@ pub async fn preview_all(
     namespace: &str,
     setups: Vec<SourceSetup>,
     planned: impl Fn(&str) -> bool,
-) -> Result<Vec<(String, Result<Plan, source::Error>)>, PreviewError> {
-    let mut preview = Preview::new(cluster.clone(), namespace, cluster.discover().await?);
+) -> Result<Vec<(String, Result<Plan, source::SourceError>)>, PreviewError> {
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?);
     let mut read = Vec::new();
     for setup in setups {
         let name = setup.name.clone();
@@ -95,39 +98,39 @@ async fn decided(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
-) -> Result<(Preview, BTreeMap<ObjectId, Decision>), PreviewError> {
-    let mut preview = Preview::new(cluster.clone(), namespace, cluster.discover().await?);
+) -> Result<(PreviewRun, BTreeMap<ObjectId, Decision>), PreviewError> {
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?);
     let source = Box::pin(preview.add(setup)).await?;
     let decisions = Box::pin(preview.decided(source)).await?;
     Ok((preview, decisions))
 }
 
-/// Why there is no plan.
+/// The reason for a missing plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviewError {
     /// The API server cannot be asked.
     #[error(transparent)]
-    Cluster(#[from] Error),
+    Cluster(#[from] ClusterError),
     /// The source cannot be read.
     #[error(transparent)]
-    Source(#[from] source::Error),
+    Source(#[from] source::SourceError),
 }
 
-struct Preview {
+struct PreviewRun {
     cluster: Cluster,
     /// The namespace of the inventories.
     namespace: String,
-    /// How each source sees the cluster, by number.
-    outlooks: Vec<Outlook>,
+    /// The view of each source on the cluster, by number.
+    outlooks: Vec<SourceView>,
     /// The source that is planned for.
     source: SourceId,
     engine: Engine,
-    contents: Contents,
-    kinds: Kinds,
+    contents: ContentStore,
+    kinds: KindTable,
 }
 
-/// How a source sees the cluster.
-struct Outlook {
+/// The view of a source on the cluster.
+struct SourceView {
     /// The cluster as whom it acts.
     acting: Cluster,
     namespaces: Option<BTreeSet<Arc<str>>>,
@@ -135,12 +138,12 @@ struct Outlook {
     scalable: bool,
 }
 
-impl Preview {
-    fn new(cluster: Cluster, namespace: &str, kinds: Kinds) -> Self {
+impl PreviewRun {
+    fn new(cluster: Cluster, namespace: &str, kinds: KindTable) -> Self {
         let mut engine = Engine::new(Budget::default()).foreseeing();
         engine.clock(std::time::Instant::now(), jiff::Timestamp::now());
         engine.scoped(scopes(Some(&kinds)));
-        let (namespace, contents) = (namespace.to_owned(), Contents::new([]));
+        let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
         Self { cluster, namespace, outlooks: Vec::new(), source: 0, engine, contents, kinds }
     }
 
@@ -148,12 +151,12 @@ impl Preview {
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
         let setup = acceptance::anchored(&self.cluster, &self.namespace, setup).await?;
         let applyset: Arc<str> = applyset_id(&self.namespace, &setup.name).into();
-        let mut source = Source::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
+        let mut source = SourceState::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
         source.allow = setup.allow.clone();
         let bytes = match &setup.files {
-            Files::Followed(source) => Bytes::Store(source.reader()),
-            Files::Once(disk) => Bytes::Disk(disk.clone()),
+            SourceFiles::Followed(source) => SourceBytes::Store(source.reader()),
+            SourceFiles::Once(disk) => SourceBytes::Disk(disk.clone()),
         };
         let acting = self.cluster.acting_as(setup.acts_as(&self.namespace));
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
@@ -164,7 +167,7 @@ impl Preview {
         let number = self.engine.add_source(source);
         self.contents.add(applyset, bytes);
         let scalable = self.take(number, reading);
-        self.outlooks.push(Outlook { acting, namespaces, place, scalable });
+        self.outlooks.push(SourceView { acting, namespaces, place, scalable });
         Ok(number)
     }
 
@@ -179,28 +182,29 @@ impl Preview {
         source: SourceId,
         applyset: &Arc<str>,
         setup: SourceSetup,
-    ) -> Result<Reading, source::Error> {
+    ) -> Result<SourceReading, source::SourceError> {
         let (applyset, namespace) = (applyset.clone(), setup.namespace.as_str().into());
-        let dialect = Dialect { source, applyset, namespace, allow: setup.allow, names: Names::default() };
+        let dialect =
+            ReadSettings { source, applyset, namespace, allow: setup.allow, names: TextInterner::default() };
         let scopes = scopes(Some(&self.kinds));
         match setup.files {
-            Files::Once(disk) => Ok(blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
-            Files::Followed(source) => super::feed::at_newest(source, dialect, scopes).await,
+            SourceFiles::Once(disk) => Ok(blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
+            SourceFiles::Followed(source) => super::feed::at_newest(source, dialect, scopes).await,
         }
     }
 
     /// Takes a reading over, and says whether any of it may be scaled by others.
-    fn take(&mut self, source: SourceId, reading: Reading) -> bool {
+    fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
-        let desired: Vec<Shared> = facts.flat_map(|facts| &facts.objects).cloned().collect();
+        let desired: Vec<SharedDesired> = facts.flat_map(|facts| &facts.objects).cloned().collect();
         self.engine.read(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
-                Lookup::Served(_) => Served::Yes,
-                Lookup::Unserved { versions } => {
-                    Served::No(versions.iter().map(ToString::to_string).collect())
+                KindLookup::Served(_) => KindAvailability::Yes,
+                KindLookup::Unserved { versions } => {
+                    KindAvailability::No(versions.iter().map(ToString::to_string).collect())
                 }
-                Lookup::Unknown => Served::Unknown,
+                KindLookup::Unknown => KindAvailability::Unknown,
             };
             self.engine.served(gvk, served);
         }
@@ -215,29 +219,29 @@ impl Preview {
         self.configs().await?;
         let mut decisions = self.decide().await?;
         name_owners(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
-        if self.engine.source(source).prune == Prune::Partial {
+        if self.engine.source(source).prune == PrunePolicy::Partial {
             decisions.retain(|id, _| self.want(id).is_some());
         }
         Ok(decisions)
     }
 
-    fn outlook(&self) -> &Outlook {
+    fn outlook(&self) -> &SourceView {
         &self.outlooks[self.source]
     }
 
-    /// What the source asks for, whatever others do.
-    fn want(&self, id: &ObjectId) -> Option<&Want> {
+    /// Returns the source's own wish for an object, whatever other sources ask for.
+    fn want(&self, id: &ObjectId) -> Option<&WantedObject> {
         let wants = &self.engine.entry(id)?.wants;
         wants.iter().find(|(source, _)| *source == self.source).map(|(_, want)| want)
     }
 
-    /// The objects that the source wants, or has as far as that is seen.
+    /// Returns the objects that the source wants, or has as far as that is seen.
     fn concerned(&self) -> impl Iterator<Item = &ObjectId> {
         let applyset = &self.engine.source(self.source).applyset;
-        let concerns = move |id: &ObjectId, entry: &Entry| {
+        let concerns = move |id: &ObjectId, entry: &ObjectEntry| {
             let owner = self.engine.live(id).map(|live| &live.owner);
             let has = match owner {
-                Some(Owner::Ours(set) | Owner::Labelled(set)) => set == applyset,
+                Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == applyset,
                 _ => entry.wants.is_empty(),
             };
             has || self.want(id).is_some()
@@ -246,7 +250,7 @@ impl Preview {
     }
 
     /// Reads what pods use, where a change of that restarts them.
-    async fn configs(&mut self) -> Result<(), Error> {
+    async fn configs(&mut self) -> Result<(), ClusterError> {
         // Without it nobody can tell which objects are the source's own, and so would be pruned.
         if self.engine.is_reading_release_key() {
             self.read_key().await?;
@@ -256,29 +260,29 @@ impl Preview {
         }
         for id in self.engine.data_to_follow() {
             let data = match self.outlook().acting.data(&id).await {
-                Ok(data) => Known::Is(data),
+                Ok(data) => ReadState::Value(data),
                 Err(error) if error.is_unreachable() => return Err(error),
-                Err(error) => Known::Blind(error.reason().into()),
+                Err(error) => ReadState::Unreadable(error.reason().into()),
             };
             self.engine.config_data(&id, data);
         }
         Ok(())
     }
 
-    async fn read_key(&mut self) -> Result<(), Error> {
+    async fn read_key(&mut self) -> Result<(), ClusterError> {
         let key = match self.cluster.config_key(&self.namespace).await {
             Ok(key) => key.and_then(|key| key.key()).ok_or_else(|| "there is none".into()),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => Err(error.reason().into()),
         };
-        let key = key.map_or_else(Known::Blind, Known::Is);
+        let key = key.map_or_else(ReadState::Unreadable, ReadState::Value);
         self.engine.release_key(key.clone());
         self.engine.config_key(key);
         Ok(())
     }
 
     /// Decides about all; questions that a decision asks are answered until none is left.
-    async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, Error> {
+    async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, ClusterError> {
         let now = Instant::now();
         let mut decisions = BTreeMap::new();
         let mut open: Vec<ObjectId> = self.concerned().cloned().collect();
@@ -319,14 +323,14 @@ impl Preview {
     async fn look(
         &mut self,
         looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClusterError> {
         for ((group_kind, namespace), names) in looks {
             let Some(kind) = self.kind(&group_kind) else { continue };
             let found = match self.outlook().acting.look(&kind, namespace.as_deref(), &names).await {
                 Ok(found) => found,
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
-                    let is_of = |listing: &Listing| {
+                    let is_of = |listing: &WatchScope| {
                         listing.namespace.is_none() || listing.namespace.as_deref() == namespace.as_deref()
                     };
                     for listing in self.lists_of(&kind).into_iter().filter(is_of) {
@@ -339,8 +343,8 @@ impl Preview {
             for name in names {
                 let id = ObjectId::new(&group_kind, namespace.as_deref(), &name);
                 let looked = match found.get(&name) {
-                    Some(Found::Found(live)) => Looked::Found(live.clone()),
-                    Some(Found::Absent) | None => Looked::Absent,
+                    Some(Found::Found(live)) => LiveLookup::Found(live.clone()),
+                    Some(Found::Absent) | None => LiveLookup::Absent,
                 };
                 self.engine.looked(&id, looked);
             }
@@ -348,36 +352,37 @@ impl Preview {
         Ok(())
     }
 
-    fn kind(&self, group_kind: &GroupKind) -> Option<Arc<Kind>> {
+    fn kind(&self, group_kind: &GroupKind) -> Option<Arc<ServedKind>> {
         match self.kinds.preferred(group_kind) {
-            Lookup::Served(kind) => Some(kind),
-            Lookup::Unserved { .. } | Lookup::Unknown => None,
+            KindLookup::Served(kind) => Some(kind),
+            KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         }
     }
 
-    fn exactly(&self, gvk: &Gvk) -> Option<Arc<Kind>> {
+    fn exactly(&self, gvk: &Gvk) -> Option<Arc<ServedKind>> {
         match self.kinds.get(gvk) {
-            Lookup::Served(kind) => Some(kind),
-            Lookup::Unserved { .. } | Lookup::Unknown => None,
+            KindLookup::Served(kind) => Some(kind),
+            KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         }
     }
 
-    async fn content(&self, want: &Shared, form: Form) -> Option<Value> {
+    async fn content(&self, want: &SharedDesired, form: ApplyVariant) -> Option<Value> {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
         let claim = ReleaseClaim { release, seal: None };
         blocking(move || contents.body(&want, &claim, form)).await.ok()
     }
 
-    async fn compare(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
+    async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
         let question = self.question(id, want, form);
         let (contents, want) = (self.contents.clone(), want.clone());
         let content = blocking(move || contents.defended(&want)).await.unwrap_or_default();
         question.answer(content)
     }
 
-    /// What cannot be looked at is tried by the server's dry run, whose words then stand in the plan.
-    async fn inspect(&self, id: &ObjectId, want: &Shared, form: Form) -> Verified {
+    /// Tries an object that cannot be read by the server's dry run, whose words then stand in the
+    /// plan.
+    async fn inspect(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
         let question = self.question(id, want, form);
         let verified = match self.exactly(&want.gvk) {
             Some(kind) => {
@@ -385,11 +390,11 @@ impl Preview {
             }
             None => None,
         };
-        verified.unwrap_or_else(|| question.verified(Cover::Lost(Lost::InPlace)))
+        verified.unwrap_or_else(|| question.verified(FieldCoverage::Lost(RepairImpact::InPlace)))
     }
 
-    fn question(&self, id: &ObjectId, want: &Shared, form: Form) -> Question {
-        Question::new(id.clone(), want.clone(), form, self.engine.shown(id))
+    fn question(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> ComparisonRequest {
+        ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.shown(id))
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {

@@ -1,25 +1,26 @@
-//! What a plan asks the cluster beside its own objects: who has what is in its way, and which kinds are certainly not there.
+//! The questions of a plan beside its own objects: the owners of objects in its way, and the kinds
+//! that are certainly absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::cluster::{Cluster, Error, applyset_id};
-use crate::engine::{Decision, Engine, Prune, Reason};
+use crate::cluster::{Cluster, ClusterError, applyset_id};
+use crate::engine::{Decision, Engine, PrunePolicy, Reason};
 use crate::object::{GroupKind, ObjectId};
 
-/// Has kinds that discovery does not list count as absent where the server proves it. Kinds that the source itself defines
-/// come with it, and a source that prunes nothing need not know.
+/// Marks kinds as absent that discovery does not list, where the server proves it. Definitions in
+/// the source itself count as present; a source that prunes nothing need not know.
 ///
 /// # Errors
 ///
-/// The API server cannot be reached. Whatever else fails proves nothing.
+/// The API server cannot be reached. Any other failure proves nothing.
 pub(super) async fn prove_absent(
     cluster: &Cluster,
     engine: &mut Engine,
     mut missing: BTreeSet<GroupKind>,
-) -> Result<(), Error> {
+) -> Result<(), ClusterError> {
     missing.retain(|kind| engine.definition_of(kind).is_none());
-    if missing.is_empty() || engine.sources().iter().all(|source| source.prune != Prune::On) {
+    if missing.is_empty() || engine.sources().iter().all(|source| source.prune != PrunePolicy::On) {
         return Ok(());
     }
     match cluster.absent(&missing).await {

@@ -3,47 +3,56 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{AllowList, Desired, FileFacts, Held, Place, SourceId, Understood, misused};
-use crate::manifest::{self, Scopes};
+use crate::engine::{
+    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject, misused,
+};
+use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
 
-/// How the files of one source are read.
+/// The settings for reading the files of one source.
 #[derive(Clone, Debug)]
-pub(super) struct Dialect {
+pub(super) struct ReadSettings {
     /// Number of the source.
     pub(super) source: SourceId,
     /// Id of its inventory.
     pub(super) applyset: Arc<str>,
     /// Namespace of objects that name none.
     pub(super) namespace: Arc<str>,
-    /// What the source may have at all.
+    /// The allow-list.
     pub(super) allow: Arc<AllowList>,
     /// Texts that its objects share.
-    pub(super) names: Names,
+    pub(super) names: TextInterner,
 }
 
-/// What was read, and which kinds' scopes were not known, so that it must be read again when they are.
+/// The result of reading a file, with the kinds whose scopes were not known. It is read again once
+/// they are.
 #[derive(Debug)]
-pub(super) struct Read {
-    /// What the engine keeps.
+pub(super) struct FileReading {
+    /// The facts that the engine keeps.
     pub(super) facts: FileFacts,
     /// Kinds that neither the server nor a definition in the source knows.
     pub(super) unknown: BTreeSet<GroupKind>,
 }
 
-impl Dialect {
+impl ReadSettings {
     /// Reads one file.
-    pub(super) fn read(&self, file: &Arc<str>, bytes: &[u8], blob: [u8; 20], scopes: &mut Scopes) -> Read {
+    pub(super) fn read(
+        &self,
+        file: &Arc<str>,
+        bytes: &[u8],
+        blob: [u8; 20],
+        scopes: &mut KindScopes,
+    ) -> FileReading {
         let reading = manifest::read(file, bytes);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
-            facts.understood = Understood::Partly;
+            facts.understood = FileCompleteness::Partly;
         }
         let mut unknown = BTreeSet::new();
         for item in &reading.items {
             scopes.learn(item);
         }
-        let mut refused = Refused::default();
+        let mut refused = DisallowedObjects::default();
         for item in reading.items {
             let kind = item.gvk.group_kind();
             let scope = scopes.get(&kind);
@@ -51,7 +60,7 @@ impl Dialect {
             if scope.is_none() && self.allow.admits(&kind, None) {
                 unknown.insert(kind);
             }
-            let place = Place { source: self.source, blob, index: item.index };
+            let place = BodyLocation { source: self.source, blob, index: item.index };
             let assembled = manifest::assemble([item], scopes, &self.namespace);
             facts.diagnostics.extend(assembled.diagnostics);
             for object in assembled.objects {
@@ -62,20 +71,20 @@ impl Dialect {
                 let object = &self.names.shared(object);
                 let misused = misused(object);
                 match misused.iter().find(|found| found.is_error()) {
-                    Some(fault) => facts.held.push(Arc::new(Held {
+                    Some(fault) => facts.held.push(Arc::new(UnusableObject {
                         id: object.id.clone(),
                         gvk: object.gvk.clone(),
                         origin: object.origin.clone(),
                         reason: fault.message.as_str().into(),
                     })),
-                    None => facts.objects.push(Arc::new(Desired::of(object, place, &self.applyset))),
+                    None => facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.applyset))),
                 }
                 facts.diagnostics.extend(misused);
             }
             for held in assembled.held {
                 match self.allow.finding(&held.id, scope, &held.origin) {
                     Some(found) => refused.add(found),
-                    None => facts.held.push(Arc::new(Held {
+                    None => facts.held.push(Arc::new(UnusableObject {
                         id: held.id,
                         gvk: held.gvk,
                         origin: held.origin,
@@ -87,21 +96,21 @@ impl Dialect {
         facts.diagnostics.extend(refused.diagnostics(file));
         facts.objects.shrink_to_fit();
         facts.unscoped.clone_from(&unknown);
-        Read { facts, unknown }
+        FileReading { facts, unknown }
     }
 }
 
-/// So many objects of a file that are not allowed are named.
+/// The maximum number of disallowed objects of a file that are named.
 const NAMED: usize = 100;
 
-/// What of a file is not allowed.
+/// The disallowed objects of a file.
 #[derive(Default)]
-struct Refused {
+struct DisallowedObjects {
     named: Vec<Diagnostic>,
     more: usize,
 }
 
-impl Refused {
+impl DisallowedObjects {
     fn add(&mut self, found: Diagnostic) {
         if self.named.len() < NAMED { self.named.push(found) } else { self.more += 1 }
     }
@@ -116,9 +125,9 @@ impl Refused {
 
 /// One copy of each text that thousands of objects share: groups, versions, kinds, namespaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names(Arc<Mutex<HashSet<Arc<str>>>>);
+pub(super) struct TextInterner(Arc<Mutex<HashSet<Arc<str>>>>);
 
-impl Names {
+impl TextInterner {
     fn shared(&self, object: Object) -> Object {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = |text: &str| {
@@ -141,16 +150,16 @@ impl Names {
 mod tests {
     use super::*;
 
-    /// What is left of a file, and what is said of the rest.
-    fn read(allow: AllowList, text: &str) -> (Read, Vec<String>) {
-        let dialect = Dialect {
+    /// Returns the allowed objects of a file, and the diagnostics of the others.
+    fn read(allow: AllowList, text: &str) -> (FileReading, Vec<String>) {
+        let dialect = ReadSettings {
             source: 0,
             applyset: "set".into(),
             namespace: "shop".into(),
             allow: Arc::new(allow),
-            names: Names::default(),
+            names: TextInterner::default(),
         };
-        let mut read = dialect.read(&"a.yaml".into(), text.as_bytes(), [0; 20], &mut Scopes::builtin());
+        let mut read = dialect.read(&"a.yaml".into(), text.as_bytes(), [0; 20], &mut KindScopes::builtin());
         let found = read.facts.diagnostics.drain(..).filter(|found| found.code == "not-allowed");
         let told = found.map(|found| format!("{}: {}", found.origin.line, found.message)).collect();
         (read, told)
@@ -175,7 +184,7 @@ mod tests {
         let (read, told) = read(list(&["shop"], &["ConfigMap"]), text);
         let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
         assert_eq!((left, read.facts.held.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
-        assert_eq!(read.facts.understood, Understood::Whole);
+        assert_eq!(read.facts.understood, FileCompleteness::Whole);
         let starts = [
             "5: ConfigMap web/b is not allowed: the namespace web",
             "6: Secret shop/c is not allowed: the kind Secret",

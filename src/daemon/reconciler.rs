@@ -27,69 +27,71 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use self::answers::{Fetch, Inquiries};
-use self::channels::Channels;
-use self::claims::Keeper;
-use self::configs::Configs;
-use self::dispatch::Batch;
+pub use self::answers::{FetchResult, Inquiries};
+use self::channels::LoopChannels;
+use self::claims::RolloutLedgerStore;
+use self::configs::ConfigFollowers;
+use self::dispatch::LookupBatch;
 use self::fleets::NodeWatch;
-use self::given::OrderLedger;
-use self::notices::Chronicle;
-use self::pods::Followers;
-use self::reading::Pins;
-use self::summary::Telling;
-use super::act::Hands;
-use super::contents::{Bytes, Contents};
-use super::event::Event;
-use super::feed::Order;
-use super::inventory::{Call, Ledger};
-use super::kinds::Watched;
-use super::pass::{Ending, Pass};
-use super::reading::{Dialect, Names};
-use super::setup::{Files, Setup};
-use super::tasks::{Fatal, Tasks};
-use super::watchers::Watchers;
-use crate::cluster::{InformerEvent, News, Scaler, applyset_id};
-use crate::engine::{Engine, Judgement, Live, Reason, SourceId};
-use crate::object::{Class, GroupKind, Hash, ObjectId};
-use crate::pulse::Pulse;
-use crate::queue::Queue;
-use crate::report::{Happening, Metrics, Tale, Told};
+use self::given::OrderStore;
+use self::notices::EventHistory;
+use self::pods::PodFollowers;
+use self::reading::PinState;
+use self::summary::SummaryPublication;
+use super::act::Executor;
+use super::contents::{ContentStore, SourceBytes};
+use super::event::LoopEvent;
+use super::feed::FeedRequest;
+use super::inventory::{CallState, InventoryStore};
+use super::kinds::KindWatches;
+use super::pass::{PassEnding, PassResult};
+use super::reading::{ReadSettings, TextInterner};
+use super::setup::{Setup, SourceFiles};
+use super::tasks::{FatalError, TaskSet};
+use super::watchers::AccountWatchers;
+use crate::cluster::{InformerChange, InformerEvent, Scaler, applyset_id};
+use crate::engine::{Engine, LiveObject, PruneDecision, Reason, SourceId};
+use crate::object::{ContentHash, ErrorClass, GroupKind, ObjectId};
+use crate::pulse::Heartbeat;
+use crate::queue::WorkQueue;
+use crate::report::{EventReason, Metrics, ObjectEvent, Outcome};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
 const BACKLOG: usize = 1024;
 
-/// The watches are audited by a fresh list of every kind at this interval, or at every second resync where
-/// that is sooner: an event that was lost in silence is found within it.
+/// The interval at which a fresh list of every kind audits the watches, or every second resync
+/// where that is sooner. A lost event is found within it.
 const AUDIT: Duration = Duration::from_mins(10);
 
-/// How long a stop waits for the answers to writes that are on their way. Not to know them does no harm: the
-/// next start looks.
+/// The time limit of a stop for the answers to writes in flight. A missing answer does no harm: the
+/// next start lists everything.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 
-/// The longest rest after a call whose fate is not known: when the API server is back, all is soon tried
-/// again. What keeps this from being a storm is the number of writes in flight, which falls to one.
+/// The longest rest after a call of unknown fate, so that all is soon tried again when the API
+/// server is back. The number of writes in flight, which falls to one, keeps that from being a
+/// storm.
 const OUTAGE: Duration = Duration::from_secs(15);
 
 /// The longest time that one turn of the loop may take, or a wait last longer than it should.
 const TURN: Duration = Duration::from_mins(1);
 
-/// So many objects are decided on in one turn: some tenths of a second, after which a stop, an answer or a question has
-/// its turn. Fewer would cost a list more of each namespace that is looked at in two turns.
+/// The maximum number of decisions in one turn: some tenths of a second, after which a stop, an
+/// answer or a question has its turn. Fewer would cost one more list of each namespace that is
+/// looked at in two turns.
 const DECISIONS: usize = 10_000;
 
-/// How often the thread that drives everything shows that nothing blocks it.
+/// The interval at which the driving thread shows that nothing blocks it.
 const TICK: Duration = Duration::from_secs(10);
 
-/// How long the loop runs.
+/// The condition that ends the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
-    /// Until it is stopped.
+pub enum StopCondition {
+    /// Runs until it is stopped.
     Stopped,
-    /// Until nothing is left that passes by itself, or the time is over.
+    /// Runs until nothing is left that passes by itself, or the time is over.
     Settled(Instant),
     /// As [`Until::Settled`], and all that is wanted is healthy.
     Healthy(Instant),
@@ -98,28 +100,29 @@ pub enum Until {
 /// The loop over one cluster.
 pub struct Reconciler {
     pub(super) engine: Engine,
-    pub(super) queue: Queue<ObjectId>,
+    pub(super) queue: WorkQueue<ObjectId>,
     pub(super) open: BTreeMap<ObjectId, Reason>,
-    pub(super) told: BTreeMap<ObjectId, Told>,
+    pub(super) told: BTreeMap<ObjectId, Outcome>,
     sick: BTreeMap<ObjectId, String>,
-    /// What was last told of an object that is refused, and of which content: each try says so anew.
-    refused: BTreeMap<ObjectId, (Option<Hash>, String)>,
-    hands: Hands,
-    watched: Watched,
+    /// The reason for each refused object as last logged, with the content: each try would log it
+    /// anew.
+    refused: BTreeMap<ObjectId, (Option<ContentHash>, String)>,
+    hands: Executor,
+    watched: KindWatches,
     namespace: String,
     places: Vec<String>,
-    ledgers: Vec<Ledger>,
-    orders: Vec<OrderLedger>,
-    /// Whether what the other sources say is being read.
-    peers: Call,
+    ledgers: Vec<InventoryStore>,
+    orders: Vec<OrderStore>,
+    /// Indicates whether what the other sources say is being read.
+    peers: CallState,
     /// Sources that this process has served, and that nobody is to serve any more.
     retired: BTreeSet<Arc<str>>,
-    keeper: Keeper,
-    followers: Followers,
+    keeper: RolloutLedgerStore,
+    followers: PodFollowers,
     nodes: NodeWatch,
-    configs: Configs,
-    feeds: Vec<Option<mpsc::Sender<Order>>>,
-    pending_feeds: Vec<(SourceId, Files, Dialect)>,
+    configs: ConfigFollowers,
+    feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
+    pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
     unknown: BTreeSet<GroupKind>,
     read: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
@@ -134,30 +137,30 @@ pub struct Reconciler {
     window: usize,
     concurrency: usize,
     resync: Duration,
-    timers: Timers,
-    pins: Pins,
-    listener: mpsc::UnboundedSender<Tale>,
-    until: Until,
+    timers: LoopTimers,
+    pins: PinState,
+    listener: mpsc::UnboundedSender<ObjectEvent>,
+    until: StopCondition,
     since: jiff::Timestamp,
     metrics: Metrics,
-    chronicle: Chronicle,
-    telling: Telling,
-    channels: Channels,
-    tasks: Tasks,
-    fatal: Option<Fatal>,
+    chronicle: EventHistory,
+    telling: SummaryPublication,
+    channels: LoopChannels,
+    tasks: TaskSet,
+    fatal: Option<FatalError>,
 }
 
-struct Timers {
+struct LoopTimers {
     resync: Instant,
     audit: Instant,
     confirmation: Option<Instant>,
-    /// When a stop ends the loop, whatever is on its way.
+    /// The time at which a stop ends the loop, whatever is in flight.
     stop: Option<Instant>,
-    /// Whether the last turn ended before all was decided.
+    /// Indicates whether the last turn ended before all was decided.
     at_once: bool,
 }
 
-impl Timers {
+impl LoopTimers {
     fn new(now: Instant, resync: Duration) -> Self {
         Self {
             resync: now + resync,
@@ -170,46 +173,46 @@ impl Timers {
 }
 
 impl Reconciler {
-    /// Puts the parts together. What becomes of objects is told to the listener as it happens.
-    pub fn new(setup: Setup, until: Until, listener: mpsc::UnboundedSender<Tale>) -> Self {
-        let (sinks, channels) = Channels::open();
+    /// Builds the loop from its parts. The listener gets each object's events as they happen.
+    pub fn new(setup: Setup, until: StopCondition, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
+        let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         engine.mind_others();
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
-        let mut watchers = Watchers::new(&setup.cluster);
+        let mut watchers = AccountWatchers::new(&setup.cluster);
         for source in setup.sources {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
             let mut facts = source.facts(&applyset);
             facts.watcher = watchers.watch_for(&source, &setup.namespace, &applyset, &mut engine);
             let number = engine.add_source(facts);
-            shelves.push((applyset.clone(), Bytes::of(&source.files)));
-            let dialect = Dialect {
+            shelves.push((applyset.clone(), SourceBytes::of(&source.files)));
+            let dialect = ReadSettings {
                 source: number,
                 applyset,
                 namespace: source.namespace.into(),
                 allow: source.allow,
-                names: Names::default(),
+                names: TextInterner::default(),
             };
             places.push(source.place);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched = Watched::new(watchers, sinks.informers, sinks.scalers, sinks.parents);
-        let queue = Queue::default();
+        let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.parents);
+        let queue = WorkQueue::default();
         let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
         Self {
-            chronicle: Chronicle::of(places.len()),
-            ledgers: places.iter().map(|_| Ledger::default()).collect(),
-            orders: places.iter().map(|_| OrderLedger::default()).collect(),
+            chronicle: EventHistory::of(places.len()),
+            ledgers: places.iter().map(|_| InventoryStore::default()).collect(),
+            orders: places.iter().map(|_| OrderStore::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
-            peers: Call::None,
+            peers: CallState::None,
             retired: BTreeSet::new(),
-            keeper: Keeper::default(),
-            followers: Followers::new(sinks.pods),
+            keeper: RolloutLedgerStore::default(),
+            followers: PodFollowers::new(sinks.pods),
             nodes: NodeWatch::closed(),
-            configs: Configs::new(sinks.data),
-            hands: Hands { cluster: setup.cluster, contents: Contents::new(shelves) },
+            configs: ConfigFollowers::new(sinks.data),
+            hands: Executor { cluster: setup.cluster, contents: ContentStore::new(shelves) },
             engine,
             queue,
             open: BTreeMap::new(),
@@ -231,15 +234,15 @@ impl Reconciler {
             window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
-            timers: Timers::new(Instant::now(), setup.resync),
-            pins: Pins::New,
+            timers: LoopTimers::new(Instant::now(), setup.resync),
+            pins: PinState::New,
             listener,
             until,
             since: jiff::Timestamp::now(),
             metrics,
-            telling: Telling::default(),
+            telling: SummaryPublication::default(),
             channels,
-            tasks: Tasks::default(),
+            tasks: TaskSet::default(),
             fatal: None,
         }
     }
@@ -264,7 +267,7 @@ impl Reconciler {
     ///
     /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of the
     /// program ended that must not.
-    pub async fn run(mut self, stop: CancellationToken) -> Result<Pass, Fatal> {
+    pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.hands.cluster.clone();
         let pulse = cluster.pulses().expect("the loop", TURN);
         self.tasks.keep("the clock", tick(cluster.pulses().expect("the thread of all tasks", TURN)));
@@ -288,7 +291,7 @@ impl Reconciler {
             pulse.beat(wake.saturating_duration_since(Instant::now()) + TURN);
             tokio::select! {
                 biased;
-                error = &mut astray => return Err(Fatal::Astray(error)),
+                error = &mut astray => return Err(FatalError::Astray(error)),
                 fatal = self.tasks.broken() => return Err(fatal),
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
@@ -337,35 +340,38 @@ impl Reconciler {
         }
     }
 
-    fn ending(&mut self, stop: &CancellationToken) -> Option<Ending> {
+    fn ending(&mut self, stop: &CancellationToken) -> Option<PassEnding> {
         if stop.is_cancelled() {
             let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
             let answered = self.writes == 0 && Arc::strong_count(&self.underway) == 1;
-            return (answered || over).then_some(Ending::Stopped);
+            return (answered || over).then_some(PassEnding::Stopped);
         }
-        let (Until::Settled(deadline) | Until::Healthy(deadline)) = self.until else { return None };
+        let (StopCondition::Settled(deadline) | StopCondition::Healthy(deadline)) = self.until else {
+            return None;
+        };
         if Instant::now() >= deadline {
-            return Some(Ending::TimedOut);
+            return Some(PassEnding::TimedOut);
         }
-        // Who asks again would be denied again.
-        if self.watched.undiscovered().is_some_and(|error| error.class() == Class::Forbidden) {
-            return Some(Ending::Undiscovered);
+        // Another request would be denied again.
+        if self.watched.undiscovered().is_some_and(|error| error.class() == ErrorClass::Forbidden) {
+            return Some(PassEnding::Undiscovered);
         }
         let depth = self.queue.depth();
         let started = self.read.len() == self.places.len() && self.watched.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
-            && self.ledgers.iter().all(|ledger| ledger.call == Call::None)
+            && self.ledgers.iter().all(|ledger| ledger.call == CallState::None)
             && !self.watched.is_asking()
             && self.keeper.is_quiet()
             && self.configs.is_quiet()
             && !self.engine.is_reading_data();
-        let healthy = !matches!(self.until, Until::Healthy(_))
+        let healthy = !matches!(self.until, StopCondition::Healthy(_))
             || (self.is_healthy() && !self.engine.is_anything_claimed());
-        (started && quiet && healthy && !self.is_listing() && !self.is_moving()).then_some(Ending::Settled)
+        (started && quiet && healthy && !self.is_listing() && !self.is_moving())
+            .then_some(PassEnding::Settled)
     }
 
-    /// Whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    /// Returns whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
     fn is_listing(&self) -> bool {
         (0..self.engine.sources().len())
             .any(|source| self.engine.held_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
@@ -373,7 +379,7 @@ impl Reconciler {
 
     fn wake(&mut self) -> Instant {
         let mut wake = self.timers.resync.min(self.timers.audit);
-        if let Until::Settled(deadline) | Until::Healthy(deadline) = self.until {
+        if let StopCondition::Settled(deadline) | StopCondition::Healthy(deadline) = self.until {
             wake = wake.min(deadline);
         }
         if let Some(stop) = self.timers.stop {
@@ -411,12 +417,13 @@ impl Reconciler {
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
-        if self.until == Until::Stopped {
+        if self.until == StopCondition::Stopped {
             self.tell_unlisted();
         }
         self.resolve();
-        let mut batch = Batch::default();
-        // What failed before has a lane of its own, so that a webhook which never answers holds up nobody else.
+        let mut batch = LookupBatch::default();
+        // Failed objects have a lane of their own, so that a webhook which never answers holds up
+        // nobody else.
         self.timers.at_once = false;
         let mut decided = 0;
         while self.writes - self.retries.len() < self.window.min(self.concurrency) {
@@ -460,8 +467,8 @@ impl Reconciler {
     }
 
     fn waits_for_person(&self, source: SourceId) -> bool {
-        self.until == Until::Stopped
-            && self.engine.judgements(source).any(|(_, j)| matches!(j, Judgement::Confirm(_)))
+        self.until == StopCondition::Stopped
+            && self.engine.judgements(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
     /// Does what is due, and tells of how many objects a resync is.
@@ -470,7 +477,7 @@ impl Reconciler {
         if self.watched.due().is_some_and(|due| due <= now) {
             self.watched.asked();
             let cluster = self.hands.cluster.clone();
-            self.spawn(async move { Event::Kinds(cluster.discover().await) });
+            self.spawn(async move { LoopEvent::Kinds(cluster.discover().await) });
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
@@ -490,54 +497,54 @@ impl Reconciler {
         looked
     }
 
-    fn happened(&mut self, event: Event) {
+    fn happened(&mut self, event: LoopEvent) {
         match event {
-            Event::Read(source, reading, unknown) => self.was_read(source, reading, unknown),
-            Event::Unreadable(source, why) => {
+            LoopEvent::Read(source, reading, unknown) => self.was_read(source, reading, unknown),
+            LoopEvent::Unreadable(source, why) => {
                 let name = self.engine.source(source).name.clone();
-                let message_id = Happening::SourceIncomplete.message_id();
+                let message_id = EventReason::SourceIncomplete.message_id();
                 tracing::warn!(source = %name, message_id, "{why}");
                 let head = self.engine.source(source).head.clone();
                 self.engine.unreadable(source, why);
                 self.notice_read(source, head.as_ref());
                 self.read.insert(source);
             }
-            Event::Accepted(source, revision) => self.ledgers[source].accepted = Some(revision),
-            Event::Place(source, place) => self.is_at(source, place),
-            Event::Repository(source, repository) => self.engine.follows(source, repository),
-            Event::Peers(answer) => self.peers_answered(answer),
-            Event::Checked(source, reading) => self.engine.checked(source, reading),
-            Event::Resolved(all) => {
+            LoopEvent::Accepted(source, revision) => self.ledgers[source].accepted = Some(revision),
+            LoopEvent::Place(source, place) => self.is_at(source, place),
+            LoopEvent::Repository(source, repository) => self.engine.follows(source, repository),
+            LoopEvent::Peers(answer) => self.peers_answered(answer),
+            LoopEvent::Checked(source, reading) => self.engine.checked(source, reading),
+            LoopEvent::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
                     self.engine.resolved(&id, &release, content);
                 }
             }
-            Event::LookedBack(token, past) => self.looked_back(&token, past),
-            Event::Kinds(Ok(kinds)) => self.discovered(kinds),
-            Event::Kinds(Err(error)) => {
+            LoopEvent::LookedBack(token, past) => self.looked_back(&token, past),
+            LoopEvent::Kinds(Ok(kinds)) => self.discovered(kinds),
+            LoopEvent::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
                 self.watched.failed(error);
             }
-            Event::Absent(Ok(kinds)) => {
+            LoopEvent::Absent(Ok(kinds)) => {
                 self.watched.absent(kinds, &mut self.engine);
                 self.tidy_later();
             }
-            Event::Absent(Err(error)) => {
+            LoopEvent::Absent(Err(error)) => {
                 self.watched.untold();
                 tracing::debug!("whether a kind is gone cannot be told: {error}");
             }
-            Event::Parent(source, parent) => self.parent_answered(source, parent),
-            Event::Orders(source, object) => self.orders_answered(source, object),
-            Event::Budget(answer) => self.budget_answered(answer),
-            Event::ConfigKey(answer) => self.config_key_answered(answer),
-            Event::Other(id, looked) => self.other_looked_at(&id, looked),
-            Event::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
-            Event::Freed(id) => self.engine.mark(&id),
-            Event::Evicted(pod, answer) => self.was_evicted(&pod, &answer),
-            Event::Rescaled(due, answer) => self.was_rescaled(&due, &answer),
-            Event::Warned(id, events) => self.engine.told_more(&id, &events),
-            Event::Looked(all) => {
+            LoopEvent::Parent(source, parent) => self.parent_answered(source, parent),
+            LoopEvent::Orders(source, object) => self.orders_answered(source, object),
+            LoopEvent::Budget(answer) => self.budget_answered(answer),
+            LoopEvent::ConfigKey(answer) => self.config_key_answered(answer),
+            LoopEvent::Other(id, looked) => self.other_looked_at(&id, looked),
+            LoopEvent::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
+            LoopEvent::Freed(id) => self.engine.mark(&id),
+            LoopEvent::Evicted(pod, answer) => self.was_evicted(&pod, &answer),
+            LoopEvent::Rescaled(due, answer) => self.was_rescaled(&due, &answer),
+            LoopEvent::Warned(id, events) => self.engine.told_more(&id, &events),
+            LoopEvent::Looked(all) => {
                 for (id, looked) in all {
                     match looked {
                         Ok(looked) => self.engine.looked(&id, looked),
@@ -546,7 +553,7 @@ impl Reconciler {
                     self.queue.done(&id);
                 }
             }
-            Event::Compared(all) => {
+            LoopEvent::Compared(all) => {
                 for (id, verified) in all {
                     match verified {
                         Ok(verified) => self.engine.verified(&id, verified),
@@ -555,18 +562,19 @@ impl Reconciler {
                     self.queue.done(&id);
                 }
             }
-            Event::Done(id, action, outcome, told) => self.was_done(&id, &action, outcome, told),
+            LoopEvent::Done(id, action, outcome, told) => self.was_done(&id, &action, outcome, told),
         }
     }
 
-    fn informed(&mut self, event: InformerEvent<Live>) {
-        if let (News::Seen(id, live), false) = (&event.news, self.until == Until::Stopped)
+    fn informed(&mut self, event: InformerEvent<LiveObject>) {
+        if let (InformerChange::Apply(id, live), false) =
+            (&event.change, self.until == StopCondition::Stopped)
             && let Some(why) = self.find_rival(id, live)
         {
-            self.fatal = Some(Fatal::Contested(why));
+            self.fatal = Some(FatalError::Contested(why));
         }
-        if matches!(&event.news, News::Gone(..) | News::Synced)
-            || matches!(&event.news, News::Seen(_, live) if live.finished)
+        if matches!(&event.change, InformerChange::Delete(..) | InformerChange::InitDone)
+            || matches!(&event.change, InformerChange::Apply(_, live) if live.finished)
         {
             self.tidy_later();
         }
@@ -590,7 +598,7 @@ impl Reconciler {
 }
 
 /// Shows that tasks get their turn.
-async fn tick(pulse: Pulse) {
+async fn tick(pulse: Heartbeat) {
     loop {
         pulse.beat(TICK + TURN);
         tokio::time::sleep(TICK).await;

@@ -1,4 +1,4 @@
-//! What a reconciler is made of.
+//! The parts of a reconciler.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    self, Adopt, AllowList, BlastRadius, Budget, Life, Narrowing, OptOut, Prune, Repository, Writes,
+    self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
+    RepositoryIdentity, SourceLifecycle, SourceWrites,
 };
-use crate::source::{Disk, Source};
+use crate::source::{DiskSnapshot, Source};
 
-/// Where the files of a source come from.
+/// The source of a source's files.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each source")]
-pub enum Files {
+pub enum SourceFiles {
     /// From a repository or directory that is followed.
     Followed(Source),
     /// As they were on disk, once.
-    Once(Arc<Disk>),
+    Once(Arc<DiskSnapshot>),
 }
 
 /// One source.
@@ -25,35 +26,36 @@ pub enum Files {
 pub struct SourceSetup {
     /// Its name.
     pub name: String,
-    /// Where it is, without credentials: another place under the same name prunes nothing unasked.
+    /// The location without credentials: another location under the same name prunes nothing
+    /// unasked.
     pub place: String,
     /// Namespace of objects that name none.
     pub namespace: String,
-    /// What it may have at all.
+    /// The allow-list.
     pub allow: Arc<AllowList>,
     /// The service account, in the namespace of the inventories, as which its objects are read and written; none for
     /// rhumb's own.
     pub account: Option<Arc<str>>,
     /// The namespaces in which it looks for its objects; none for all.
     pub namespaces: Option<BTreeSet<Arc<str>>>,
-    /// Whether it takes objects over.
-    pub adopt: Adopt,
+    /// Indicates whether it takes objects over.
+    pub adopt: AdoptPolicy,
     /// Says if it heeds what others put on its live objects.
-    pub opt_out: OptOut,
-    /// Whether it deletes.
-    pub prune: Prune,
-    /// How much it deletes unasked.
+    pub opt_out: OptOutPolicy,
+    /// Indicates whether it deletes.
+    pub prune: PrunePolicy,
+    /// The number of objects that it deletes unasked.
     pub radius: BlastRadius,
-    /// For so long other sources may claim what it drops, before that is deleted.
+    /// The time for which other sources may claim a dropped object before it is deleted.
     pub prune_delay: Duration,
-    /// Whether it writes.
-    pub writes: Writes,
-    /// Whether it goes on. Of one that ends, the files only tell what its objects were made from.
-    pub life: Life,
+    /// Indicates whether it writes.
+    pub writes: SourceWrites,
+    /// Indicates whether it goes on. Of one that ends, the files only tell what its objects were made from.
+    pub life: SourceLifecycle,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
     /// Its files.
-    pub files: Files,
+    pub files: SourceFiles,
 }
 
 impl SourceSetup {
@@ -63,16 +65,16 @@ impl SourceSetup {
     }
 
     /// Returns the facts that the engine has of it before anything of it is read.
-    pub(super) fn facts(&self, applyset: &str) -> engine::Source {
-        let mut source = engine::Source::new(&self.name, applyset, self.adopt, self.prune, self.radius);
+    pub(super) fn facts(&self, applyset: &str) -> engine::SourceState {
+        let mut source = engine::SourceState::new(&self.name, applyset, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
         source.allow = self.allow.clone();
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();
         source.life = self.life;
         source.prune_delay = self.prune_delay;
-        if let Files::Once(_) = self.files {
-            source.repository = Repository::Nowhere;
+        if let SourceFiles::Once(_) = self.files {
+            source.repository = RepositoryIdentity::Nowhere;
         }
         source
     }
@@ -87,7 +89,7 @@ pub struct Setup {
     pub namespace: String,
     /// Time between two looks at everything.
     pub resync: Duration,
-    /// How much may roll at once.
+    /// The rollout budget.
     pub budget: Budget,
     /// Writes in flight at once.
     pub concurrency: usize,

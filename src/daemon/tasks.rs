@@ -4,17 +4,17 @@
 use tokio::task::JoinSet;
 
 use crate::cluster;
-use crate::object::Class;
+use crate::object::ErrorClass;
 
-/// Why the loop cannot go on.
+/// The reason for which the loop cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum Fatal {
+pub enum FatalError {
     /// The kubeconfig names another cluster now.
     #[error(transparent)]
-    Astray(cluster::Error),
+    Astray(cluster::ClusterError),
     /// An informer ended, or one pass cannot go on.
     #[error(transparent)]
-    Cluster(#[from] cluster::Error),
+    Cluster(#[from] cluster::ClusterError),
     /// Another process serves the source of a single pass, and undoes what that writes.
     #[error("{0}")]
     Contested(String),
@@ -23,24 +23,24 @@ pub enum Fatal {
     Ended(&'static str),
 }
 
-impl Fatal {
-    /// What kind of trouble it is.
-    pub fn class(&self) -> Class {
+impl FatalError {
+    /// Returns the class of the error.
+    pub fn class(&self) -> ErrorClass {
         match self {
             Self::Astray(error) | Self::Cluster(error) => error.class(),
-            Self::Contested(_) => Class::Conflict,
-            Self::Ended(_) => Class::Internal,
+            Self::Contested(_) => ErrorClass::Conflict,
+            Self::Ended(_) => ErrorClass::Internal,
         }
     }
 }
 
 /// Running tasks. Dropped, all are ended.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct TaskSet {
     running: JoinSet<Option<&'static str>>,
 }
 
-impl Tasks {
+impl TaskSet {
     /// Starts one that ends by itself.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.running.spawn(async move {
@@ -59,11 +59,11 @@ impl Tasks {
 
     /// Waits until one ends that must not, or in a panic: for ever, where none does. Nothing is lost when the
     /// wait is given up.
-    pub(super) async fn broken(&mut self) -> Fatal {
+    pub(super) async fn broken(&mut self) -> FatalError {
         while let Some(ended) = self.running.join_next().await {
             match ended {
-                Ok(Some(name)) => return Fatal::Ended(name),
-                Err(error) if error.is_panic() => return Fatal::Ended("a task of the loop"),
+                Ok(Some(name)) => return FatalError::Ended(name),
+                Err(error) if error.is_panic() => return FatalError::Ended("a task of the loop"),
                 Ok(None) | Err(_) => {}
             }
         }
@@ -77,12 +77,12 @@ mod tests {
 
     use super::*;
 
-    async fn check(expected: Option<&str>, start: impl FnOnce(&mut Tasks)) {
-        let mut tasks = Tasks::default();
+    async fn check(expected: Option<&str>, start: impl FnOnce(&mut TaskSet)) {
+        let mut tasks = TaskSet::default();
         start(&mut tasks);
         let broken = tokio::time::timeout(Duration::from_secs(5), tasks.broken()).await;
         let words = broken.ok().map(|fatal| {
-            assert_eq!(fatal.class(), Class::Internal);
+            assert_eq!(fatal.class(), ErrorClass::Internal);
             fatal.to_string()
         });
         let told = words.as_deref().and_then(|words| words.split(" ended, which is a bug").next());

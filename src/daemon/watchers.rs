@@ -1,18 +1,19 @@
-//! Who watches for which sources: those with the same account and the same namespaces share their informers.
+//! The watchers of sources: those with the same account and the same namespaces share their
+//! informers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::setup::SourceSetup;
-use crate::cluster::{Cluster, Informer, Kind, Scope, Selector};
-use crate::engine::{Engine, Listing, WatcherId};
+use crate::cluster::{Cluster, Informer, ListSelector, ServedKind, ServedScope};
+use crate::engine::{Engine, WatchScope, WatcherId};
 use crate::object::GroupKind;
 
 /// The informers of a kind, by namespace; that of the whole cluster under none.
-type Informers = BTreeMap<Option<Arc<str>>, Informer>;
+type InformersByNamespace = BTreeMap<Option<Arc<str>>, Informer>;
 
 /// One that watches.
-pub(super) struct Watcher {
+pub(super) struct AccountWatcher {
     pub(super) cluster: Cluster,
     /// The namespaces that it looks into; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
@@ -22,10 +23,10 @@ pub(super) struct Watcher {
     pub(super) wanted: BTreeSet<GroupKind>,
     /// Kinds of inventories.
     pub(super) held: BTreeSet<GroupKind>,
-    informers: HashMap<GroupKind, (Arc<Kind>, Informers)>,
+    informers: HashMap<GroupKind, (Arc<ServedKind>, InformersByNamespace)>,
 }
 
-impl Watcher {
+impl AccountWatcher {
     fn new(cluster: Cluster, namespaces: Option<BTreeSet<Arc<str>>>) -> Self {
         Self {
             cluster,
@@ -37,64 +38,64 @@ impl Watcher {
         }
     }
 
-    /// The kinds that matter to its sources.
+    /// Returns the kinds that matter to its sources.
     pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
         self.held.union(&self.wanted).cloned().collect()
     }
 
-    /// Whether it has informers of a kind.
+    /// Returns whether it has informers of a kind.
     pub(super) fn lists(&self, kind: &GroupKind) -> bool {
         self.informers.contains_key(kind)
     }
 
-    /// Whether it has informers of a kind in exactly this version.
-    pub(super) fn lists_as(&self, kind: &Arc<Kind>) -> bool {
+    /// Returns whether it has informers of a kind in exactly this version.
+    pub(super) fn lists_as(&self, kind: &Arc<ServedKind>) -> bool {
         self.informers.get(&kind.gvk.group_kind()).is_some_and(|(known, _)| known == kind)
     }
 
-    /// What it lists of a kind, each with what it selects.
-    pub(super) fn lists_of(&self, number: WatcherId, kind: &Kind) -> Vec<(Listing, Selector)> {
+    /// Returns its lists of a kind, each with its selector.
+    pub(super) fn lists_of(&self, number: WatcherId, kind: &ServedKind) -> Vec<(WatchScope, ListSelector)> {
         let parts = match (&self.namespaces, kind.scope) {
-            (Some(namespaces), Scope::Namespaced) => namespaces.iter().cloned().map(Some).collect(),
+            (Some(namespaces), ServedScope::Namespaced) => namespaces.iter().cloned().map(Some).collect(),
             _ => vec![None],
         };
         let list = |namespace: Option<Arc<str>>| {
-            let selector = Selector::part_of(&self.applysets, namespace.as_ref());
-            (Listing { watcher: number, kind: kind.gvk.group_kind(), namespace }, selector)
+            let selector = ListSelector::part_of(&self.applysets, namespace.as_ref());
+            (WatchScope { watcher: number, kind: kind.gvk.group_kind(), namespace }, selector)
         };
         parts.into_iter().map(list).collect()
     }
 
     /// Keeps the informers of a kind, in place of those that it had.
-    pub(super) fn keep(&mut self, kind: Arc<Kind>, informers: Informers) {
+    pub(super) fn keep(&mut self, kind: Arc<ServedKind>, informers: InformersByNamespace) {
         self.informers.insert(kind.gvk.group_kind(), (kind, informers));
     }
 
-    /// The informer of a list.
-    pub(super) fn informer(&self, listing: &Listing) -> Option<&Informer> {
+    /// Returns the informer of a list.
+    pub(super) fn informer(&self, listing: &WatchScope) -> Option<&Informer> {
         self.informers.get(&listing.kind)?.1.get(&listing.namespace)
     }
 
-    /// All informers.
+    /// Returns all informers.
     pub(super) fn informers(&self) -> impl Iterator<Item = &Informer> {
         self.informers.values().flat_map(|(_, informers)| informers.values())
     }
 }
 
 /// All of them, by number.
-pub(super) struct Watchers {
+pub(super) struct AccountWatchers {
     /// The cluster as rhumb itself sees it.
     pub(super) own: Cluster,
-    pub(super) all: Vec<Watcher>,
+    pub(super) all: Vec<AccountWatcher>,
 }
 
-impl Watchers {
-    /// The one that there always is.
+impl AccountWatchers {
+    /// Returns the one that there always is.
     pub(super) fn new(cluster: &Cluster) -> Self {
-        Self { own: cluster.clone(), all: vec![Watcher::new(cluster.clone(), None)] }
+        Self { own: cluster.clone(), all: vec![AccountWatcher::new(cluster.clone(), None)] }
     }
 
-    /// The one that watches for a source, which is made where no other source has such a one.
+    /// Returns the one that watches for a source, which is made where no other source has such a one.
     pub(super) fn watch_for(
         &mut self,
         source: &SourceSetup,
@@ -103,11 +104,12 @@ impl Watchers {
         engine: &mut Engine,
     ) -> WatcherId {
         let account = source.acts_as(system);
-        let is_alike = |watcher: &Watcher| {
+        let is_alike = |watcher: &AccountWatcher| {
             watcher.cluster.account() == account.as_ref() && watcher.namespaces == source.namespaces
         };
         let number = self.all.iter().position(is_alike).unwrap_or_else(|| {
-            self.all.push(Watcher::new(self.own.acting_as(account.clone()), source.namespaces.clone()));
+            self.all
+                .push(AccountWatcher::new(self.own.acting_as(account.clone()), source.namespaces.clone()));
             engine.add_watcher(source.namespaces.clone())
         });
         if let Some(watcher) = self.all.get_mut(number) {
@@ -116,12 +118,12 @@ impl Watchers {
         number
     }
 
-    /// The inventories of all sources.
+    /// Returns the inventories of all sources.
     pub(super) fn applysets(&self) -> BTreeSet<Arc<str>> {
         self.all.iter().flat_map(|watcher| &watcher.applysets).cloned().collect()
     }
 
-    /// The cluster as a watcher sees it.
+    /// Returns the cluster as a watcher sees it.
     pub(super) fn cluster(&self, number: WatcherId) -> Option<&Cluster> {
         self.all.get(number).map(|watcher| &watcher.cluster)
     }

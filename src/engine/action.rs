@@ -1,24 +1,24 @@
-//! What can be done about one object: the words in which decisions are told.
+//! The possible actions on one object, and the terms of decisions.
 
 use std::time::Duration;
 
-use super::{Form, Reason, ReleaseSeal, Rv, Shared, SourceId, Uid};
+use super::{ApplyVariant, Reason, ReleaseSeal, ResourceVersion, SharedDesired, SourceId, Uid};
 use crate::object::Revision;
 
-/// What a write must find to be carried out.
+/// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub enum Precondition {
     /// No such object. Sent unforced, so that a field of somebody else's object is a conflict.
     Absent,
     /// This incarnation; without it the API server would create a new one.
     Uid(Uid),
     /// This incarnation in this version: for writes that depend on what was seen.
-    Exact(Uid, Rv),
+    Exact(Uid, ResourceVersion),
 }
 
-/// Why a content is applied.
+/// The purpose of an apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum ApplyPurpose {
     /// It is not there.
     Create,
     /// A newer content.
@@ -35,9 +35,9 @@ pub enum Purpose {
     Restart,
 }
 
-/// Whether a write may restart pods that are available now.
+/// Indicates whether a write may restart pods that are available now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restarts {
+pub enum RestartRisk {
     /// It does not.
     No,
     /// As far as can be told without asking the server, it may.
@@ -46,28 +46,28 @@ pub enum Restarts {
 
 /// One server-side apply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Apply {
+pub struct ApplyRequest {
     /// The content.
-    pub want: Shared,
+    pub want: SharedDesired,
     /// In whose name.
     pub source: SourceId,
     /// The revision that its annotation names.
     pub revision: Revision,
     /// The seal of its annotation; none where there is no key.
     pub seal: Option<ReleaseSeal>,
-    /// What it must find.
-    pub guard: Guard,
+    /// The precondition.
+    pub guard: Precondition,
     /// The version of the view that it was decided on; none for an object that is not there.
-    pub seen: Option<Rv>,
+    pub seen: Option<ResourceVersion>,
     /// In which form it is sent.
-    pub form: Form,
-    /// Why.
-    pub purpose: Purpose,
-    /// Whether the rollout budget is asked.
-    pub restarts: Restarts,
+    pub form: ApplyVariant,
+    /// The purpose.
+    pub purpose: ApplyPurpose,
+    /// Indicates whether the rollout budget is asked.
+    pub restarts: RestartRisk,
 }
 
-/// What is to be done.
+/// An action on one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Nothing; with a reason when it is not as wanted.
@@ -77,22 +77,22 @@ pub enum Action {
     /// Ask the API server whether it exists.
     Look,
     /// Compare the content with what our entry covers.
-    Compare(Shared, Form),
+    Compare(SharedDesired, ApplyVariant),
     /// Compare the values that the cluster shows: of lists that are empty in the content, or of all.
-    Inspect(Shared, Form),
+    Inspect(SharedDesired, ApplyVariant),
     /// Read what was accepted before from its revision.
     Resolve,
     /// Ask the API server what a write would do to pods.
-    DryRun(Apply),
+    DryRun(ApplyRequest),
     /// Write.
-    Apply(Apply),
+    Apply(ApplyRequest),
     /// Delete this incarnation in this version.
-    Delete(Uid, Rv, Removal),
+    Delete(Uid, ResourceVersion, DeletionReason),
 }
 
-/// Why an object is deleted.
+/// The reason for a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removal {
+pub enum DeletionReason {
     /// No source wants it.
     Prune,
     /// It comes back with a content that the API does not accept in place.
@@ -102,11 +102,11 @@ pub enum Removal {
 /// An action, why not more, and when to look again by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What is to be done.
+    /// The action.
     pub action: Action,
-    /// Why the object is not, or not yet, as the newest revision asks.
+    /// The reason for which the object is not, or not yet, as the newest revision asks.
     pub reason: Option<Reason>,
-    /// When the clock alone changes the answer.
+    /// The time after which the clock alone changes the decision.
     pub again: Option<Duration>,
 }
 

@@ -1,7 +1,7 @@
-//! What a source may have at all, whatever its manifests say: the question before all others.
+//! The allow-list of a source, whatever its manifests say: the question before all others.
 //!
-//! A list only takes away. What it does not name is neither written, compared nor deleted, and not even read from the
-//! cluster: narrowing it leaves everything as it is.
+//! A list only takes away. An object outside of it is neither written, compared nor deleted, and
+//! not even read from the cluster: narrowing a list leaves everything as it is.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,8 +12,8 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::Scope;
-use crate::object::{Diagnostic, GroupKind, ObjectId, Origin};
+use crate::manifest::KindScope;
+use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId};
 
 /// The namespaces and kinds that a source is bounded to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct AllowList {
     pub namespaces: Option<BTreeSet<Arc<str>>>,
     /// Their kinds; none for any.
     pub kinds: Option<BTreeSet<KindPattern>>,
-    /// Which objects it may have that live in no namespace.
+    /// The objects without a namespace that it may have.
     pub cluster_scoped: ClusterScoped,
-    /// What bounds it beside its own words; none for nothing.
+    /// The outer bound; none for no bound.
     pub outer: Option<Box<AllowList>>,
 }
 
-/// Which objects a source may have that live in no namespace.
+/// The objects without a namespace that a source may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClusterScoped {
     /// Those of all kinds that it may have.
@@ -48,9 +48,9 @@ pub struct KindPattern {
     kind: Option<Arc<str>>,
 }
 
-/// Why a source may not have an object.
+/// The reason for which a source may not have an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotAllowed {
+pub enum AllowViolation {
     /// Its namespace is not named.
     Namespace(Arc<str>),
     /// It is a namespace that is not named.
@@ -60,7 +60,7 @@ pub enum NotAllowed {
     /// It lives in no namespace.
     ClusterScoped(GroupKind),
     /// It is not among what no source in the cluster may go beyond.
-    Outer(Box<NotAllowed>),
+    Outer(Box<AllowViolation>),
 }
 
 impl AllowList {
@@ -74,81 +74,88 @@ impl AllowList {
         }
     }
 
-    /// The same within another list: an object is allowed that both allow.
+    /// Returns the same within another list: an object is allowed that both allow.
     #[must_use]
     pub fn within(self, outer: Self) -> Self {
         Self { outer: Some(Box::new(outer)), ..self }
     }
 
-    /// Why an object is not allowed; none where it is, or where it takes the scope of its kind to tell.
-    pub fn refusal(&self, id: &ObjectId, scope: Option<Scope>) -> Option<NotAllowed> {
+    /// Returns why an object is not allowed; none where it is, or where it takes the scope of its kind to tell.
+    pub fn refusal(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
         let outer = self.outer.as_ref().and_then(|outer| outer.refusal(id, scope));
-        // Whoever writes the source cannot do anything about this one, so it is told first.
-        outer.map(|refusal| NotAllowed::Outer(refusal.into())).or_else(|| self.own_refusal(id, scope))
+        // The source's author cannot change the outer bound, so it is told first.
+        outer.map(|refusal| AllowViolation::Outer(refusal.into())).or_else(|| self.own_refusal(id, scope))
     }
 
-    fn own_refusal(&self, id: &ObjectId, scope: Option<Scope>) -> Option<NotAllowed> {
+    fn own_refusal(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
         if *self == Self::default() {
             return None;
         }
         let kind = id.group_kind();
         match (id.namespace(), scope) {
             (Some(namespace), _) => self.refusal_inside(&kind, namespace),
-            (None, Some(Scope::Cluster)) => self.refusal_outside(&kind, id.name()),
-            // What is refused wherever it lives is refused.
+            (None, Some(KindScope::Cluster)) => self.refusal_outside(&kind, id.name()),
+            // A kind that is refused in every namespace is refused.
             (None, _) if self.own_admits(&kind, None) => None,
             (None, _) => self.refused_kind(&kind).or_else(|| self.refused_outside(&kind)),
         }
     }
 
-    /// The finding about an object that is not allowed.
-    pub fn finding(&self, id: &ObjectId, scope: Option<Scope>, origin: &Origin) -> Option<Diagnostic> {
+    /// Returns the finding about an object that is not allowed.
+    pub fn finding(
+        &self,
+        id: &ObjectId,
+        scope: Option<KindScope>,
+        origin: &ManifestOrigin,
+    ) -> Option<Diagnostic> {
         let refusal = self.refusal(id, scope)?;
         let message = format!("{id} is not allowed: {refusal}");
         Some(Diagnostic::error(origin.clone(), "not-allowed", message).hint(refusal.hint()))
     }
 
-    /// Whether objects of a kind may be allowed, as far as its scope is known.
-    pub fn admits(&self, kind: &GroupKind, scope: Option<Scope>) -> bool {
+    /// Returns whether objects of a kind may be allowed, as far as its scope is known.
+    pub fn admits(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
         self.own_admits(kind, scope) && self.outer.as_ref().is_none_or(|outer| outer.admits(kind, scope))
     }
 
-    fn own_admits(&self, kind: &GroupKind, scope: Option<Scope>) -> bool {
+    fn own_admits(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
         let inside = self.refused_kind(kind).is_none()
             && self.namespaces.as_ref().is_none_or(|namespaces| !namespaces.is_empty());
         let outside = self.refused_outside(kind).is_none();
         match scope {
-            Some(Scope::Namespaced) => inside,
-            Some(Scope::Cluster) => outside,
+            Some(KindScope::Namespaced) => inside,
+            Some(KindScope::Cluster) => outside,
             None => inside || outside,
         }
     }
 
-    fn refused_kind(&self, kind: &GroupKind) -> Option<NotAllowed> {
+    fn refused_kind(&self, kind: &GroupKind) -> Option<AllowViolation> {
         let named = self.kinds.as_ref().is_none_or(|kinds| covers(kinds, kind));
-        (!named).then(|| NotAllowed::Kind(kind.clone()))
+        (!named).then(|| AllowViolation::Kind(kind.clone()))
     }
 
-    fn refusal_inside(&self, kind: &GroupKind, namespace: &str) -> Option<NotAllowed> {
+    fn refusal_inside(&self, kind: &GroupKind, namespace: &str) -> Option<AllowViolation> {
         let named = self.namespaces.as_ref().is_none_or(|names| names.contains(namespace));
-        let elsewhere = (!named).then(|| NotAllowed::Namespace(namespace.into()));
+        let elsewhere = (!named).then(|| AllowViolation::Namespace(namespace.into()));
         elsewhere.or_else(|| self.refused_kind(kind))
     }
 
-    /// A kind that `clusterScoped` names itself need not stand among the kinds as well.
-    fn refused_outside(&self, kind: &GroupKind) -> Option<NotAllowed> {
+    /// Returns a kind that `clusterScoped` names itself need not stand among the kinds as well.
+    fn refused_outside(&self, kind: &GroupKind) -> Option<AllowViolation> {
         match &self.cluster_scoped {
             ClusterScoped::Any => self.refused_kind(kind),
             ClusterScoped::Kinds(kinds) if covers(kinds, kind) => None,
-            ClusterScoped::None | ClusterScoped::Kinds(_) => Some(NotAllowed::ClusterScoped(kind.clone())),
+            ClusterScoped::None | ClusterScoped::Kinds(_) => {
+                Some(AllowViolation::ClusterScoped(kind.clone()))
+            }
         }
     }
 
     /// A namespace's labels say what its pods may do, so the list of namespaces bounds these objects too.
-    fn refusal_outside(&self, kind: &GroupKind, name: &str) -> Option<NotAllowed> {
+    fn refusal_outside(&self, kind: &GroupKind, name: &str) -> Option<AllowViolation> {
         let other = kind.is("", "Namespace")
             && self.namespaces.as_ref().is_some_and(|namespaces| !namespaces.contains(name));
-        let other = other.then(|| NotAllowed::NamespaceItself(name.into()));
+        let other = other.then(|| AllowViolation::NamespaceItself(name.into()));
         self.refused_outside(kind).or(other)
     }
 }
@@ -158,17 +165,17 @@ fn covers(patterns: &BTreeSet<KindPattern>, kind: &GroupKind) -> bool {
 }
 
 impl KindPattern {
-    /// Whether it means a kind.
+    /// Returns whether it means a kind.
     pub fn covers(&self, kind: &GroupKind) -> bool {
         self.group == kind.group && self.kind.as_ref().is_none_or(|one| *one == kind.kind)
     }
 
-    /// The one kind that it means; none where it means all of a group.
+    /// Returns the one kind that it means; none where it means all of a group.
     pub fn single(&self) -> Option<GroupKind> {
         self.kind.as_ref().map(|kind| GroupKind { group: self.group.clone(), kind: kind.clone() })
     }
 
-    /// What names a kind as exactly as it can be named.
+    /// Returns the pattern of exactly this kind.
     fn of(kind: &GroupKind) -> Self {
         Self { group: kind.group.clone(), kind: Some(kind.kind.clone()) }
     }
@@ -177,21 +184,22 @@ impl KindPattern {
 /// A text that is no kind, and not all kinds of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a kind as apps/Deployment, ConfigMap for one without a group, or apps/* for all of a group")]
-pub struct NotAKind;
+pub struct ParseKindPatternError;
 
 impl FromStr for KindPattern {
-    type Err = NotAKind;
+    type Err = ParseKindPatternError;
 
-    fn from_str(text: &str) -> Result<Self, NotAKind> {
+    fn from_str(text: &str) -> Result<Self, ParseKindPatternError> {
         let (group, kind) = text.split_once('/').unwrap_or(("", text));
         let grouped = text.contains('/');
         let right = (!grouped || is_group(group)) && (is_kind(kind) || (grouped && kind == "*"));
         let kind = (kind != "*").then(|| kind.into());
-        right.then(|| Self { group: group.into(), kind }).ok_or(NotAKind)
+        right.then(|| Self { group: group.into(), kind }).ok_or(ParseKindPatternError)
     }
 }
 
-/// A DNS subdomain. Whoever writes `v1/ConfigMap` has taken the version for the group, and would allow nothing.
+/// Returns whether a text is a DNS subdomain. The author of `v1/ConfigMap` has taken the version
+/// for the group, and would allow nothing.
 fn is_group(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let label = |label: &str| {
@@ -229,13 +237,13 @@ impl Serialize for KindPattern {
 
 impl<'de> Deserialize<'de> for KindPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(KindVisitor)
+        deserializer.deserialize_str(KindPatternVisitor)
     }
 }
 
-struct KindVisitor;
+struct KindPatternVisitor;
 
-impl Visitor<'_> for KindVisitor {
+impl Visitor<'_> for KindPatternVisitor {
     type Value = KindPattern;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,27 +253,27 @@ impl Visitor<'_> for KindVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<KindPattern, E> {
-        text.parse().map_err(|NotAKind| E::invalid_value(de::Unexpected::Str(text), &self))
+        text.parse().map_err(|ParseKindPatternError| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
 
-/// Where a list stands: its key, and whose it is.
-struct Stands(&'static str, &'static str);
+/// The position of a list: its key, and its owner.
+struct AllowListPosition(&'static str, &'static str);
 
 /// The list of a source.
-const OWN: Stands = Stands("allow", "source");
+const OWN: AllowListPosition = AllowListPosition("allow", "source");
 /// The list of all sources that stand in the cluster.
-const OUTER: Stands = Stands("customSources.objects", "configuration");
+const OUTER: AllowListPosition = AllowListPosition("customSources.objects", "configuration");
 
-impl fmt::Display for NotAllowed {
+impl fmt::Display for AllowViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.told(&OWN))
     }
 }
 
-impl NotAllowed {
-    fn told(&self, at: &Stands) -> String {
-        let Stands(list, whose) = at;
+impl AllowViolation {
+    fn told(&self, at: &AllowListPosition) -> String {
+        let AllowListPosition(list, whose) = at;
         match self {
             Self::Namespace(namespace) => {
                 format!("the namespace {namespace} is not among `{list}.namespaces` of the {whose}")
@@ -284,13 +292,13 @@ impl NotAllowed {
         }
     }
 
-    /// What would allow it.
+    /// Returns the change that would allow it.
     pub fn hint(&self) -> String {
         self.hint_at(&OWN)
     }
 
-    fn hint_at(&self, at: &Stands) -> String {
-        let Stands(list, whose) = at;
+    fn hint_at(&self, at: &AllowListPosition) -> String {
+        let AllowListPosition(list, whose) = at;
         let (what, key) = match self {
             Self::Namespace(name) | Self::NamespaceItself(name) => (name.to_string(), "namespaces"),
             Self::Kind(kind) => (KindPattern::of(kind).to_string(), "kinds"),
@@ -353,17 +361,17 @@ mod tests {
             "apps /Deployment",
         ];
         for text in wrong {
-            assert_eq!(text.parse::<KindPattern>(), Err(NotAKind), "{text}");
+            assert_eq!(text.parse::<KindPattern>(), Err(ParseKindPatternError), "{text}");
         }
     }
 
-    const INSIDE: Option<Scope> = Some(Scope::Namespaced);
-    const OUTSIDE: Option<Scope> = Some(Scope::Cluster);
+    const INSIDE: Option<KindScope> = Some(KindScope::Namespaced);
+    const OUTSIDE: Option<KindScope> = Some(KindScope::Cluster);
 
     #[test]
     fn an_object_is_held_against_its_namespace_its_kind_and_its_scope() {
         #[track_caller]
-        fn check(list: &AllowList, id: (&str, &str), scope: Option<Scope>, refused: Option<&str>) {
+        fn check(list: &AllowList, id: (&str, &str), scope: Option<KindScope>, refused: Option<&str>) {
             let (kind, namespace) = id;
             let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
             let id = ObjectId::new(&GroupKind::parse(kind), namespace, "web");
@@ -418,7 +426,7 @@ mod tests {
     #[test]
     fn a_kind_is_looked_at_only_where_something_of_it_may_be_had() {
         #[track_caller]
-        fn check(list: &AllowList, kind: (&str, &str), scope: Option<Scope>, expected: bool) {
+        fn check(list: &AllowList, kind: (&str, &str), scope: Option<KindScope>, expected: bool) {
             assert_eq!(list.admits(&GroupKind::new(kind.0, kind.1), scope), expected);
         }
         let team =
@@ -469,7 +477,7 @@ mod tests {
             Some("add Secret to `customSources.objects.kinds` of the conf"),
         );
         check(&open, &team, "Namespace", "", Some("`customSources.objects.clusterScoped`"));
-        // What the source asks for beyond it counts for nothing, and what it leaves out is left out.
+        // A wider list of the source counts for nothing, and a missing one is the outer bound.
         let wide = list(Some(&["shop", "ops"]), Some(&["Secret", "apps/Deployment"]), ClusterScoped::Any);
         check(&wide, &team, "Deployment.apps", "shop", None);
         check(&wide, &team, "Deployment.apps", "ops", Some("`customSources.objects.namespaces`"));

@@ -1,6 +1,7 @@
-//! What a source may not have is no part of what it wants, and nothing is done about what it has of it.
+//! Objects that a source may not have are no part of its desired state, and nothing is done about
+//! those that it has.
 //!
-//! The list that counts is always the present one: a way back to an older content is held against it too.
+//! The present list counts: a way back to an older content is held against it too.
 
 use std::sync::Arc;
 
@@ -8,40 +9,40 @@ use super::action::{Action, Decision};
 use super::entry::SourceId;
 use super::state::Engine;
 use super::stepping::under;
-use super::{NotAllowed, Overlay, Reason};
-use crate::manifest::Scopes;
+use super::{AllowViolation, Overlay, Reason};
+use crate::manifest::KindScopes;
 use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
     /// Takes over where the objects of each kind live.
-    pub fn scoped(&mut self, scopes: Scopes) {
+    pub fn scoped(&mut self, scopes: KindScopes) {
         self.scopes = scopes;
         self.judge_again();
     }
 
-    /// Why a source may not have an object.
-    pub(super) fn refusal(&self, source: SourceId, id: &ObjectId) -> Option<NotAllowed> {
+    /// Returns why a source may not have an object.
+    pub(super) fn refusal(&self, source: SourceId, id: &ObjectId) -> Option<AllowViolation> {
         self.sources[source].allow.refusal(id, self.scopes.get(&id.group_kind()))
     }
 
-    /// Whether a source may have an object.
+    /// Returns whether a source may have an object.
     pub fn allows(&self, source: SourceId, id: &ObjectId) -> bool {
         self.refusal(source, id).is_none()
     }
 
-    /// Whether a source may have any object of a kind. Others are not listed for it, and keep it from nothing.
+    /// Returns whether a source may have any object of a kind. Others are not listed for it, and keep it from nothing.
     pub fn admits(&self, source: SourceId, kind: &GroupKind) -> bool {
         self.sources[source].allow.admits(kind, self.scopes.get(kind))
     }
 
-    /// The kinds of a source's inventory that are listed for it.
+    /// Returns the kinds of a source's inventory that are listed for it.
     pub fn held_kinds(&self, source: SourceId) -> impl Iterator<Item = &GroupKind> {
         let inventory = self.sources[source].inventory.iter();
         let kinds = inventory.flat_map(|inventory| &inventory.kinds);
         kinds.filter(move |kind| self.admits(source, kind))
     }
 
-    /// Why nothing is done about an object that a source has in the cluster.
+    /// Returns why nothing is done about an object that a source has in the cluster.
     pub(super) fn not_allowed(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
         let why = self.refusal(source, id)?;
         let step = self.shown(id).and_then(under).and_then(Overlay::step);
@@ -49,7 +50,7 @@ impl Engine {
         Some(format!("no longer allowed, so it is neither repaired nor deleted: {why}{stays}").into())
     }
 
-    /// Whether the source that has an object in the cluster may not have it.
+    /// Returns whether the source that has an object in the cluster may not have it.
     pub(super) fn is_not_allowed(&self, id: &ObjectId) -> bool {
         let source = self.shown(id).and_then(|live| self.source_of(live));
         source.is_some_and(|source| self.refusal(source, id).is_some())

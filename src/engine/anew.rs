@@ -1,46 +1,48 @@
-//! A budget object that was deleted or emptied: what was claimed is written again before anything else begins.
+//! A rollout ledger that was deleted or emptied: its claims are written again before any other
+//! rollout begins.
 //!
-//! Each budget object says when it was begun, so one that somebody has made anew is told from the one that was known.
-//! Whoever knew the old one writes into the new one what that said. For [`SETTLES`] nobody claims anything new: others
-//! may hold claims that this process has never seen, and they need that time to notice.
+//! Each ledger says when it was begun, which tells a new one from the one that was known. A process
+//! that knew the old one writes its claims into the new one. For [`SETTLES`] nobody claims anything
+//! new: others may hold claims that this process has never seen, and need that time to notice.
 //!
-//! **Hazard:** a process that is cut off for longer, and whose claims nobody else has read, cannot be known here.
+//! **Hazard:** the claims of a process that is cut off for longer, and that nobody else has read,
+//! cannot be known here.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::book::{Book, Claim, Unit};
-use super::budget::Shortage;
+use super::book::{RolloutClaim, RolloutLedger, Unit};
+use super::budget::BudgetShortage;
 use super::rolls::Rollouts;
 use super::state::Engine;
-use super::tally::Tally;
+use super::tally::BudgetTally;
 use crate::object::ObjectId;
 
-/// Nothing new is claimed for so long in a budget object that was made anew. Whoever holds anything of it reads it
-/// several times in this time.
+/// The time for which nothing new is claimed in a new ledger. Every holder of a claim reads it
+/// several times within.
 pub const SETTLES: Duration = Duration::from_secs(8);
 
-/// What is known of the beginning of the budget object.
+/// The state of a ledger that may be new.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Anew {
-    /// Since when it is known to be a new one, or to be away; none where it is an old one.
+pub(super) struct LedgerRecovery {
+    /// The time since which it is known to be new, or missing; none where it is old.
     since: Option<Instant>,
-    /// Whether there is none, or it says nothing at all.
+    /// Indicates whether there is none, or it says nothing at all.
     absent: bool,
-    /// Whether it lacks something that was claimed in the one before.
+    /// Indicates whether it lacks something that was claimed in the one before.
     lacks: bool,
-    /// What this process is about to write: when the object was begun, and the claims.
-    sent: Option<(Option<Timestamp>, BTreeMap<ObjectId, Claim>)>,
-    /// When whoever waits for it is to be asked again.
+    /// The write of this process in flight: the time at which the ledger was begun, and the claims.
+    sent: Option<(Option<Timestamp>, BTreeMap<ObjectId, RolloutClaim>)>,
+    /// The time at which waiting objects are decided on again.
     due: Option<Instant>,
-    /// Whether this process has written a workload, so that there will be rollouts.
+    /// Indicates whether this process has written a workload, so that there will be rollouts.
     is_needed: bool,
 }
 
-impl Anew {
+impl LedgerRecovery {
     /// Says if what was claimed before stands in the object, as far as that is known here.
     pub(super) fn is_whole(&self) -> bool {
         !self.lacks
@@ -58,7 +60,7 @@ impl Anew {
     }
 }
 
-impl Book {
+impl RolloutLedger {
     /// Says if it is that of an object that is not there, or that was emptied.
     fn is_blank(&self) -> bool {
         *self == Self::default()
@@ -103,7 +105,7 @@ impl Book {
 
 impl Rollouts {
     /// Returns what counts of a book that was read: beside what it says, all that the one said that it is not.
-    pub(super) fn with_lost(&mut self, mut read: Book) -> Book {
+    pub(super) fn with_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
         let Some((now, wall)) = self.starts.clock() else { return read };
         let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
         self.anew.absent = read.is_blank();
@@ -136,9 +138,9 @@ impl Rollouts {
     }
 
     /// Returns why nothing new is claimed; none where that may be.
-    pub(super) fn settling(&self) -> Option<Shortage> {
+    pub(super) fn settling(&self) -> Option<BudgetShortage> {
         // Not what is left of it: what stands is told once.
-        self.anew.rest(self.starts.now()?).map(|_| Shortage::Anew(SETTLES.as_secs()))
+        self.anew.rest(self.starts.now()?).map(|_| BudgetShortage::Recovering(SETTLES.as_secs()))
     }
 
     /// Returns when that is over.
@@ -152,14 +154,14 @@ impl Rollouts {
     }
 
     /// Says in a book that is written where there was none, or an empty one, that it begins now.
-    pub(super) fn begin(&self, book: &mut Book) {
+    pub(super) fn begin(&self, book: &mut RolloutLedger) {
         if let Some((_, wall)) = self.starts.clock().filter(|_| self.anew.absent) {
             book.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
         }
     }
 
     /// Remembers what is about to be written.
-    pub(super) fn sends(&mut self, book: &Book) {
+    pub(super) fn sends(&mut self, book: &RolloutLedger) {
         self.anew.sent = Some((book.begun, book.claims.clone()));
     }
 }
@@ -167,7 +169,7 @@ impl Rollouts {
 impl Engine {
     /// Returns the budget object that is made before anything has to be claimed: one that is old by then can be relied on
     /// at once. None where there is one, or nobody here writes workloads.
-    pub fn first_book(&self) -> Option<Book> {
+    pub fn first_book(&self) -> Option<RolloutLedger> {
         let book = self.rollouts.book.as_ref().filter(|book| book.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
         let mut first = book.clone();
@@ -177,9 +179,9 @@ impl Engine {
 
     /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
     pub fn relies_on_book(&self) -> bool {
-        let holds = |book: &Book| {
+        let holds = |book: &RolloutLedger| {
             book.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
-                || self.own_tallies(book).iter().any(Tally::has_away)
+                || self.own_tallies(book).iter().any(BudgetTally::has_away)
         };
         !self.rollouts.asks.is_empty() || self.rollouts.book.as_ref().is_some_and(holds)
     }

@@ -1,34 +1,36 @@
-//! Who made which revision: kept in the budget object, as a cluster remembers no commits.
+//! The authors of revisions, kept in the rollout ledger, as a cluster remembers no commits.
 //!
-//! **Invariant:** what is known here changes nothing but words. It causes no write of its own: it goes along with the
-//! next claim.
+//! **Invariant:** authors change nothing but words. They cause no write of their own: they go along
+//! with the next claim.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::SourceId;
-use super::book::Book;
+use super::book::RolloutLedger;
 use super::state::Engine;
 use crate::object::Revision;
 
-/// So many revisions are remembered, of all sources together: some 10 KB, and more than a Deployment keeps of its own.
+/// The number of revisions remembered, of all sources together: some 10 KB, and more than a
+/// Deployment keeps of its own.
 const REMEMBERED: usize = 50;
 
-/// So many characters of a name and of a subject are kept: whoever writes commits is not to fill the budget object.
+/// The number of characters kept of a name and of a subject: no author of commits can fill the
+/// ledger.
 const TOLD: usize = 100;
 
-/// Who made a revision, and what for.
+/// The author of a revision, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Authored {
+pub struct Authorship {
     /// The author's name.
     pub author: String,
     /// The first line of the message.
     pub subject: String,
 }
 
-impl Authored {
-    /// What is kept of a name and of the first line of a message.
+impl Authorship {
+    /// Returns the kept part of a name and of a message's first line.
     pub fn of(author: &str, subject: &str) -> Self {
         let shortened = |text: &str| text.chars().take(TOLD).collect();
         Self { author: shortened(author), subject: shortened(subject) }
@@ -37,26 +39,26 @@ impl Authored {
 
 /// A revision of which is known who made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
+pub struct AuthoredRevision {
     /// The inventory of its source.
     pub applyset: Arc<str>,
     /// The revision.
     pub revision: Revision,
-    /// Who made it.
-    pub authored: Authored,
+    /// The author.
+    pub authored: Authorship,
 }
 
 /// The form of a [`Commit`] in JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) struct CommitText {
+pub(super) struct AuthoredRevisionText {
     source: String,
     revision: String,
     #[serde(flatten)]
-    authored: Authored,
+    authored: Authorship,
 }
 
-impl CommitText {
-    pub(super) fn of(commit: &Commit) -> Self {
+impl AuthoredRevisionText {
+    pub(super) fn of(commit: &AuthoredRevision) -> Self {
         Self {
             source: commit.applyset.to_string(),
             revision: commit.revision.to_string(),
@@ -64,19 +66,19 @@ impl CommitText {
         }
     }
 
-    pub(super) fn read(self) -> Commit {
+    pub(super) fn read(self) -> AuthoredRevision {
         let (applyset, revision) = (self.source.as_str().into(), Revision::new(&self.revision));
-        let Authored { author, subject } = &self.authored;
-        Commit { applyset, revision, authored: Authored::of(author, subject) }
+        let Authorship { author, subject } = &self.authored;
+        AuthoredRevision { applyset, revision, authored: Authorship::of(author, subject) }
     }
 }
 
 impl Engine {
     /// Writes into a book who made the revisions that were read.
-    pub(super) fn tell_authors(&self, book: &mut Book) {
+    pub(super) fn tell_authors(&self, book: &mut RolloutLedger) {
         for (source, applyset) in self.sources.iter().zip(&self.applysets) {
             for (revision, authored) in &source.authors {
-                let commit = Commit {
+                let commit = AuthoredRevision {
                     applyset: applyset.clone(),
                     revision: revision.clone(),
                     authored: authored.clone(),
@@ -86,8 +88,8 @@ impl Engine {
         }
     }
 
-    /// The revisions of a source of which is remembered who made them, the newest first.
-    pub fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authored)> {
+    /// Returns the revisions of a source of which is remembered who made them, the newest first.
+    pub fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
         let (Some(source), Some(applyset)) = (self.sources.get(number), self.applysets.get(number)) else {
             return Vec::new();
         };
@@ -103,7 +105,7 @@ impl Engine {
         all
     }
 
-    /// What is told already need not be known any longer.
+    /// Forgets the authors that the ledger has by now.
     pub(super) fn forget_authors(&mut self) {
         let Some(book) = &self.rollouts.book else { return };
         for (source, applyset) in self.sources.iter_mut().zip(&self.applysets) {
@@ -112,14 +114,15 @@ impl Engine {
     }
 }
 
-impl Book {
-    /// Who made a revision of an inventory, if that is remembered.
-    pub fn author(&self, applyset: &str, revision: &Revision) -> Option<&Authored> {
-        let is_it = |commit: &&Commit| *commit.applyset == *applyset && commit.revision == *revision;
+impl RolloutLedger {
+    /// Returns who made a revision of an inventory, if that is remembered.
+    pub fn author(&self, applyset: &str, revision: &Revision) -> Option<&Authorship> {
+        let is_it =
+            |commit: &&AuthoredRevision| *commit.applyset == *applyset && commit.revision == *revision;
         self.commits.iter().find(is_it).map(|commit| &commit.authored)
     }
 
-    fn remember_commit(&mut self, commit: Commit) {
+    fn remember_commit(&mut self, commit: AuthoredRevision) {
         if self.author(&commit.applyset, &commit.revision).is_none() {
             self.commits.push(commit);
             let surplus = self.commits.len().saturating_sub(REMEMBERED);
@@ -129,7 +132,7 @@ impl Book {
 }
 
 /// Adds a revision to those of which nobody was told yet.
-pub(super) fn note(known: &mut Vec<(Revision, Authored)>, revision: &Revision, authored: Authored) {
+pub(super) fn note(known: &mut Vec<(Revision, Authorship)>, revision: &Revision, authored: Authorship) {
     known.push((revision.clone(), authored));
     let surplus = known.len().saturating_sub(REMEMBERED);
     known.drain(..surplus);
@@ -145,25 +148,25 @@ mod tests {
         let text = serde_json::json!({
             "source": "a-v1", "revision": "1", "author": "x".repeat(5000), "subject": "y".repeat(5000),
         });
-        let commit = serde_json::from_value::<CommitText>(text).unwrap().read();
+        let commit = serde_json::from_value::<AuthoredRevisionText>(text).unwrap().read();
         assert_eq!((commit.authored.author.len(), commit.authored.subject.len()), (TOLD, TOLD));
     }
 
     #[test]
     fn the_newest_revisions_are_remembered() {
-        let commit = |number: usize| Commit {
+        let commit = |number: usize| AuthoredRevision {
             applyset: "a-v1".into(),
             revision: Revision::new(&number.to_string()),
-            authored: Authored::of("Ann", &"x".repeat(number)),
+            authored: Authorship::of("Ann", &"x".repeat(number)),
         };
-        let mut book = Book::default();
+        let mut book = RolloutLedger::default();
         for number in [0, 1, 1].into_iter().chain(2..=REMEMBERED) {
             book.remember_commit(commit(number));
         }
         assert_eq!(book.commits, (1..=REMEMBERED).map(commit).collect::<Vec<_>>());
         let author = |applyset, number: usize| book.author(applyset, &Revision::new(&number.to_string()));
-        assert_eq!(author("a-v1", 1), Some(&Authored::of("Ann", "x")));
+        assert_eq!(author("a-v1", 1), Some(&Authorship::of("Ann", "x")));
         assert_eq!((author("a-v1", 0), author("b-v1", 1)), (None, None));
-        assert_eq!(Authored::of("Ann", &"x".repeat(2 * TOLD)).subject.len(), TOLD);
+        assert_eq!(Authorship::of("Ann", &"x".repeat(2 * TOLD)).subject.len(), TOLD);
     }
 }

@@ -12,58 +12,59 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Release;
-use super::authors::{Commit, CommitText};
-use super::seal::{Sealing, Seals};
-use super::starts::{Start, StartText};
-use super::tally::{Tally, TallyText};
-use super::waiting::{Queued, QueuedText};
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use super::authors::{AuthoredRevision, AuthoredRevisionText};
+use super::seal::{HashSeals, SealStatus};
+use super::starts::{RolloutStart, RolloutStartText};
+use super::tally::{BudgetTally, BudgetTallyText};
+use super::waiting::{QueuedObject, QueuedObjectText};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
-/// What the budget object says.
+/// The rollout ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Book {
-    /// By workload.
-    pub claims: BTreeMap<ObjectId, Claim>,
+pub struct RolloutLedger {
+    /// The claims, by workload.
+    pub claims: BTreeMap<ObjectId, RolloutClaim>,
     /// Units that are being released.
     pub units: Vec<Unit>,
     /// Units that were released, the newest last: what an undo goes back to.
     pub past: Vec<Unit>,
-    /// Who made the newest revisions.
-    pub commits: Vec<Commit>,
-    /// What waits to be rolled out, for people: nothing is decided by it.
-    pub queue: Vec<Queued>,
-    /// What each source takes of the budget beside its claims.
-    pub tallies: Vec<Tally>,
+    /// The authors of the newest revisions.
+    pub commits: Vec<AuthoredRevision>,
+    /// The rollout queue, for people: nothing is decided by it.
+    pub queue: Vec<QueuedObject>,
+    /// The share of the budget that each source takes beside its claims.
+    pub tallies: Vec<BudgetTally>,
     /// Rollouts that have begun lately.
-    pub starts: Vec<Start>,
+    pub starts: Vec<RolloutStart>,
     /// Claims that cannot be read, as those of a later version: they count, and stay as they are.
-    pub unread: Vec<UnreadClaim>,
-    /// When the object was begun; none where there is none, or an older version has made it.
+    pub unread: Vec<UnreadableClaim>,
+    /// The time at which the ledger was begun; none where there is none, or an older version has
+    /// made it.
     pub begun: Option<Timestamp>,
 }
 
 /// A claim that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadClaim {
+pub struct UnreadableClaim {
     /// As it stands in the object.
     pub told: Value,
     /// The pods that it counts for: one at least, as nobody knows.
     pub pods: u32,
 }
 
-/// So many objects are remembered of units that were released: some 50 KB, in an object that is written twice for
-/// each rollout and that holds 1 MiB.
+/// The number of objects remembered of released units: some 50 KB, in an object that is written
+/// twice for each rollout and that holds 1 MiB.
 const PAST: usize = 200;
 
 /// One workload that may restart pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct RolloutClaim {
     /// The inventory that it is in.
     pub applyset: Arc<str>,
     /// The process that claims: two may serve the same source.
     pub holder: Arc<str>,
     /// The content that is put there.
-    pub content: Hash,
+    pub content: ContentHash,
     /// The most pods that this takes down at a time.
     pub pods: u32,
     /// The process has ended in good order: nobody of its own takes the claim back.
@@ -78,35 +79,35 @@ pub struct Unit {
     /// The revision that changes them.
     pub revision: Revision,
     /// The objects.
-    pub members: BTreeMap<ObjectId, Member>,
+    pub members: BTreeMap<ObjectId, UnitMember>,
 }
 
 /// One object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct UnitMember {
     /// The content that the revision asks for; none where it removes the object. [`Hash::UNREADABLE`] where nobody
     /// here can read which.
-    pub content: Option<Hash>,
-    /// What was good before.
-    pub good: Good,
-    /// Which data its pods are started with, where a change of them restarts it.
-    pub restarted: Option<Restarted>,
+    pub content: Option<ContentHash>,
+    /// The last good content.
+    pub good: LastGood,
+    /// The data that its pods are started with, where a change of them restarts it.
+    pub restarted: Option<ConfigRestart>,
 }
 
 /// The data that a workload's pods are started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restarted {
+pub struct ConfigRestart {
     /// The hash over all of them.
-    pub data: Hash,
+    pub data: ContentHash,
     /// The hash over those that are not from git.
-    pub foreign: Hash,
+    pub foreign: ContentHash,
     /// The hash over all that they were started with before; none where nobody knows.
-    pub before: Option<Hash>,
+    pub before: Option<ContentHash>,
 }
 
 /// The last good content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Good {
+pub enum LastGood {
     /// There was no such object.
     Absent,
     /// Nobody knows: it stays as it is.
@@ -115,7 +116,7 @@ pub enum Good {
     Release(Release),
 }
 
-impl Member {
+impl UnitMember {
     /// Takes over what was good before an older release that this one comes after.
     fn follow(&mut self, older: &Self) {
         self.good = older.good.clone();
@@ -126,8 +127,8 @@ impl Member {
 }
 
 impl Unit {
-    /// The unit with the members of another one of the same inventory: what was good before both is good, and what
-    /// the newer one asks for is asked for.
+    /// Returns the unit with the members of another one of the same inventory. The last good
+    /// content is the older unit's, the wanted content the newer one's.
     pub(super) fn absorb(&mut self, older: &Self) {
         for (id, member) in &older.members {
             self.members
@@ -141,23 +142,23 @@ impl Unit {
 /// A text that is no book.
 #[derive(Debug, thiserror::Error)]
 #[error("it cannot be read: {0}")]
-pub struct NotABook(#[from] serde_json::Error);
+pub struct ParseLedgerError(#[from] serde_json::Error);
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-struct BookText {
-    claims: Vec<ToldClaim>,
+struct LedgerText {
+    claims: Vec<AnyClaimText>,
     units: Vec<UnitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     past: Vec<UnitText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    commits: Vec<CommitText>,
+    commits: Vec<AuthoredRevisionText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    queue: Vec<QueuedText>,
+    queue: Vec<QueuedObjectText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tallies: Vec<TallyText>,
+    tallies: Vec<BudgetTallyText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    starts: Vec<StartText>,
+    starts: Vec<RolloutStartText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     begun: Option<Timestamp>,
 }
@@ -165,13 +166,13 @@ struct BookText {
 /// A claim as it stands in the object, whoever has written it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum ToldClaim {
-    Known(ClaimText),
+enum AnyClaimText {
+    Known(RolloutClaimText),
     Unknown(Value),
 }
 
 #[derive(Serialize, Deserialize)]
-struct ClaimText {
+struct RolloutClaimText {
     object: String,
     source: String,
     #[serde(default)]
@@ -187,11 +188,11 @@ struct ClaimText {
 pub(super) struct UnitText {
     source: String,
     revision: String,
-    members: Vec<MemberText>,
+    members: Vec<UnitMemberText>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct MemberText {
+struct UnitMemberText {
     object: String,
     /// The hash; that of a Secret is sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +205,7 @@ struct MemberText {
     restarted: Option<String>,
 }
 
-/// An object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a cluster-scoped one.
+/// Returns an object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a cluster-scoped one.
 pub fn object_word(id: &ObjectId) -> String {
     format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
 }
@@ -217,15 +218,15 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectId::new(&GroupKind::parse(kind), namespace, name))
 }
 
-impl Book {
-    /// The text of the budget object. A claim that cannot be read is an [`UnreadClaim`], any other record is left out; a
+impl RolloutLedger {
+    /// Returns the text of the budget object. A claim that cannot be read is an [`UnreadClaim`], any other record is left out; a
     /// hash that is sealed by another key is [`Hash::UNREADABLE`].
     ///
     /// # Errors
     ///
     /// The text must be JSON of the shape that [`Book::text`] writes.
-    pub fn parse(text: &str, seals: &Seals) -> Result<Self, NotABook> {
-        let read: BookText = serde_json::from_str(text)?;
+    pub fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
+        let read: LedgerText = serde_json::from_str(text)?;
         let (mut claims, mut unread) = (BTreeMap::new(), Vec::new());
         for told in read.claims {
             match told.read() {
@@ -237,34 +238,34 @@ impl Book {
             claims,
             units: read.units.into_iter().map(|unit| unit.read(seals)).collect(),
             past: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
-            commits: read.commits.into_iter().map(CommitText::read).collect(),
-            queue: read.queue.into_iter().filter_map(QueuedText::read).collect(),
-            tallies: read.tallies.into_iter().map(TallyText::read).collect(),
-            starts: read.starts.into_iter().filter_map(StartText::read).collect(),
+            commits: read.commits.into_iter().map(AuthoredRevisionText::read).collect(),
+            queue: read.queue.into_iter().filter_map(QueuedObjectText::read).collect(),
+            tallies: read.tallies.into_iter().map(BudgetTallyText::read).collect(),
+            starts: read.starts.into_iter().filter_map(RolloutStartText::read).collect(),
             unread,
             begun: read.begun,
         })
     }
 
-    /// How the hashes of Secrets stand in a text.
+    /// Returns how the hashes of Secrets stand in a text.
     ///
     /// # Errors
     ///
     /// As [`Book::parse`].
-    pub fn sealing(text: &str, seals: &Seals) -> Result<Sealing, NotABook> {
-        if !Seals::may_be_in(text) {
-            return Ok(Sealing::Fine);
+    pub fn sealing(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
+        if !HashSeals::may_be_in(text) {
+            return Ok(SealStatus::Fine);
         }
-        let read: BookText = serde_json::from_str(text)?;
+        let read: LedgerText = serde_json::from_str(text)?;
         let units = read.units.iter().chain(&read.past);
         Ok(units.map(|unit| unit.sealing(seals)).max().unwrap_or_default())
     }
 
     /// One line of JSON; none where the hash of a Secret is to be sealed, and no key is known.
-    pub fn text(&self, seals: &Seals) -> Option<String> {
+    pub fn text(&self, seals: &HashSeals) -> Option<String> {
         let units =
             |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
-        let claim = |(id, claim): (&ObjectId, &Claim)| ClaimText {
+        let claim = |(id, claim): (&ObjectId, &RolloutClaim)| RolloutClaimText {
             object: object_word(id),
             source: claim.applyset.to_string(),
             holder: claim.holder.to_string(),
@@ -272,15 +273,15 @@ impl Book {
             pods: claim.pods,
             left: claim.left,
         };
-        let unread = self.unread.iter().map(|claim| ToldClaim::Unknown(claim.told.clone()));
-        let text = BookText {
-            claims: self.claims.iter().map(claim).map(ToldClaim::Known).chain(unread).collect(),
+        let unread = self.unread.iter().map(|claim| AnyClaimText::Unknown(claim.told.clone()));
+        let text = LedgerText {
+            claims: self.claims.iter().map(claim).map(AnyClaimText::Known).chain(unread).collect(),
             units: units(&self.units)?,
             past: units(&self.past)?,
-            commits: self.commits.iter().map(CommitText::of).collect(),
-            queue: self.queue.iter().map(QueuedText::of).collect(),
-            tallies: self.tallies.iter().map(TallyText::of).collect(),
-            starts: self.starts.iter().map(StartText::of).collect(),
+            commits: self.commits.iter().map(AuthoredRevisionText::of).collect(),
+            queue: self.queue.iter().map(QueuedObjectText::of).collect(),
+            tallies: self.tallies.iter().map(BudgetTallyText::of).collect(),
+            starts: self.starts.iter().map(RolloutStartText::of).collect(),
             begun: self.begun,
         };
         serde_json::to_string(&text).ok()
@@ -295,47 +296,48 @@ impl Book {
         }
     }
 
-    /// The record of the unit that an object of an inventory is in.
+    /// Returns the record of the unit that an object of an inventory is in.
     pub(super) fn unit_of(&self, applyset: &str, id: &ObjectId) -> Option<&Unit> {
         self.units.iter().find(|unit| &*unit.applyset == applyset && unit.members.contains_key(id))
     }
 }
 
-impl ToldClaim {
-    fn read(self) -> Result<(ObjectId, Claim), UnreadClaim> {
+impl AnyClaimText {
+    fn read(self) -> Result<(ObjectId, RolloutClaim), UnreadableClaim> {
         let unread = |told: Value| {
             let pods = told.get("pods").and_then(Value::as_u64).unwrap_or(1).max(1);
-            UnreadClaim { told, pods: u32::try_from(pods).unwrap_or(u32::MAX) }
+            UnreadableClaim { told, pods: u32::try_from(pods).unwrap_or(u32::MAX) }
         };
         let text = match self {
             Self::Known(text) => text,
             Self::Unknown(told) => return Err(unread(told)),
         };
-        let Some((id, content)) = parse_object_word(&text.object).zip(Hash::parse(&text.content)) else {
+        let Some((id, content)) = parse_object_word(&text.object).zip(ContentHash::parse(&text.content))
+        else {
             return Err(unread(serde_json::to_value(text).unwrap_or_default()));
         };
         let (applyset, holder) = (text.source.into(), text.holder.into());
-        Ok((id, Claim { applyset, holder, content, pods: text.pods, left: text.left }))
+        Ok((id, RolloutClaim { applyset, holder, content, pods: text.pods, left: text.left }))
     }
 }
 
 impl UnitText {
-    /// A unit's text; none where a hash is to be sealed, and no key is known.
-    pub(super) fn of(unit: &Unit, seals: &Seals) -> Option<Self> {
-        let content = |id: &ObjectId, hash: Option<Hash>| match hash {
+    /// Returns a unit's text; none where a hash is to be sealed, and no key is known.
+    pub(super) fn of(unit: &Unit, seals: &HashSeals) -> Option<Self> {
+        let content = |id: &ObjectId, hash: Option<ContentHash>| match hash {
             Some(hash) => seals.word(id, hash).map(Some),
             None => Some(None),
         };
-        let member = |(id, member): (&ObjectId, &Member)| {
-            Some(MemberText {
+        let member = |(id, member): (&ObjectId, &UnitMember)| {
+            Some(UnitMemberText {
                 object: object_word(id),
                 content: content(id, member.content)?,
                 good: match &member.good {
-                    Good::Absent => Some("absent".to_owned()),
-                    Good::Unknown => None,
-                    Good::Release(release) => Some(seals.release_word(id, release)?),
+                    LastGood::Absent => Some("absent".to_owned()),
+                    LastGood::Unknown => None,
+                    LastGood::Release(release) => Some(seals.release_word(id, release)?),
                 },
-                restarted: member.restarted.map(|Restarted { data, foreign, before }| {
+                restarted: member.restarted.map(|ConfigRestart { data, foreign, before }| {
                     let before = before.map(|before| format!("@{before}")).unwrap_or_default();
                     format!("{data}@{foreign}{before}")
                 }),
@@ -348,8 +350,8 @@ impl UnitText {
         })
     }
 
-    /// How the hashes of Secrets stand in it.
-    pub(super) fn sealing(&self, seals: &Seals) -> Sealing {
+    /// Returns how the hashes of Secrets stand in it.
+    pub(super) fn sealing(&self, seals: &HashSeals) -> SealStatus {
         let words = self.members.iter().flat_map(|member| {
             let id = parse_object_word(&member.object);
             let words = member.content.iter().chain(&member.good);
@@ -358,21 +360,21 @@ impl UnitText {
         words.max().unwrap_or_default()
     }
 
-    /// The unit.
-    pub(super) fn read(self, seals: &Seals) -> Unit {
-        let member = |member: MemberText| {
+    /// Returns the unit.
+    pub(super) fn read(self, seals: &HashSeals) -> Unit {
+        let member = |member: UnitMemberText| {
             let good = match member.good.as_deref() {
-                Some("absent") => Good::Absent,
-                Some(text) => seals.read_release(text).map_or(Good::Unknown, Good::Release),
-                None => Good::Unknown,
+                Some("absent") => LastGood::Absent,
+                Some(text) => seals.read_release(text).map_or(LastGood::Unknown, LastGood::Release),
+                None => LastGood::Unknown,
             };
             let content = member.content.as_deref().map(|word| seals.read(word));
             let restarted = member.restarted.as_deref().and_then(|text| {
-                let mut hashes = text.split('@').map(Hash::parse);
+                let mut hashes = text.split('@').map(ContentHash::parse);
                 let (data, foreign) = (hashes.next()??, hashes.next()??);
-                Some(Restarted { data, foreign, before: hashes.next().flatten() })
+                Some(ConfigRestart { data, foreign, before: hashes.next().flatten() })
             });
-            Some((parse_object_word(&member.object)?, Member { content, good, restarted }))
+            Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
         };
         Unit {
             applyset: self.source.as_str().into(),
@@ -384,28 +386,30 @@ impl UnitText {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Authored;
+    use super::super::Authorship;
     use super::*;
 
     #[test]
     fn a_book_is_read_as_it_is_written() {
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
-        let release =
-            |text: &str| Release { hash: Hash::of_bytes(text.as_bytes()), revision: Revision::new(text) };
-        let member = |content: Option<&str>, good| Member {
+        let release = |text: &str| Release {
+            hash: ContentHash::of_bytes(text.as_bytes()),
+            revision: Revision::new(text),
+        };
+        let member = |content: Option<&str>, good| UnitMember {
             content: content.map(|text| release(text).hash),
             good,
             restarted: None,
         };
         let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let (data, foreign) = (release("data").hash, release("foreign").hash);
-        let restarted = Restarted { data, foreign, before: Some(release("before").hash) };
-        let restarted = Member { restarted: Some(restarted), ..member(Some("new"), Good::Absent) };
-        let book = Book {
+        let restarted = ConfigRestart { data, foreign, before: Some(release("before").hash) };
+        let restarted = UnitMember { restarted: Some(restarted), ..member(Some("new"), LastGood::Absent) };
+        let book = RolloutLedger {
             claims: [(
                 web.clone(),
-                Claim {
+                RolloutClaim {
                     applyset: "a-v1".into(),
                     holder: "b".into(),
                     content: release("new").hash,
@@ -418,25 +422,25 @@ mod tests {
                 applyset: "a-v1".into(),
                 revision: Revision::new("new"),
                 members: [
-                    (web, member(Some("new"), Good::Release(release("old")))),
-                    (role.clone(), member(None, Good::Unknown)),
+                    (web, member(Some("new"), LastGood::Release(release("old")))),
+                    (role.clone(), member(None, LastGood::Unknown)),
                     (config("used"), restarted),
-                    (config("env"), member(Some("new"), Good::Absent)),
+                    (config("env"), member(Some("new"), LastGood::Absent)),
                 ]
                 .into(),
             }],
             past: vec![Unit {
                 applyset: "b-v1".into(),
                 revision: Revision::new("old"),
-                members: [(config("env"), member(Some("old"), Good::Absent))].into(),
+                members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
             }],
-            commits: vec![Commit {
+            commits: vec![AuthoredRevision {
                 applyset: "a-v1".into(),
                 revision: Revision::new("new"),
-                authored: Authored::of("Ann", "Bake a cake"),
+                authored: Authorship::of("Ann", "Bake a cake"),
             }],
             queue: [Some((3, 17)), None].map(queued).into(),
-            tallies: vec![Tally {
+            tallies: vec![BudgetTally {
                 applyset: "a-v1".into(),
                 name: "shop".into(),
                 pods: 7,
@@ -445,22 +449,25 @@ mod tests {
                 rest: 1,
                 at: Some(moment),
             }],
-            starts: vec![Start { id: role.clone(), applyset: "a-v1".into(), at: moment }],
-            unread: vec![UnreadClaim { told: serde_json::json!({"workload": "web", "pods": 3}), pods: 3 }],
+            starts: vec![RolloutStart { id: role.clone(), applyset: "a-v1".into(), at: moment }],
+            unread: vec![UnreadableClaim {
+                told: serde_json::json!({"workload": "web", "pods": 3}),
+                pods: 3,
+            }],
             begun: Some(moment),
         };
-        let seals = Seals::default();
-        assert_eq!(Book::parse(&book.text(&seals).unwrap(), &seals).unwrap(), book);
-        assert_eq!(Book::parse("{}", &seals).unwrap(), Book::default());
-        assert!(Book::parse("claims", &seals).is_err());
+        let seals = HashSeals::default();
+        assert_eq!(RolloutLedger::parse(&book.text(&seals).unwrap(), &seals).unwrap(), book);
+        assert_eq!(RolloutLedger::parse("{}", &seals).unwrap(), RolloutLedger::default());
+        assert!(RolloutLedger::parse("claims", &seals).is_err());
         assert_eq!(parse_object_word(&object_word(&role)), Some(role));
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");
         }
     }
 
-    fn queued(place: Option<(u32, u32)>) -> Queued {
-        Queued { id: config("env"), applyset: "a-v1".into(), place, reason: "of this".into() }
+    fn queued(place: Option<(u32, u32)>) -> QueuedObject {
+        QueuedObject { id: config("env"), applyset: "a-v1".into(), place, reason: "of this".into() }
     }
 
     fn config(name: &str) -> ObjectId {
@@ -469,14 +476,14 @@ mod tests {
 
     #[test]
     fn of_released_units_the_newest_are_remembered() {
-        let member = || Member { content: None, good: Good::Unknown, restarted: None };
+        let member = || UnitMember { content: None, good: LastGood::Unknown, restarted: None };
         let unit = |revision: usize, objects: usize| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new(&revision.to_string()),
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
         };
         let check = |sizes: &[usize], expected: &[usize]| {
-            let mut book = Book::default();
+            let mut book = RolloutLedger::default();
             for (revision, size) in sizes.iter().enumerate() {
                 book.remember(unit(revision, *size));
             }
@@ -491,15 +498,15 @@ mod tests {
 
     #[test]
     fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
-        let member = |content: &str, good: &str| Member {
-            content: Some(Hash::of_bytes(content.as_bytes())),
-            good: Good::Release(Release {
-                hash: Hash::of_bytes(good.as_bytes()),
+        let member = |content: &str, good: &str| UnitMember {
+            content: Some(ContentHash::of_bytes(content.as_bytes())),
+            good: LastGood::Release(Release {
+                hash: ContentHash::of_bytes(good.as_bytes()),
                 revision: Revision::new(good),
             }),
             restarted: None,
         };
-        let unit = |members: &[(&str, Member)]| Unit {
+        let unit = |members: &[(&str, UnitMember)]| Unit {
             applyset: "a-v1".into(),
             revision: Revision::new("r"),
             members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),

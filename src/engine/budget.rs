@@ -20,15 +20,15 @@ use crate::object::ObjectId;
 
 /// A number of pods: so many, or a share of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// So many.
+pub enum PodAmount {
+    /// A number of pods.
     Pods(u32),
     /// Percent of all, from 0 to 100.
     Percent(u8),
 }
 
-impl Amount {
-    /// The number, of so many pods: a share is rounded down, and is at least 1.
+impl PodAmount {
+    /// Returns the number, of so many pods: a share is rounded down, and is at least 1.
     pub fn of(self, all: u32) -> u32 {
         match self {
             Self::Pods(pods) => pods,
@@ -41,7 +41,7 @@ impl Amount {
 }
 
 /// `3`, or `10%`.
-impl fmt::Display for Amount {
+impl fmt::Display for PodAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pods(pods) => write!(f, "{pods}"),
@@ -53,21 +53,21 @@ impl fmt::Display for Amount {
 /// A text that is neither `3` nor `10%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a number of pods (3) or a percentage from 0% to 100% (10%)")]
-pub struct NotAnAmount;
+pub struct ParsePodAmountError;
 
-impl FromStr for Amount {
-    type Err = NotAnAmount;
+impl FromStr for PodAmount {
+    type Err = ParsePodAmountError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAmount> {
+    fn from_str(text: &str) -> Result<Self, ParsePodAmountError> {
         let read = match text.strip_suffix('%') {
             Some(share) => share.parse().ok().filter(|share| *share <= 100).map(Self::Percent),
             None => text.parse().ok().map(Self::Pods),
         };
-        read.ok_or(NotAnAmount)
+        read.ok_or(ParsePodAmountError)
     }
 }
 
-impl Serialize for Amount {
+impl Serialize for PodAmount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Pods(pods) => serializer.serialize_u32(*pods),
@@ -76,31 +76,31 @@ impl Serialize for Amount {
     }
 }
 
-impl<'de> Deserialize<'de> for Amount {
+impl<'de> Deserialize<'de> for PodAmount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl Visitor<'_> for Either {
-            type Value = Amount;
+        struct PodAmountVisitor;
+        impl Visitor<'_> for PodAmountVisitor {
+            type Value = PodAmount;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number of pods (3) or a percentage from 0% to 100% (10%)")
             }
-            fn visit_u64<E: de::Error>(self, pods: u64) -> Result<Amount, E> {
+            fn visit_u64<E: de::Error>(self, pods: u64) -> Result<PodAmount, E> {
                 let wrong = |_| E::invalid_value(de::Unexpected::Unsigned(pods), &self);
-                u32::try_from(pods).map(Amount::Pods).map_err(wrong)
+                u32::try_from(pods).map(PodAmount::Pods).map_err(wrong)
             }
-            fn visit_i64<E: de::Error>(self, pods: i64) -> Result<Amount, E> {
+            fn visit_i64<E: de::Error>(self, pods: i64) -> Result<PodAmount, E> {
                 let wrong = |_| E::invalid_value(de::Unexpected::Signed(pods), &self);
-                u32::try_from(pods).map(Amount::Pods).map_err(wrong)
+                u32::try_from(pods).map(PodAmount::Pods).map_err(wrong)
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PodAmount, E> {
                 text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(PodAmountVisitor)
     }
 }
 
-/// What follows from a rollout that fails.
+/// The action after a failed rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
@@ -117,14 +117,14 @@ pub struct Budget {
     /// Workloads whose pods are being replaced at a time.
     pub max_workloads: u32,
     /// Pods of managed workloads that may be unavailable at a time.
-    pub max_unavailable: Amount,
+    pub max_unavailable: PodAmount,
     /// Rollouts that may begin in any minute.
     pub starts_per_minute: u32,
-    /// For so long a workload must be whole before its rollout counts as a success.
+    /// The time for which a workload must be healthy before its rollout succeeds.
     pub soak: Duration,
     /// The longest time that a rollout may go without any progress.
     pub deadline: Duration,
-    /// What follows from a failure.
+    /// The action after a failure.
     pub on_failure: OnFailure,
     /// Narrower bounds, by namespace.
     pub namespaces: BTreeMap<Arc<str>, Narrowing>,
@@ -134,7 +134,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             max_workloads: 3,
-            max_unavailable: Amount::Percent(10),
+            max_unavailable: PodAmount::Percent(10),
             starts_per_minute: 30,
             soak: Duration::from_secs(10),
             deadline: Duration::from_mins(10),
@@ -150,7 +150,7 @@ pub struct Narrowing {
     /// As [`Budget::max_workloads`].
     pub max_workloads: Option<u32>,
     /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
-    pub max_unavailable: Option<Amount>,
+    pub max_unavailable: Option<PodAmount>,
     /// As [`Budget::starts_per_minute`].
     pub starts_per_minute: Option<u32>,
     /// Longer than [`Budget::soak`].
@@ -161,9 +161,9 @@ pub struct Narrowing {
     pub on_failure: Option<OnFailure>,
 }
 
-/// Who goes first.
+/// The priority of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priority {
+pub enum ReleasePriority {
     /// Going back to what was good.
     Rollback,
     /// Restoring what the cluster must show.
@@ -174,54 +174,54 @@ pub enum Priority {
 
 /// One write that would restart the pods of a workload. The order of asks is the order of release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ask {
-    /// Who goes first.
-    pub priority: Priority,
+pub struct ReleaseRequest {
+    /// The priority.
+    pub priority: ReleasePriority,
     /// Lower waves first.
     pub wave: i32,
     /// The workload.
     pub id: ObjectId,
-    /// Of which source.
+    /// The source.
     pub source: SourceId,
-    /// How many pods beyond those that are unavailable already the write may take down at a time.
+    /// The number of pods beyond the unavailable ones that the write may take down at a time.
     pub cost: u32,
 }
 
-/// Whether a workload holds one of the tokens.
+/// Indicates whether a workload holds one of the tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum TokenState {
     /// It is in flight.
     Held,
     /// It is not, or its step is held and healthy.
     None,
 }
 
-/// What a workload takes of the budget now.
+/// The share of the budget that a workload takes now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct WorkloadLoad {
     /// The workload.
     pub id: ObjectId,
-    /// Of which source; none for one of another daemon.
+    /// The source; none for a workload of another daemon.
     pub source: Option<SourceId>,
-    /// Whether it is one of the workloads in flight.
-    pub token: Token,
+    /// Indicates whether it is one of the workloads in flight.
+    pub token: TokenState,
     /// Its pods that are unavailable, or may become so by what was begun.
     pub away: u32,
 }
 
-/// Where a bound holds.
+/// The scope of a bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum BudgetScope {
     /// Everywhere.
     Cluster,
-    /// For what one source brings.
+    /// The objects of one source.
     Source(SourceId, Arc<str>),
     /// In one namespace.
     Namespace(Arc<str>),
 }
 
 /// Words that follow a noun, as in "2 workloads of source shop"; none for the cluster.
-impl fmt::Display for Scope {
+impl fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cluster => Ok(()),
@@ -231,7 +231,7 @@ impl fmt::Display for Scope {
     }
 }
 
-impl Scope {
+impl BudgetScope {
     pub(super) fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
         match self {
             Self::Cluster => true,
@@ -243,9 +243,9 @@ impl Scope {
 
 /// The bounds of one scope, in numbers of now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Where it holds.
-    pub scope: Scope,
+pub struct BudgetBound {
+    /// The scope.
+    pub scope: BudgetScope,
     /// Workloads in flight.
     pub workloads: u32,
     /// Pods unavailable.
@@ -258,31 +258,31 @@ pub struct Bound {
     pub starts: (u32, u32),
 }
 
-/// Why a write that restarts pods has to wait.
+/// The reason for which a write that restarts pods has to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shortage {
-    /// So many workloads may roll, and these do.
-    Workloads(Scope, u32, Arc<[ObjectId]>),
+pub enum BudgetShortage {
+    /// The maximum number of workloads rolls out, and these are they.
+    Workloads(BudgetScope, u32, Arc<[ObjectId]>),
     /// The first ones of a rollout are to succeed before more begin; so many may roll now.
     SlowStart(u32, Arc<[ObjectId]>),
     /// It may take down so many pods, so many are unavailable elsewhere, and so many may be.
-    Pods(Scope, u32, u32, u32),
+    Pods(BudgetScope, u32, u32, u32),
     /// It takes down so many pods at once, more than may ever be unavailable.
-    TooMany(Scope, u32, u32),
-    /// So many rollouts have begun in this minute.
-    Starts(Scope, u32),
+    TooMany(BudgetScope, u32, u32),
+    /// The maximum number of rollouts has begun in this minute.
+    Starts(BudgetScope, u32),
     /// One that was asked for earlier waits for pods to become available.
     Behind(ObjectId),
     /// This is short, and whether the workload of a claim still rolls may not be looked at.
-    Hidden(Box<Shortage>, ObjectId, Arc<str>),
+    Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
-    Shared(Box<Shortage>, Arc<str>),
+    Shared(Box<BudgetShortage>, Arc<str>),
     /// The budget object was made anew, and others have so many seconds in all to write again what they had claimed.
-    Anew(u64),
+    Recovering(u64),
 }
 
-impl Shortage {
-    /// Whether it may be short because of what others have claimed.
+impl BudgetShortage {
+    /// Returns whether it may be short because of what others have claimed.
     pub(super) fn is_of_claims(&self) -> bool {
         match self {
             Self::Workloads(..) | Self::SlowStart(..) | Self::Pods(..) => true,
@@ -310,7 +310,7 @@ impl Shortage {
     }
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for BudgetShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workloads(scope, most, rolling) => {
@@ -342,7 +342,7 @@ impl fmt::Display for Shortage {
                 write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
             }
             Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
-            Self::Anew(seconds) => write!(
+            Self::Recovering(seconds) => write!(
                 f,
                 "the budget object was made anew, and whoever holds anything of it has {seconds} s to write that again"
             ),
@@ -365,33 +365,34 @@ fn named(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
 /// one. One that takes down no pod beyond those that are unavailable already may start however many are, so that a
 /// fix always can. Nobody overtakes one that waits for pods, or a large one might wait for ever.
 pub fn release(
-    asks: &BTreeSet<Ask>,
-    loads: &[Load],
-    bounds: &[Bound],
+    asks: &BTreeSet<ReleaseRequest>,
+    loads: &[WorkloadLoad],
+    bounds: &[BudgetBound],
     window: u32,
-) -> BTreeMap<ObjectId, Option<Shortage>> {
-    let mut book = Accounts::new(loads, bounds);
+) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+    let mut book = BudgetAccounts::new(loads, bounds);
     asks.iter().map(|ask| (ask.id.clone(), book.consider(ask, window))).collect()
 }
 
-struct Accounts<'a> {
-    bounds: &'a [Bound],
-    loads: HashMap<&'a ObjectId, &'a Load>,
+struct BudgetAccounts<'a> {
+    bounds: &'a [BudgetBound],
+    loads: HashMap<&'a ObjectId, &'a WorkloadLoad>,
     rolling: Vec<ObjectId>,
-    /// Of each bound: workloads in flight, pods away, starts, and who waits for pods there.
+    /// For each bound: workloads in flight, unavailable pods, starts, and the object that waits for
+    /// pods there.
     used: Vec<(u32, u32, u32, Option<ObjectId>)>,
 }
 
-impl<'a> Accounts<'a> {
-    fn new(loads: &'a [Load], bounds: &'a [Bound]) -> Self {
-        let used = |bound: &Bound| {
+impl<'a> BudgetAccounts<'a> {
+    fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
+        let used = |bound: &BudgetBound| {
             let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
-            let tokens = here().filter(|load| load.token == Token::Held).count() as u32;
+            let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
             let tokens = tokens.saturating_add(bound.unread);
             let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
             (tokens, away, 0, None)
         };
-        let rolling = loads.iter().filter(|load| load.token == Token::Held).map(|load| load.id.clone());
+        let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
         Self {
             bounds,
             loads: loads.iter().map(|load| (&load.id, load)).collect(),
@@ -400,9 +401,9 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    fn consider(&mut self, ask: &Ask, window: u32) -> Option<Shortage> {
+    fn consider(&mut self, ask: &ReleaseRequest, window: u32) -> Option<BudgetShortage> {
         let own = self.loads.get(&ask.id).copied();
-        let holds = own.is_some_and(|load| load.token == Token::Held);
+        let holds = own.is_some_and(|load| load.token == TokenState::Held);
         let away = own.map_or(0, |load| load.away);
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
@@ -419,11 +420,12 @@ impl<'a> Accounts<'a> {
         short
     }
 
-    fn start(&mut self, ask: &Ask, holds: bool, away: u32) {
+    fn start(&mut self, ask: &ReleaseRequest, holds: bool, away: u32) {
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
             if bound.scope.holds_for(&ask.id, Some(ask.source)) {
                 used.0 += u32::from(!holds);
-                // What it has unavailable stays so; a workload in flight has reserved what it may take down.
+                // Its unavailable pods stay so; a workload in flight has reserved the pods that it
+                // may take down.
                 let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
                 used.1 = used.1.saturating_add(more);
                 used.2 += u32::from(!holds);
@@ -436,35 +438,35 @@ impl<'a> Accounts<'a> {
 }
 
 fn lacks(
-    ask: &Ask,
+    ask: &ReleaseRequest,
     (holds, own): (bool, u32),
-    bound: &Bound,
+    bound: &BudgetBound,
     used: &mut (u32, u32, u32, Option<ObjectId>),
     window: u32,
     rolling: &[ObjectId],
-) -> Option<Shortage> {
+) -> Option<BudgetShortage> {
     let scope = || bound.scope.clone();
     if !holds {
         if used.0 >= bound.workloads {
-            return Some(Shortage::Workloads(scope(), bound.workloads, rolling.into()));
+            return Some(BudgetShortage::Workloads(scope(), bound.workloads, rolling.into()));
         }
-        if bound.scope == Scope::Cluster && used.0.saturating_sub(bound.unread) >= window {
-            return Some(Shortage::SlowStart(window, rolling.into()));
+        if bound.scope == BudgetScope::Cluster && used.0.saturating_sub(bound.unread) >= window {
+            return Some(BudgetShortage::SlowStart(window, rolling.into()));
         }
         if used.2 >= bound.starts.0 {
-            return Some(Shortage::Starts(scope(), bound.starts.1));
+            return Some(BudgetShortage::Starts(scope(), bound.starts.1));
         }
     }
     if ask.cost == 0 {
         return None;
     }
     if ask.cost > bound.away {
-        return Some(Shortage::TooMany(scope(), ask.cost, bound.away));
+        return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.away));
     }
     let elsewhere = used.1.saturating_sub(own);
     if elsewhere.saturating_add(ask.cost) > bound.away {
         used.3.get_or_insert_with(|| ask.id.clone());
-        return Some(Shortage::Pods(scope(), ask.cost, elsewhere, bound.away));
+        return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.away));
     }
-    used.3.clone().map(Shortage::Behind)
+    used.3.clone().map(BudgetShortage::Behind)
 }

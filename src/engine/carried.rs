@@ -1,7 +1,7 @@
-//! What was good before contents that failed stays known until something newer has succeeded.
+//! The last good content before failed contents stays known until something newer has succeeded.
 //!
-//! A newer revision ends a rejection. Where its contents are still there at that time, as nothing went back, or not
-//! all of it, they are not what the newer revision goes back to: that is what was good before them.
+//! A newer revision ends a rejection. Failed contents may still be there then, as nothing went
+//! back, or not all of it. The newer revision's way back leads to the content before them.
 
 use super::book::Unit;
 use super::entry::SourceId;
@@ -9,7 +9,7 @@ use super::rejection::Rejection;
 use super::state::Engine;
 
 impl Engine {
-    /// Whether a rejection that the newest revision ends is the only one to know what was good.
+    /// Returns whether a rejection that the newest revision ends is the only one to know what was good.
     pub(super) fn is_needed(&self, source: SourceId, rejection: &Rejection) -> bool {
         let Some(book) = &self.rollouts.book else { return true };
         let members = &rejection.unit.members;
@@ -17,8 +17,8 @@ impl Engine {
         self.has_not_left(source, rejection) && !is_recorded && !self.is_over(&rejection.unit)
     }
 
-    /// Has a unit go back to what was good before contents that are there and have failed. What failed with them
-    /// belongs to it: it was good together.
+    /// Lets a unit go back to the content before failed contents that are still there. Objects that
+    /// failed together with them belong to the unit: they were good together.
     pub(super) fn carry_over(&self, source: SourceId, unit: &mut Unit) {
         let inventory = self.sources[source].inventory.iter();
         for rejection in inventory.flat_map(|inventory| &inventory.rejections) {

@@ -1,27 +1,28 @@
-//! Carrying out orders, and telling what came of them.
+//! Carrying out orders, and acknowledging them.
 //!
-//! An order is a key of its source's orders object, and its acknowledgement a line of the source's parent. Both are
-//! states: whatever dies when, an order is carried out until its token stands there, and never again after that. What it
-//! does is written together with its acknowledgement, and only after that its key may go.
+//! An order is a key of its source's orders object, its acknowledgement a line of the source's
+//! inventory. Both are states. An order is carried out until its token is acknowledged, and never
+//! again after that, whoever dies when. Its effects are written together with its acknowledgement,
+//! and only after that its key may go.
 
 use std::sync::Arc;
 
-use super::asked::Acknowledged;
+use super::asked::Acknowledgement;
 use super::book::Unit;
-use super::entry::{Entry, SourceId};
-use super::order::{GivenOrder, Verb};
-use super::rejection::{Rejection, Way};
+use super::entry::{ObjectEntry, SourceId};
+use super::order::{Order, OrderVerb};
+use super::rejection::{Rejection, RejectionAction};
 use super::state::Engine;
 use super::stepping::under;
-use super::steps::Promotion;
-use super::{Desired, Live, Overlay};
-use crate::object::{Hash, ObjectId};
+use super::steps::PromotionRequest;
+use super::{DesiredObject, LiveObject, Overlay};
+use crate::object::{ContentHash, ObjectId};
 
-/// So many acknowledgements stay, besides those of what still stands.
+/// The number of acknowledgements kept, besides those of orders and intents that still stand.
 const MOST: usize = 50;
 
-/// What stands on an order.
-pub(super) enum Answer {
+/// The answer to an order.
+pub(super) enum OrderAnswer {
     /// It is done, or nothing was to be done.
     Now(String),
     /// It is answered once more is known.
@@ -31,7 +32,7 @@ pub(super) enum Answer {
 /// Reading orders, and what becomes of them.
 impl Engine {
     /// Takes over the orders that stand in the orders object of a source.
-    pub fn take_orders(&mut self, source: SourceId, orders: Vec<GivenOrder>) {
+    pub fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
             if self.live(id).is_some() {
                 self.changed(id);
@@ -41,16 +42,15 @@ impl Engine {
         self.orders.stale = true;
     }
 
-    /// The tokens of orders that need stand no longer: the parent says what came of them, and it has come.
+    /// Returns the tokens of orders that need stand no longer: the parent says what came of them, and it has come.
     pub fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
-        let spent = |order: &&GivenOrder| {
-            self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order)
-        };
+        let spent =
+            |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
         orders.iter().filter(spent).map(|order| order.token.clone()).collect()
     }
 
-    /// What was carried out since this was asked last, with what came of it.
+    /// Returns the orders carried out since the last call, each with its outcome.
     pub fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
         std::mem::take(&mut self.orders.done)
     }
@@ -77,20 +77,30 @@ impl Engine {
         new
     }
 
-    /// What a person has ordered of the rollout of this content.
-    pub(super) fn promotion(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Promotion {
-        // What the object says of itself is for whoever may write it to say.
-        let Some((source, _)) = self.entry(id).and_then(Entry::want) else { return Promotion::None };
+    /// Returns the order about the rollout of this content.
+    pub(super) fn promotion(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        live: &LiveObject,
+    ) -> PromotionRequest {
+        // The object's own annotations are anybody's who may write it.
+        let Some((source, _)) = self.entry(id).and_then(ObjectEntry::want) else {
+            return PromotionRequest::None;
+        };
         let orders = self.orders.given.get(&source).into_iter().flatten();
         let step = under(live).and_then(Overlay::step);
-        let mut found = Promotion::None;
+        let mut found = PromotionRequest::None;
         for order in orders.filter(|order| order.object == *id) {
             match order.verb {
-                Verb::PromoteFull(content) if desired.is_release(content) => return Promotion::Full,
-                Verb::Promote(content, from)
-                    if desired.is_release(content) && (found == Promotion::None || Some(from) == step) =>
+                OrderVerb::PromoteFull(content) if desired.is_release(content) => {
+                    return PromotionRequest::Full;
+                }
+                OrderVerb::Promote(content, from)
+                    if desired.is_release(content)
+                        && (found == PromotionRequest::None || Some(from) == step) =>
                 {
-                    found = Promotion::OneStep { from };
+                    found = PromotionRequest::OneStep { from };
                 }
                 _ => {}
             }
@@ -98,15 +108,15 @@ impl Engine {
         found
     }
 
-    /// Whether an order works by standing there: a promotion, until the rollout has come past its step.
-    fn is_in_effect(&self, source: SourceId, order: &GivenOrder) -> bool {
+    /// Returns whether an order works by standing there: a promotion, until the rollout has come past its step.
+    fn is_in_effect(&self, source: SourceId, order: &Order) -> bool {
         let (content, last) = match order.verb {
-            Verb::Promote(content, from) => (content, from),
-            Verb::PromoteFull(content) => (content, u32::MAX),
+            OrderVerb::Promote(content, from) => (content, from),
+            OrderVerb::PromoteFull(content) => (content, u32::MAX),
             _ => return false,
         };
         let id = &order.object;
-        let wanted = self.entry(id).and_then(Entry::want);
+        let wanted = self.entry(id).and_then(ObjectEntry::want);
         wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
             && self.shows(id, content)
             && self.shown(id).and_then(under).and_then(Overlay::step).is_some_and(|step| step <= last)
@@ -131,7 +141,7 @@ impl Engine {
                 if waits || self.is_carried_out(source, token) {
                     continue;
                 }
-                if let Answer::Now(words) = self.carry_out(source, &order) {
+                if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
                     self.carried_out(source, (token, &order.object, &order.by), words);
                 }
             }
@@ -139,19 +149,23 @@ impl Engine {
         self.answer_states();
     }
 
-    fn carry_out(&mut self, source: SourceId, order: &GivenOrder) -> Answer {
+    fn carry_out(&mut self, source: SourceId, order: &Order) -> OrderAnswer {
         let (id, by) = (&order.object, &order.by);
-        // Who may order what becomes of one source must not do so of another.
+        // The rights over one source's orders must not reach another's.
         if self.shown(id).is_none() || self.source_for(id) != Some(source) {
             let name = &self.sources[source].name;
-            return Answer::Now(format!("nothing was done: {id} is no object of source {name}"));
+            return OrderAnswer::Now(format!("nothing was done: {id} is no object of source {name}"));
         }
         match &order.verb {
-            Verb::Undo(to) => self.undo(source, order, to.clone()),
-            Verb::Retry => self.retry(source, id),
-            Verb::Abort => Answer::Now(self.abort(source, id, by)),
-            Verb::Promote(content, _) | Verb::PromoteFull(content) => Answer::Now(self.promote(id, *content)),
-            Verb::Unknown(word) => Answer::Now(format!("nothing was done: no order is called {word:?}")),
+            OrderVerb::Undo(to) => self.undo(source, order, to.clone()),
+            OrderVerb::Retry => self.retry(source, id),
+            OrderVerb::Abort => OrderAnswer::Now(self.abort(source, id, by)),
+            OrderVerb::Promote(content, _) | OrderVerb::PromoteFull(content) => {
+                OrderAnswer::Now(self.promote(id, *content))
+            }
+            OrderVerb::Unknown(word) => {
+                OrderAnswer::Now(format!("nothing was done: no order is called {word:?}"))
+            }
         }
     }
 
@@ -170,7 +184,7 @@ impl Engine {
     }
 
     /// Only says what comes of it: the order itself lets the steps go on, and stands until they have.
-    fn promote(&self, id: &ObjectId, content: Hash) -> String {
+    fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
         let step = self.shown(id).and_then(under).and_then(Overlay::step);
         match step.filter(|_| self.shows(id, content)) {
             Some(step) => format!("promoted: {id} goes on from step {step}"),
@@ -181,7 +195,7 @@ impl Engine {
     fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
         let entry = self.entry(id);
         let rejected = entry.is_some_and(|entry| entry.instead.is_some());
-        let waits = entry.and_then(Entry::candidate).is_some();
+        let waits = entry.and_then(ObjectEntry::candidate).is_some();
         let book = self.rollouts.book.as_ref();
         let recorded = book.and_then(|book| book.unit_of(&self.applysets[source], id)).cloned();
         let waiting = waits.then(|| self.unit(source, id));
@@ -198,7 +212,7 @@ impl Engine {
         let revision = unit.revision.short().to_owned();
         let words = format!("aborted: revision {revision} of {id} ({}) goes back", objects(&unit));
         let cause = format!("revision {revision} aborted by {}", hand(by)).into();
-        self.reject_by_hand(source, Rejection { unit, way: Way::Back, cause });
+        self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
         words
     }
 
@@ -215,7 +229,7 @@ impl Engine {
         unit
     }
 
-    /// What was rejected before, and has a part in it, goes on being rejected.
+    /// Rejects a unit by hand. Earlier rejections that overlap with it stay.
     pub(super) fn reject_by_hand(&mut self, source: SourceId, mut rejection: Rejection) {
         let state = &self.sources[source];
         let known = state.inventory.iter().flat_map(|inventory| &inventory.rejections);
@@ -240,28 +254,28 @@ pub(super) fn objects(unit: &Unit) -> String {
     }
 }
 
-/// Whose hand it was, in words.
+/// Returns whose hand it was, in words.
 pub(super) fn hand(by: &str) -> &str {
     if by.is_empty() { "hand" } else { by }
 }
 
-/// What the parent is to say.
+/// The record for the inventory.
 impl Engine {
-    /// Whether the parent says what came of an order.
+    /// Returns whether the parent says what came of an order.
     fn is_acknowledged(&self, source: SourceId, token: &str) -> bool {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         told.into_iter().any(|one| is_of_order(one, token))
     }
 
-    /// Whether the parent says what came of an order, or is going to.
+    /// Returns whether the parent says what came of an order, or is going to.
     fn is_carried_out(&self, source: SourceId, token: &str) -> bool {
         let mut answers = self.orders.answers.iter();
         answers.any(|(of, one)| *of == source && is_of_order(one, token))
             || self.is_acknowledged(source, token)
     }
 
-    /// The acknowledgements that a source's parent should say, where those are not the ones that it says.
-    pub fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledged>> {
+    /// Returns the acknowledgements that a source's parent should say, where those are not the ones that it says.
+    pub fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;
         let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
         answers.peek()?;
@@ -270,7 +284,8 @@ impl Engine {
             next.retain(|one| one.token != answer.token || one.is_of_state() != answer.is_of_state());
             next.push(answer.clone());
         }
-        // What still stands would be done again, were it forgotten, so what stands must be known.
+        // An order that still stands would be carried out again if it were forgotten, so the
+        // standing orders must be known.
         let orders = self.orders.given.get(&source).filter(|_| self.knows_enough(source));
         if let Some(orders) = orders.filter(|_| next.len() > MOST) {
             let mut there = self.tokens(source);
@@ -289,12 +304,12 @@ impl Engine {
     pub(super) fn told_by_parent(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };
-        let told = |answer: &Acknowledged| inventory.acknowledged.contains(answer);
+        let told = |answer: &Acknowledgement| inventory.acknowledged.contains(answer);
         self.orders.answers.retain(|(of, answer)| *of != source || !told(answer));
     }
 }
 
-/// Whether it is what came of the order with this token. A pause may have the same one, as anybody may write that.
-fn is_of_order(one: &Acknowledged, token: &str) -> bool {
+/// Returns whether it is what came of the order with this token. A pause may have the same one, as anybody may write that.
+fn is_of_order(one: &Acknowledgement, token: &str) -> bool {
     *one.token == *token && !one.is_of_state()
 }

@@ -1,46 +1,46 @@
-//! What one source wants, file by file: the second reflector, over git.
+//! The desired state of one source, file by file: the second reflector, over git.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Census, Shared};
-use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
+use super::{ObjectCounts, SharedDesired};
+use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
-/// So many of the places are named at which an object stands: each copy names the others.
+/// The number of places named for an object that stands several times: each copy names the others.
 const NAMED: usize = 3;
 
 /// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Who.
+pub struct UnusableObject {
+    /// The object.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
     pub gvk: Gvk,
-    /// Where.
-    pub origin: Origin,
-    /// Why.
+    /// The place.
+    pub origin: ManifestOrigin,
+    /// The reason.
     pub reason: Arc<str>,
 }
 
-/// What one file holds.
+/// The facts of one file.
 #[derive(Clone, Debug, Default)]
 pub struct FileFacts {
     /// Usable objects.
-    pub objects: Vec<Shared>,
+    pub objects: Vec<SharedDesired>,
     /// Objects that are wanted but cannot be used.
-    pub held: Vec<Arc<Held>>,
-    /// Whether every document of it was understood.
-    pub understood: Understood,
+    pub held: Vec<Arc<UnusableObject>>,
+    /// Indicates whether every document of it was understood.
+    pub understood: FileCompleteness,
     /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant may
     /// turn out to be another object.
     pub unscoped: BTreeSet<GroupKind>,
-    /// What reading it found.
+    /// The diagnostics of the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Whether every document of a file was understood.
+/// Indicates whether every document of a file was understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Understood {
+pub enum FileCompleteness {
     /// All of it.
     #[default]
     Whole,
@@ -48,45 +48,45 @@ pub enum Understood {
     Partly,
 }
 
-/// What one source says of one object.
+/// The wish of one source for one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Want {
+pub enum WantedObject {
     /// This content.
-    Object(Shared),
+    Object(SharedDesired),
     /// It should exist, but its manifest cannot be used.
-    Held(Arc<Held>),
+    Unusable(Arc<UnusableObject>),
 }
 
-impl Want {
-    /// Where the manifest is.
-    pub fn origin(&self) -> &Origin {
+impl WantedObject {
+    /// Returns where the manifest is.
+    pub fn origin(&self) -> &ManifestOrigin {
         match self {
             Self::Object(desired) => &desired.origin,
-            Self::Held(held) => &held.origin,
+            Self::Unusable(held) => &held.origin,
         }
     }
 
-    /// The kind with the version that it names.
+    /// Returns the kind with the version that it names.
     pub fn gvk(&self) -> &Gvk {
         match self {
             Self::Object(desired) => &desired.gvk,
-            Self::Held(held) => &held.gvk,
+            Self::Unusable(held) => &held.gvk,
         }
     }
 }
 
-/// What one source wants.
+/// The desired state of one source.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
-    wants: HashMap<ObjectId, Vec<Want>>,
-    /// Of the keys of `wants` and of `doubtful`.
-    census: Census,
+    wants: HashMap<ObjectId, Vec<WantedObject>>,
+    /// The counts of the keys of `wants` and of `doubtful`.
+    census: ObjectCounts,
     partly: BTreeSet<Arc<str>>,
-    /// What a file held when it was last understood, and does not name now that it is not: still wanted, as
-    /// far as anybody can tell.
-    doubtful: HashMap<ObjectId, Arc<Held>>,
+    /// The objects of a file when it was last understood, which it does not name now that it is
+    /// not: still wanted, as far as anybody can tell.
+    doubtful: HashMap<ObjectId, Arc<UnusableObject>>,
 }
 
 impl Catalog {
@@ -109,8 +109,10 @@ impl Catalog {
             }
         }
         if let Some(facts) = facts {
-            let objects = facts.objects.iter().map(|d| (&d.id, Want::Object(d.clone())));
-            for (id, want) in objects.chain(facts.held.iter().map(|h| (&h.id, Want::Held(h.clone())))) {
+            let objects = facts.objects.iter().map(|d| (&d.id, WantedObject::Object(d.clone())));
+            for (id, want) in
+                objects.chain(facts.held.iter().map(|h| (&h.id, WantedObject::Unusable(h.clone()))))
+            {
                 let wants = self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
                 if wants.is_empty() {
                     self.census.add(id);
@@ -118,7 +120,7 @@ impl Catalog {
                 wants.push(want);
                 touched.push(id.clone());
             }
-            if facts.understood == Understood::Partly {
+            if facts.understood == FileCompleteness::Partly {
                 self.partly.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
@@ -136,7 +138,7 @@ impl Catalog {
         now: Option<&FileFacts>,
         touched: &mut Vec<ObjectId>,
     ) {
-        let mut remembered: Vec<Arc<Held>> = Vec::new();
+        let mut remembered: Vec<Arc<UnusableObject>> = Vec::new();
         self.doubtful.retain(|_, held| {
             let other = held.origin.file != *file;
             if !other {
@@ -148,10 +150,10 @@ impl Catalog {
             self.census.remove(&held.id);
             touched.push(held.id.clone());
         }
-        let Some(now) = now.filter(|facts| facts.understood == Understood::Partly) else { return };
+        let Some(now) = now.filter(|facts| facts.understood == FileCompleteness::Partly) else { return };
         let reason: Arc<str> = format!("{file} is not understood").into();
-        let held = |id: &ObjectId, gvk: &Gvk, origin: &Origin| {
-            Arc::new(Held {
+        let held = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
+            Arc::new(UnusableObject {
                 id: id.clone(),
                 gvk: gvk.clone(),
                 origin: origin.clone(),
@@ -171,30 +173,31 @@ impl Catalog {
         }
     }
 
-    /// What is wanted of one object. An object that stands in two places is held, and both are named.
-    pub fn want(&self, id: &ObjectId) -> Option<Want> {
+    /// Returns the wish for one object. An object that stands in two places is unusable, and both
+    /// are named.
+    pub fn want(&self, id: &ObjectId) -> Option<WantedObject> {
         match self.wants.get(id).map(Vec::as_slice) {
-            None | Some([]) => self.doubtful.get(id).cloned().map(Want::Held),
+            None | Some([]) => self.doubtful.get(id).cloned().map(WantedObject::Unusable),
             Some([want]) => Some(want.clone()),
             Some(several) => {
                 let (gvk, origin) = match &several[0] {
-                    Want::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
-                    Want::Held(held) => (held.gvk.clone(), held.origin.clone()),
+                    WantedObject::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
+                    WantedObject::Unusable(held) => (held.gvk.clone(), held.origin.clone()),
                 };
-                let places = places(several.iter().map(Want::origin), several.len());
+                let places = places(several.iter().map(WantedObject::origin), several.len());
                 let reason = format!("it stands {} times: {places}", several.len()).into();
-                Some(Want::Held(Arc::new(Held { id: id.clone(), gvk, origin, reason })))
+                Some(WantedObject::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
             }
         }
     }
 
-    /// All objects that are wanted, in no particular order.
+    /// Returns all objects that are wanted, in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         self.wants.keys().chain(self.doubtful.keys().filter(|id| !self.wants.contains_key(*id)))
     }
 
-    /// Of which kinds and in which namespaces those are.
-    pub fn census(&self) -> &Census {
+    /// Returns the counts of their kinds and namespaces.
+    pub fn census(&self) -> &ObjectCounts {
         &self.census
     }
 
@@ -203,7 +206,7 @@ impl Catalog {
         self.files.keys()
     }
 
-    /// The first file that was not understood.
+    /// Returns the first file that was not understood.
     pub fn not_understood(&self) -> Option<&Arc<str>> {
         self.partly.first()
     }
@@ -213,13 +216,13 @@ impl Catalog {
         self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
-    /// All findings, file by file, those about objects that stand twice included.
+    /// Returns all findings, file by file, those about objects that stand twice included.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> =
             self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
         for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {
             for want in wants {
-                let others = wants.iter().map(Want::origin).filter(|other| *other != want.origin());
+                let others = wants.iter().map(WantedObject::origin).filter(|other| *other != want.origin());
                 let others = places(others, wants.len() - 1);
                 let message = format!("{id} also stands at {others}; neither is applied");
                 let hint = "remove all but one, or list the other file in .rhumbignore";
@@ -232,8 +235,8 @@ impl Catalog {
     }
 }
 
-/// The first of so many places, in words.
-fn places<'o>(all: impl Iterator<Item = &'o Origin>, count: usize) -> String {
+/// Returns the first of so many places, in words.
+fn places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> String {
     let named: Vec<String> = all.take(NAMED).map(ToString::to_string).collect();
     let more = count.saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -255,11 +258,11 @@ mod tests {
         let mut catalog = Catalog::default();
         for line in 1..=40 {
             let file: Arc<str> = format!("{line:02}.yaml").into();
-            let origin = Origin { file: file.clone(), line, column: 1 };
-            let held = Held { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
+            let origin = ManifestOrigin { file: file.clone(), line, column: 1 };
+            let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
             catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
         }
-        let Some(Want::Held(held)) = catalog.want(&id) else { panic!("it is not held") };
+        let Some(WantedObject::Unusable(held)) = catalog.want(&id) else { panic!("it is not held") };
         let expected = "it stands 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
         assert_eq!(&*held.reason, expected);
         let found = catalog.diagnostics();

@@ -1,19 +1,19 @@
-//! Which kinds and namespaces some objects are of, kept as they come and go: whoever asks after each commit must not
-//! look at ten thousand of them.
+//! The counts of objects by kind and namespace, kept as objects come and go: a question after each
+//! commit must not look at ten thousand of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::object::{GroupKind, ObjectId};
 
-/// How many objects there are of each kind, and in each namespace.
+/// The number of objects of each kind, and in each namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct ObjectCounts {
     kinds: BTreeMap<GroupKind, u32>,
     namespaces: BTreeMap<Arc<str>, u32>,
 }
 
-impl Census {
+impl ObjectCounts {
     /// Counts an object when it comes to belong to these, or no longer does.
     pub(super) fn note(&mut self, id: &ObjectId, before: bool, now: bool) {
         match (before, now) {
@@ -41,17 +41,17 @@ impl Census {
         }
     }
 
-    /// How many there are of each kind that there is.
+    /// Returns how many there are of each kind that there is.
     pub fn by_kind(&self) -> &BTreeMap<GroupKind, u32> {
         &self.kinds
     }
 
-    /// The kinds that there are.
+    /// Returns the kinds that there are.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
         self.kinds.keys()
     }
 
-    /// The namespaces that something is in.
+    /// Returns the namespaces that something is in.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.keys().map(|namespace| &**namespace)
     }

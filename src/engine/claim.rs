@@ -1,23 +1,25 @@
-//! What a release annotation says, and the seal that proves that rhumb wrote it.
+//! The release annotation, and the seal that proves that rhumb wrote it.
 //!
-//! Whoever may write an object may write its annotations, under the name of our field manager too. So the annotation
-//! is a claim. It becomes a fact by its seal: an HMAC over the source, the identity of the object, the hash of the
-//! content and the revision, under the key that only rhumb's namespace has.
+//! Anybody who may write an object may write its annotations, under the name of our field manager
+//! too. So the annotation is a claim. Its seal makes it a fact: an HMAC over the source, the
+//! identity of the object, the hash of the content and the revision. The key stands in rhumb's
+//! namespace alone.
 //!
-//! **Invariant:** [`Live::release`] is a fact. Only what is proven deletes an object, is gone back to, or names a
-//! revision that is fetched. A claim alone keeps rhumb from writing that very object, and does nothing else.
+//! **Invariant:** [`LiveObject::release`] is a fact. Only a proven release deletes an object, is
+//! gone back to, or names a revision to fetch. A claim alone keeps rhumb from writing that very
+//! object, and does nothing else.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::action::{Action, Apply, Decision};
-use super::config_hash::Key;
-use super::entry::{Accepted, Entry, Looked, Topic};
-use super::restart::{Known, key_id};
+use super::action::{Action, ApplyRequest, Decision};
+use super::config_hash::HashKey;
+use super::entry::{AcceptedContent, LiveLookup, ObjectEntry, WaitTopic};
+use super::restart::{ReadState, key_id};
 use super::state::Engine;
-use super::{KEY_SECRET, Live, Owner, Reason, Release};
-use crate::object::{Hash, ObjectId, Revision};
+use super::{KEY_SECRET, LiveObject, ObjectOwner, Reason, Release};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
 const LENGTH: usize = 16;
@@ -34,7 +36,7 @@ pub struct ReleaseSeal([u8; LENGTH]);
 
 impl fmt::Display for ReleaseSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Hash::from_bytes(self.0).fmt(f)
+        ContentHash::from_bytes(self.0).fmt(f)
     }
 }
 
@@ -66,8 +68,8 @@ impl ReleaseClaim {
         let (release, seal) = text.split_once(' ').map_or((text, None), |(text, seal)| (text, Some(seal)));
         let (hash, name) = release.split_once('@')?;
         let bounded = name.len() <= REVISION && name.bytes().all(|byte| byte.is_ascii_graphic());
-        let hash = Hash::parse(hash).filter(|hash| bounded && *hash != Hash::UNREADABLE)?;
-        let seal = seal.and_then(Hash::parse).map(|seal| ReleaseSeal(seal.bytes()));
+        let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
+        let seal = seal.and_then(ContentHash::parse).map(|seal| ReleaseSeal(seal.bytes()));
         Some(Self { release: Release { hash, revision: revision(name) }, seal })
     }
 }
@@ -85,12 +87,12 @@ impl fmt::Display for ReleaseClaim {
 #[derive(Clone, Debug)]
 pub struct ReleaseKey {
     number: u32,
-    key: Key,
+    key: HashKey,
 }
 
 impl ReleaseKey {
     /// Makes the key for seals out of the key of the cluster.
-    pub fn of(key: &Key) -> Self {
+    pub fn of(key: &HashKey) -> Self {
         Self { number: key.number(), key: key.derived(DOMAIN) }
     }
 
@@ -130,28 +132,28 @@ impl ReleaseKey {
 pub(super) struct ReleaseProofs {
     /// The newest one seals, each proves.
     keys: Vec<ReleaseKey>,
-    /// Why there is no key, where that is known.
+    /// The reason for a missing key, where that is known.
     blind: Option<Arc<str>>,
     /// The objects that the informers show with a claim that is not proven.
     unproven: BTreeSet<ObjectId>,
 }
 
-impl Live {
-    /// What its annotation says of the content that is there, proven or not.
+impl LiveObject {
+    /// Returns the release of its annotation, proven or not.
     ///
-    /// Good enough to leave the object as it is, and for nothing that reaches beyond it.
+    /// That is good enough to leave the object as it is, and for nothing that reaches beyond it.
     pub fn shown_release(&self) -> Option<&Release> {
         self.release.as_ref().or_else(|| self.claim.as_ref().map(|claim| &claim.release))
     }
 
-    /// Whether nothing proves that we put there what is there.
+    /// Returns whether nothing proves that we put there what is there.
     pub fn is_unproven(&self) -> bool {
         self.release.is_none()
     }
 }
 
-impl Apply {
-    /// What the annotation of the written object is to say.
+impl ApplyRequest {
+    /// Returns the annotation for the written object.
     pub fn claim(&self) -> ReleaseClaim {
         let release = Release { hash: self.form.hash(&self.want), revision: self.revision.clone() };
         ReleaseClaim { release, seal: self.seal }
@@ -160,33 +162,35 @@ impl Apply {
 
 impl Engine {
     /// Takes over the key for the seals of releases, or that there is none.
-    pub fn release_key(&mut self, key: Known<Key>) {
+    pub fn release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
         match key {
-            Known::Is(key) if proofs.keys.last().is_some_and(|known| known.number == key.number()) => return,
-            Known::Is(key) => {
+            ReadState::Value(key) if proofs.keys.last().is_some_and(|known| known.number == key.number()) => {
+                return;
+            }
+            ReadState::Value(key) => {
                 proofs.keys.retain(|known| known.number != key.number());
                 proofs.keys.push(ReleaseKey::of(&key));
                 proofs.blind = None;
                 self.prove_again();
             }
-            // What was known is good for all that was written with it.
-            Known::Blind(why) if proofs.keys.is_empty() && proofs.blind.as_ref() != Some(&why) => {
+            // A key that was known is good for all that was written with it.
+            ReadState::Unreadable(why) if proofs.keys.is_empty() && proofs.blind.as_ref() != Some(&why) => {
                 proofs.blind = Some(why);
             }
-            Known::Blind(_) | Known::Reading => return,
+            ReadState::Unreadable(_) | ReadState::Reading => return,
         }
-        self.touch(&Topic::Object(key_id()));
+        self.touch(&WaitTopic::Object(key_id()));
         self.judge_again();
         self.orders.stale = true;
     }
 
-    /// Whether it is not known yet if there is a key.
+    /// Returns whether it is not known yet if there is a key.
     pub fn is_reading_release_key(&self) -> bool {
         self.proofs.keys.is_empty() && self.proofs.blind.is_none()
     }
 
-    /// Why no seal can be checked or made; none where that can be done.
+    /// Returns why no seal can be checked or made; none where that can be done.
     pub fn no_release_key(&self) -> Option<Reason> {
         match &self.proofs.blind {
             _ if !self.proofs.keys.is_empty() => None,
@@ -195,21 +199,22 @@ impl Engine {
         }
     }
 
-    /// The source in whose inventory an object provably is. Only such an object counts, and can be deleted.
-    pub(super) fn member_of(&self, live: &Live) -> Option<super::SourceId> {
+    /// Returns the source in whose inventory an object provably is. Only such an object counts, and can be deleted.
+    pub(super) fn member_of(&self, live: &LiveObject) -> Option<super::SourceId> {
         self.source_of(live).filter(|_| !live.is_unproven())
     }
 
     /// Takes a claim that its seal proves for a fact.
-    pub(super) fn prove(&self, id: &ObjectId, live: &mut Live) {
+    pub(super) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
         let Some(claim) = &live.claim else { return };
         let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.proves(applyset, id, claim));
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.wants);
         let (is_proven, is_relabelled) = match &live.owner {
-            Owner::Ours(set) if proves(set) => (true, false),
-            // Whoever takes an object over seals it anew: without that the label is only a claim. Of what nobody wants
-            // it stays one, so that whoever is named by it tells that it is kept.
-            Owner::Ours(_) => {
+            ObjectOwner::Ours(set) if proves(set) => (true, false),
+            // A source that takes an object over seals it anew: until then the label is only a
+            // claim. The claim of an unwanted object stays one, so that its source reports that it
+            // is kept.
+            ObjectOwner::Ours(_) => {
                 let is_ours = wanting().any(|(source, _)| proves(&self.applysets[*source]));
                 (is_ours, is_ours)
             }
@@ -219,8 +224,8 @@ impl Engine {
         if is_proven {
             live.release = live.claim.take().map(|claim| claim.release);
         }
-        if let (true, Owner::Ours(set)) = (is_relabelled, &live.owner) {
-            live.owner = Owner::Labelled(set.clone());
+        if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
+            live.owner = ObjectOwner::Labelled(set.clone());
         }
     }
 
@@ -253,41 +258,40 @@ impl Engine {
         for id in self.proofs.unproven.clone() {
             self.prove_shown(&id);
         }
-        let unproven =
-            |entry: &Entry| matches!(&entry.looked, Some(Looked::Found(live)) if live.claim.is_some());
+        let unproven = |entry: &ObjectEntry| matches!(&entry.looked, Some(LiveLookup::Found(live)) if live.claim.is_some());
         let found: Vec<ObjectId> =
             self.entries().filter(|(_, entry)| unproven(entry)).map(|(id, _)| id.clone()).collect();
         for id in found {
             let looked = self.entries.get_mut(&id).and_then(|entry| entry.looked.take());
-            let Some(Looked::Found(mut live)) = looked else { continue };
+            let Some(LiveLookup::Found(mut live)) = looked else { continue };
             self.prove(&id, &mut live);
             if let Some(entry) = self.entries.get_mut(&id) {
                 if !live.is_unproven() {
                     entry.know(&live, None);
                 }
-                entry.looked = Some(Looked::Found(live));
+                entry.looked = Some(LiveLookup::Found(live));
             }
             self.track(&id);
             self.changed(&id);
         }
     }
 
-    /// The newest revision of the source that wants an object.
+    /// Returns the newest revision of the source that wants an object.
     pub(super) fn newest_of(&self, id: &ObjectId) -> Option<Revision> {
         let (source, _) = self.entry(id)?.want()?;
         self.sources[source].head.clone()
     }
 
-    /// The revisions that brought what is in force where only a claim says what is there: this process found it to be
-    /// what the followed reference asks for.
+    /// Returns the revisions in force of objects with a mere claim, which this process found to be
+    /// as the followed reference asks.
     pub(super) fn revisions_of_claims(&self) -> impl Iterator<Item = Revision> {
         let found = |id: &ObjectId| Some(self.known_release(id, self.live(id)?)?.revision);
         self.proofs.unproven.iter().filter_map(found)
     }
 
-    /// What is known to be there, and so can be gone back to: what is proven, else what this process has found to be
-    /// what the followed reference asked for.
-    pub(super) fn known_release(&self, id: &ObjectId, live: &Live) -> Option<Release> {
+    /// Returns the release that can be gone back to: a proven one, else one that this process has
+    /// found to be what the followed reference asked for.
+    pub(super) fn known_release(&self, id: &ObjectId, live: &LiveObject) -> Option<Release> {
         if live.release.is_some() {
             return live.release.clone();
         }
@@ -303,16 +307,16 @@ impl Engine {
             return decision;
         };
         let seal = key.seal(&self.applysets[apply.source], id, &apply.claim().release);
-        Decision { action: Action::Apply(Apply { seal: Some(seal), ..apply.clone() }), ..decision }
+        Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }
 
-/// Why what looks like ours is never deleted.
+/// The reason for which an unproven object is never deleted.
 pub(super) const UNPROVEN: &str = "not wanted any more; \
      kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell that it made it: \
      delete it by kubectl if nobody needs it";
 
-/// Why nothing is pruned where no seal can be checked.
+/// Returns why nothing is pruned where no seal can be checked.
 pub(super) fn unchecked(why: &str) -> Arc<str> {
     format!(
         "nothing is pruned, as seals cannot be checked without the Secret {KEY_SECRET} in rhumb's namespace: {why}"
@@ -320,12 +324,12 @@ pub(super) fn unchecked(why: &str) -> Arc<str> {
     .into()
 }
 
-impl Entry {
-    /// Takes over what must be shown now, as the release annotation tells it: a proven one is a fact of the cluster
-    /// and wins over what was remembered, unless somebody else wrote it.
+impl ObjectEntry {
+    /// Takes over the accepted content from the release annotation. A proven one is a fact of the
+    /// cluster and wins over the memory, unless somebody else wrote it.
     ///
     /// A claim is taken up only where it is what the newest revision asks for: nothing is written for that.
-    pub(super) fn know(&mut self, live: &Live, newest: Option<&Revision>) {
+    pub(super) fn know(&mut self, live: &LiveObject, newest: Option<&Revision>) {
         let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
         let wanted =
             self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(shown.hash)).cloned();
@@ -334,7 +338,7 @@ impl Entry {
             self.incarnation = Some(live.uid.clone());
             self.ended = live.finished.then(|| Box::new(shown.hash));
             if !self.accepted.known().is_some_and(|accepted| accepted.is_release(shown.hash)) {
-                (self.accepted, self.brought) = (Accepted::Known(desired), newest.cloned());
+                (self.accepted, self.brought) = (AcceptedContent::Known(desired), newest.cloned());
             } else if self.brought.is_none() {
                 self.brought = newest.cloned();
             }
@@ -344,10 +348,10 @@ impl Entry {
         self.incarnation = Some(live.uid.clone());
         self.ended = live.finished.then(|| Box::new(release.hash));
         match (&self.accepted, wanted) {
-            (Accepted::Known(accepted), _) if accepted.is_release(release.hash) => {}
-            (_, Some(desired)) => self.accepted = Accepted::Known(desired),
-            (Accepted::Lost(lost), _) if lost == release => {}
-            _ => self.accepted = Accepted::Named(release.clone()),
+            (AcceptedContent::Known(accepted), _) if accepted.is_release(release.hash) => {}
+            (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),
+            (AcceptedContent::Lost(lost), _) if lost == release => {}
+            _ => self.accepted = AcceptedContent::Named(release.clone()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::object::{Hash, ObjectId, annotation, canonical_json};
+use crate::object::{ContentHash, ObjectId, annotation, canonical_json};
 
 /// Annotation of a workload that asks for a restart when data that its pods use change.
 pub const RESTART_ON_CHANGE: &str = "rhumb.dev/restart-on-change";
@@ -21,27 +21,27 @@ const SHORTEST: usize = 16;
 /// Length of a block of SHA-256, in bytes.
 const BLOCK: usize = 64;
 
-/// What keeps the data of Secrets from being guessed by their hash.
+/// The key that keeps the data of Secrets from being guessed by their hash.
 ///
-/// The hash stands in an annotation of each pod, where many may read it who may not read the Secret, and a
-/// password of eight letters is found by trying: a plain hash of it is as good as the password. So it is an
-/// HMAC-SHA-256 (RFC 2104) whose key is itself a secret: random bytes, made once and kept in a Secret beside the
-/// inventories, the same for all sources and for each daemon of a cluster. The Secret's own uid would not do: Events
-/// and audit logs tell it. Neither would its resourceVersion: each new label changes it. Under another key nothing can
-/// be said about data that were hashed under this one, so that what is there then counts as what pods were started
-/// with.
+/// The hash stands in an annotation of each pod, where many may read it who may not read the
+/// Secret. A password of eight letters is found by trying: a plain hash of it is as good as the
+/// password. So it is an HMAC-SHA-256 (RFC 2104) under a secret key: random bytes, made once and
+/// kept in a Secret beside the inventories. All sources and daemons of a cluster share it. The
+/// Secret's own uid would not do: Events and audit logs tell it. Neither would its resourceVersion:
+/// each new label changes it. Hashes under another key cannot be compared, so the present data then
+/// count as those that pods were started with.
 ///
 /// Its `Debug` form shows nothing.
 #[derive(Clone)]
-pub struct Key([u8; BLOCK]);
+pub struct HashKey([u8; BLOCK]);
 
-impl fmt::Debug for Key {
+impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
 }
 
-impl Key {
+impl HashKey {
     /// Makes a key of random bytes; none when they are fewer than 16.
     pub fn of(secret: &[u8]) -> Option<Self> {
         if secret.len() < SHORTEST {
@@ -56,12 +56,12 @@ impl Key {
         Some(Self(block))
     }
 
-    /// A number by which two keys are told apart, and nothing else of them.
+    /// Returns a number by which two keys are told apart, and nothing else of them.
     pub fn number(&self) -> u32 {
         self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte))
     }
 
-    /// A key for a cipher of 128 bits, which says nothing of this one.
+    /// Returns a key for a cipher of 128 bits, which says nothing of this one.
     pub(super) fn seal(&self) -> [u8; 16] {
         let [seal @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.sign(b"seal");
         seal
@@ -86,43 +86,44 @@ impl Key {
 /// Only data count, so that a new label restarts nothing; so does the object's identity, so that no two Secrets are
 /// seen to be equal. An object that is made anew with the same data has the same hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Data(Hash);
+pub struct ConfigData(ContentHash);
 
-impl fmt::Debug for Data {
+impl fmt::Debug for ConfigData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Data(..)")
     }
 }
 
-impl Data {
+impl ConfigData {
     /// Reads off the data of an object.
     pub fn of(id: &ObjectId, object: &Value) -> Self {
         let part = |name: &str| match object.get(name).and_then(Value::as_object) {
             Some(map) => map.iter().filter(|(_, value)| !value.is_null()).collect(),
             None => BTreeMap::new(),
         };
-        Self(Hash::of(&json!([named(id), part("data"), part("binaryData")])))
+        Self(ContentHash::of(&json!([named(id), part("data"), part("binaryData")])))
     }
 }
 
-/// The hash over all data that pods use, in whatever order: of each object its data, or none where there is no such
-/// object. What appears or goes away changes it as well. Only a holder of the key can try what the data are.
-pub fn config_hash(key: &Key, used: &BTreeMap<ObjectId, Option<Data>>) -> Hash {
-    let pair = |(id, data): (&ObjectId, &Option<Data>)| {
-        let data = data.map_or_else(|| "absent".to_owned(), |Data(hash)| hash.to_string());
+/// Returns the hash over all data that pods use, in whatever order: the data of each object, or
+/// none where it is missing. An object that appears or goes away changes it as well. Only a holder
+/// of the key can try guesses.
+pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>) -> ContentHash {
+    let pair = |(id, data): (&ObjectId, &Option<ConfigData>)| {
+        let data = data.map_or_else(|| "absent".to_owned(), |ConfigData(hash)| hash.to_string());
         json!([named(id), data])
     };
     let content: Value = used.iter().map(pair).collect();
-    Hash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
+    ContentHash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
 }
 
-/// Whether a content asks for a restart when the data that its pods use change.
+/// Returns whether a content asks for a restart when the data that its pods use change.
 pub fn restarts_on_change(content: &Value) -> bool {
     annotation(content, RESTART_ON_CHANGE) == "true"
 }
 
 /// Puts the hash into the pod template of a content; one without a template stays as it is.
-pub fn with_config_hash(mut content: Value, hash: &Hash) -> Value {
+pub fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value {
     let template = content.pointer_mut("/spec/template").and_then(Value::as_object_mut);
     let metadata = template.map(|template| template.entry("metadata"));
     let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));

@@ -1,19 +1,21 @@
-//! Numbers and sets that the prune guard needs, kept as facts come in: counted anew for each of them, ten thousand
-//! objects would cost milliseconds each time.
+//! Numbers and sets for the prune guard, kept as facts come in. Counted anew for each decision, ten
+//! thousand objects would cost milliseconds each time.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::Live;
+use super::LiveObject;
 use super::entry::SourceId;
 use super::state::Engine;
 use crate::object::{ObjectId, Revision};
 
 impl Engine {
     /// The cluster shows an object otherwise than before, or no longer.
-    pub(super) fn count_live(&mut self, id: &ObjectId, before: Option<&Live>) {
+    pub(super) fn count_live(&mut self, id: &ObjectId, before: Option<&LiveObject>) {
         let now = self.live.get(id);
-        let brought = |live: Option<&Live>| live?.shown_release().map(|release| release.revision.clone());
-        let proven = |live: Option<&Live>| live?.release.as_ref().map(|release| release.revision.clone());
+        let brought =
+            |live: Option<&LiveObject>| live?.shown_release().map(|release| release.revision.clone());
+        let proven =
+            |live: Option<&LiveObject>| live?.release.as_ref().map(|release| release.revision.clone());
         let now = now.map(|live| &**live);
         let (was, is) =
             (before.and_then(|live| self.member_of(live)), now.and_then(|live| self.member_of(live)));
@@ -44,13 +46,13 @@ impl Engine {
         }
     }
 
-    /// Whether a change of the newest revision of a source is not done.
+    /// Returns whether a change of the newest revision of a source is not done.
     pub fn is_anything_moving(&self, source: SourceId) -> bool {
         !self.sources[source].moving.is_empty()
     }
 
-    /// A source has another newest revision. Only objects that were moving can have come to rest by that, and only
-    /// where the cluster shows the very revision others can have begun to move.
+    /// Updates the moves of a source with a new revision. Only moving objects can have come to rest
+    /// by it, and only objects that show this very revision can have begun to move.
     pub(super) fn track_moves(&mut self, source: SourceId) {
         let state = &self.sources[source];
         let shown = state.head.as_ref().is_some_and(|head| self.brought.contains_key(head));
@@ -68,17 +70,18 @@ impl Engine {
     #[cfg(test)]
     pub(super) fn assert_counts(&self) {
         for (number, source) in self.sources.iter().enumerate() {
-            let mut members = super::Census::default();
+            let mut members = super::ObjectCounts::default();
             for (id, _) in self.live.iter().filter(|(_, live)| self.member_of(live) == Some(number)) {
                 members.add(id);
             }
             assert_eq!(members, source.members);
-            let mut kinds = super::Census::default();
-            let wants = |entry: &super::Entry| entry.wants.iter().any(|(wanting, _)| *wanting == number);
+            let mut kinds = super::ObjectCounts::default();
+            let wants =
+                |entry: &super::ObjectEntry| entry.wants.iter().any(|(wanting, _)| *wanting == number);
             let wanted = self.entries().filter(|(_, entry)| wants(entry));
             wanted.for_each(|(id, _)| kinds.add(id));
             assert_eq!(kinds, source.kinds);
-            let mut census = super::Census::default();
+            let mut census = super::ObjectCounts::default();
             for id in source.catalog.ids() {
                 census.add(id);
             }

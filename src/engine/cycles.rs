@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::desired::wave;
-use super::{Desired, Engine, SourceId};
-use crate::graph::{self, Edges};
+use super::{DesiredObject, Engine, SourceId};
+use crate::graph::{self, WaitEdges};
 use crate::object::{Diagnostic, Object, ObjectId};
 
-/// So many objects of a cycle are named: each of them tells its words, which would otherwise grow with their square.
+/// The number of objects of a cycle that are named: each of them has the words, which would
+/// otherwise grow with their square.
 const NAMED: usize = 8;
 
 impl Engine {
@@ -24,7 +25,7 @@ impl Engine {
     }
 
     fn cycles_of_wants(&self) -> BTreeMap<ObjectId, Arc<str>> {
-        let mut edges = Edges::new();
+        let mut edges = WaitEdges::new();
         let mut found = BTreeMap::new();
         let mut left: Vec<ObjectId> = self.dependents.iter().cloned().collect();
         while let Some(id) = left.pop() {
@@ -46,7 +47,7 @@ impl Engine {
         found
     }
 
-    fn wanted(&self, id: &ObjectId) -> Option<(SourceId, &Desired)> {
+    fn wanted(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
         self.entries.get(id)?.want().map(|(source, desired)| (source, &**desired))
     }
 }
@@ -74,7 +75,7 @@ fn too_late(after: &ObjectId, theirs: i32, ours: i32) -> String {
 
 /// Says which of these objects could never be released together, as each waits for the others.
 pub fn waiting_for_themselves(objects: &[Object]) -> Vec<Diagnostic> {
-    let mut edges = Edges::new();
+    let mut edges = WaitEdges::new();
     let mut by_id: BTreeMap<&ObjectId, &Object> = BTreeMap::new();
     for object in objects {
         let after = graph::depends_on(&object.id, &object.body);

@@ -1,19 +1,19 @@
-//! What is known of a wanted object without its body.
+//! A wanted object without its body.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::effective::effective;
-use super::ignore::{IGNORE_FIELDS, Reconcile, asks, without_ignored};
-use super::vocabulary::Asks;
-use super::{Data, Keep, SourceId, Steps, Strategy, restarts_on_change};
-use crate::graph::{self, Labels, Selects};
-use crate::object::{GroupKind, Gvk, Hash, Object, ObjectId, Origin, annotation, at, text_at};
+use super::ignore::{IGNORE_FIELDS, ReconcilePolicy, asks, without_ignored};
+use super::vocabulary::ToolRequests;
+use super::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, restarts_on_change};
+use crate::graph::{self, LabelSelection, SelectableLabels};
+use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation, at, text_at};
 
-/// Where a body is found again: a git blob, and the object's position among the objects of that file.
+/// The location of a body: a git blob, and the object's position among the objects of that file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct BodyLocation {
     /// Number of the source.
     pub source: SourceId,
     /// Git's id of the file's content.
@@ -22,22 +22,22 @@ pub struct Place {
     pub index: u32,
 }
 
-/// What an object's annotations say about how to treat it.
+/// The treatment that an object's annotations ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Traits {
+pub struct ObjectTraits {
     /// May it be deleted and created again where it cannot be changed?
-    pub recreate: Recreate,
+    pub recreate: RecreatePolicy,
     /// Is it a Job that goes away by itself when it has ended?
-    pub ends: Ends,
+    pub ends: ObjectLifetime,
     /// May it be created, changed and repaired?
-    pub reconcile: Reconcile,
+    pub reconcile: ReconcilePolicy,
     /// May it be deleted when no source wants it any more?
-    pub keep: Keep,
+    pub keep: KeepPolicy,
 }
 
-/// Whether an object may be deleted and created again where the API refuses to change it.
+/// Indicates whether an object may be deleted and created again where the API refuses to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Recreate {
+pub enum RecreatePolicy {
     /// A refusal stands.
     #[default]
     Never,
@@ -45,9 +45,9 @@ pub enum Recreate {
     Allowed,
 }
 
-/// Whether an object goes away by itself.
+/// Indicates whether an object goes away by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Ends {
+pub enum ObjectLifetime {
     /// It stays.
     #[default]
     Never,
@@ -55,64 +55,64 @@ pub enum Ends {
     AfterFinish,
 }
 
-/// What an object has to do with the data that pods use.
+/// The role of an object for the data that pods use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Configuration {
+pub enum ConfigRole {
     /// The data of a `ConfigMap` or Secret.
-    Data(Data),
+    Data(ConfigData),
     /// The `ConfigMaps` and Secrets whose change restarts a workload, in order.
     Uses(Box<[ObjectId]>),
 }
 
 /// A wanted object without its body, which is read again when it is needed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Desired {
-    /// Who.
+pub struct DesiredObject {
+    /// The object.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
     pub gvk: Gvk,
     /// Hash of the effective content without the fields that it leaves to others.
-    pub hash: Hash,
+    pub hash: ContentHash,
     /// The same without `spec.replicas`; none where the manifest sets none.
-    pub ceded: Option<Hash>,
+    pub ceded: Option<ContentHash>,
     /// Pods that it asks for; none where the manifest sets no count.
     pub count: Option<u32>,
     /// Hash of what makes the controller of a Deployment, StatefulSet or DaemonSet replace pods.
-    pub template: Option<Hash>,
-    /// How its controller replaces pods.
-    pub strategy: Strategy,
+    pub template: Option<ContentHash>,
+    /// The way in which its controller replaces pods.
+    pub strategy: UpdateStrategy,
     /// The steps in which it is rolled out.
     pub steps: Option<Box<Steps>>,
     /// Order of release, lower first.
     pub wave: i32,
-    /// What it refers to.
+    /// The objects that it refers to.
     pub needs: Box<[ObjectId]>,
-    /// What it selects by labels.
-    pub selects: Option<Box<Selects>>,
+    /// The objects that it selects by labels.
+    pub selects: Option<Box<LabelSelection>>,
     /// The labels by which it, or its pods, are selected.
-    pub labels: Option<Box<Labels>>,
+    pub labels: Option<Box<SelectableLabels>>,
     /// The data that it holds, or whose change restarts it.
-    pub config: Option<Box<Configuration>>,
-    /// What must be healthy before it.
+    pub config: Option<Box<ConfigRole>>,
+    /// The objects that must be healthy before it.
     pub after: Box<[ObjectId]>,
     /// The kind that it defines, for a `CustomResourceDefinition`.
     pub defines: Option<Box<GroupKind>>,
-    /// What its annotations ask for.
-    pub traits: Traits,
+    /// The treatment that its annotations ask for.
+    pub traits: ObjectTraits,
     /// The fields that it leaves to others, as its annotation names them.
     pub ignores: Option<Box<str>>,
-    /// Where people find it.
-    pub origin: Origin,
-    /// Where its body is found.
-    pub place: Place,
+    /// The place in a file, for people.
+    pub origin: ManifestOrigin,
+    /// The location of its body.
+    pub place: BodyLocation,
 }
 
 /// Annotations for the order of release; Argo CD's word is read as well.
 const WAVE: [&str; 2] = ["rhumb.dev/wave", "argocd.argoproj.io/sync-wave"];
 
-impl Desired {
+impl DesiredObject {
     /// Reads off an object what decisions need.
-    pub fn of(object: &Object, place: Place, applyset: &str) -> Self {
+    pub fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
         let content = effective(object, applyset);
         let ignores = Some(annotation(&content, IGNORE_FIELDS)).filter(|text| !text.is_empty());
         let ignores = ignores.map(Box::from);
@@ -123,15 +123,15 @@ impl Desired {
         Self {
             id: object.id.clone(),
             gvk: object.gvk.clone(),
-            hash: Hash::of(&content),
-            ceded: without_replicas(&object.id, &content).map(|content| Hash::of(&content)),
+            hash: ContentHash::of(&content),
+            ceded: without_replicas(&object.id, &content).map(|content| ContentHash::of(&content)),
             count: count(&object.id, &content),
             template,
-            strategy: Strategy::of(&object.id.group_kind(), &content),
+            strategy: UpdateStrategy::of(&object.id.group_kind(), &content),
             steps: Some(&content).filter(|_| is_workload(&object.id)).and_then(Steps::of).map(Box::new),
             wave: wave(&content),
-            selects: Selects::of(&object.id, &content),
-            labels: Labels::of(&object.id, &content),
+            selects: LabelSelection::of(&object.id, &content),
+            labels: SelectableLabels::of(&object.id, &content),
             needs,
             config: configuration(object, &content).map(Box::new),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
@@ -144,31 +144,31 @@ impl Desired {
         }
     }
 
-    /// Whether a release hash means this content, in either form of `spec.replicas`.
-    pub fn is_release(&self, hash: Hash) -> bool {
+    /// Returns whether a release hash means this content, in either form of `spec.replicas`.
+    pub fn is_release(&self, hash: ContentHash) -> bool {
         self.hash == hash || self.ceded == Some(hash)
     }
 }
 
 /// Data of which somebody else may own a part are not those of the manifest.
-fn configuration(object: &Object, content: &Value) -> Option<Configuration> {
+fn configuration(object: &Object, content: &Value) -> Option<ConfigRole> {
     let id = &object.id;
     if id.is("", "ConfigMap") || id.is("", "Secret") {
         let whole = annotation(content, IGNORE_FIELDS).is_empty();
-        return whole.then(|| Configuration::Data(Data::of(id, content)));
+        return whole.then(|| ConfigRole::Data(ConfigData::of(id, content)));
     }
     let uses = graph::configuration(id, content);
     let asks = is_workload(id) && restarts_on_change(content) && !uses.is_empty();
-    asks.then(|| Configuration::Uses(uses.into_iter().collect()))
+    asks.then(|| ConfigRole::Uses(uses.into_iter().collect()))
 }
 
-/// Whether its controller replaces pods by rolling updates.
+/// Returns whether its controller replaces pods by rolling updates.
 pub fn is_workload(id: &ObjectId) -> bool {
     id.group() == "apps" && matches!(id.kind(), "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
-/// The hash of all that makes a controller replace pods: the template, and what holds a rollout or lets it go.
-fn rolled(template: &Value, content: &Value) -> Hash {
+/// Returns the hash of all that makes a controller replace pods: the template, and what holds a rollout or lets it go.
+fn rolled(template: &Value, content: &Value) -> ContentHash {
     let held = [
         &["spec", "paused"][..],
         &["spec", "updateStrategy", "type"],
@@ -177,13 +177,13 @@ fn rolled(template: &Value, content: &Value) -> Hash {
     ];
     let held: Vec<Value> = held.iter().map(|path| at(content, path).cloned().unwrap_or_default()).collect();
     if held.iter().all(Value::is_null) {
-        Hash::of(template)
+        ContentHash::of(template)
     } else {
-        Hash::of(&serde_json::json!([template, held]))
+        ContentHash::of(&serde_json::json!([template, held]))
     }
 }
 
-/// Whether a content sets a count of replicas, which an autoscaler may own.
+/// Returns whether a content sets a count of replicas, which an autoscaler may own.
 pub fn sets_count(id: &ObjectId, content: &Value) -> bool {
     id.kind() != "DaemonSet" && at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
 }
@@ -210,24 +210,29 @@ pub(super) fn wave(content: &Value) -> i32 {
     WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
 }
 
-fn traits(id: &ObjectId, content: &Value) -> Traits {
+fn traits(id: &ObjectId, content: &Value) -> ObjectTraits {
     let asks = asks(content);
-    Traits { recreate: recreation(asks), ends: ends(id, content), reconcile: asks.reconcile, keep: asks.keep }
+    ObjectTraits {
+        recreate: recreation(asks),
+        ends: ends(id, content),
+        reconcile: asks.reconcile,
+        keep: asks.keep,
+    }
 }
 
-fn recreation(asks: Asks) -> Recreate {
-    if asks.recreates { Recreate::Allowed } else { Recreate::Never }
+fn recreation(asks: ToolRequests) -> RecreatePolicy {
+    if asks.recreates { RecreatePolicy::Allowed } else { RecreatePolicy::Never }
 }
 
-/// Whether a content may be deleted and created again, as its annotations say.
-pub fn recreates(content: &Value) -> Recreate {
+/// Returns whether a content may be deleted and created again, as its annotations say.
+pub fn recreates(content: &Value) -> RecreatePolicy {
     recreation(asks(content))
 }
 
-fn ends(id: &ObjectId, content: &Value) -> Ends {
+fn ends(id: &ObjectId, content: &Value) -> ObjectLifetime {
     let by_itself = at(content, &["spec", "ttlSecondsAfterFinished"]).is_some();
-    if id.is("batch", "Job") && by_itself { Ends::AfterFinish } else { Ends::Never }
+    if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Never }
 }
 
 /// A wanted object, shared between the catalog of its source and its entry.
-pub type Shared = Arc<Desired>;
+pub type SharedDesired = Arc<DesiredObject>;

@@ -4,48 +4,50 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{CONFIG_HASH, Desired, Overlay, ReleaseClaim, STARTED, Started, overlaid, with_config_hash};
-use crate::object::{Hash, Object, PART_OF, RELEASE};
+use super::{
+    CONFIG_HASH, ConfigStamp, DesiredObject, Overlay, ReleaseClaim, STARTED, overlaid, with_config_hash,
+};
+use crate::object::{ContentHash, Object, PART_OF, RELEASE};
 
-/// What becomes of `spec.replicas`.
+/// The treatment of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replicas {
+pub enum ReplicaMode {
     /// Sent as the manifest has it.
     AsWritten,
     /// Left out: an autoscaler's entry owns it already.
-    Left,
-    /// An autoscaler is to own it but does not yet: a sole owner that drops the field would reset it to 1,
-    /// so the value that the cluster shows is sent.
-    Shown(u32),
+    Omitted,
+    /// The value that the cluster shows is sent: an autoscaler is to own it but does not yet. A
+    /// sole owner that drops the field would reset it to 1.
+    AsLive(u32),
 }
 
 /// In which form a content is sent: with what becomes of its count, and what is laid over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
-    /// What becomes of `spec.replicas`.
-    pub replicas: Replicas,
-    /// What holds or narrows its rollout.
+pub struct ApplyVariant {
+    /// The treatment of `spec.replicas`.
+    pub replicas: ReplicaMode,
+    /// The overlay that holds or narrows its rollout.
     pub overlay: Option<Overlay>,
-    /// Which data its pods are started with.
-    pub started: Option<Started>,
+    /// The data that its pods are started with.
+    pub started: Option<ConfigStamp>,
 }
 
-impl Form {
+impl ApplyVariant {
     /// As the manifest has it.
-    pub const PLAIN: Self = Self { replicas: Replicas::AsWritten, overlay: None, started: None };
+    pub const PLAIN: Self = Self { replicas: ReplicaMode::AsWritten, overlay: None, started: None };
 
-    /// The hash that the release annotation names: that of the content, whatever is laid over it.
-    pub fn hash(self, want: &Desired) -> Hash {
+    /// Returns the hash that the release annotation names: that of the content, whatever is laid over it.
+    pub fn hash(self, want: &DesiredObject) -> ContentHash {
         match self.replicas {
-            Replicas::AsWritten => want.hash,
-            Replicas::Left | Replicas::Shown(_) => want.ceded.unwrap_or(want.hash),
+            ReplicaMode::AsWritten => want.hash,
+            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => want.ceded.unwrap_or(want.hash),
         }
     }
 }
 
-/// Returns the content that an object has in the cluster when it is as wanted, but for the release
-/// annotation: with our inventory label, without nulls (the API server tracks them and then loses them),
-/// and with a Secret's `stringData` as `data` (sent as it is, drift of `data` would be nobody's).
+/// Returns the content that an object has in the cluster when it is as wanted, without the release
+/// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
+/// them. A Secret's `stringData` becomes `data`; sent as it is, drift of `data` would be nobody's.
 pub fn effective(object: &Object, applyset: &str) -> Value {
     let mut body = without_nulls(&object.body);
     if object.id.is("", "Secret") {
@@ -56,14 +58,14 @@ pub fn effective(object: &Object, applyset: &str) -> Value {
 }
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the overlay over it.
-pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: Form) -> Value {
+pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {
-        (Replicas::Left, Some(spec)) => {
+        (ReplicaMode::Omitted, Some(spec)) => {
             spec.remove("replicas");
         }
-        (Replicas::Shown(count), Some(spec)) => {
+        (ReplicaMode::AsLive(count), Some(spec)) => {
             spec.insert("replicas".to_owned(), count.into());
         }
         _ => {}
@@ -72,7 +74,7 @@ pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: Form) -> Value {
 }
 
 /// Tells which data pods are started with; the template carries their hash where it has to.
-fn with_started(mut body: Value, started: Option<Started>) -> Value {
+fn with_started(mut body: Value, started: Option<ConfigStamp>) -> Value {
     for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
         if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
             annotations.remove(STARTED);

@@ -3,73 +3,76 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Desired, Foreseen, Form, Instead, Live, Overlay, Release, Rv, Shared, Started, Uid, Want};
+use super::{
+    ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, Overlay, Release, ResourceVersion,
+    RollbackTarget, SharedDesired, Uid, WantedObject,
+};
 use crate::fields::ValueDigest;
-use crate::object::{Hash, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Number of a source in its engine.
 pub type SourceId = usize;
 
 /// The content that the cluster must show now.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Accepted {
+pub enum AcceptedContent {
     /// Nothing of ours is there.
     #[default]
     Nothing,
     /// This content.
-    Known(Shared),
+    Known(SharedDesired),
     /// The content of this release, which has not been read yet.
     Named(Release),
     /// The content of this release, which cannot be read any more.
     Lost(Release),
 }
 
-impl Accepted {
-    /// The content, where it is known.
-    pub fn known(&self) -> Option<&Shared> {
+impl AcceptedContent {
+    /// Returns the content, where it is known.
+    pub fn known(&self) -> Option<&SharedDesired> {
         match self {
             Self::Known(desired) => Some(desired),
             _ => None,
         }
     }
 
-    /// Whether it is known to have the same pod template as a content, so that this restarts nothing.
-    pub(super) fn has_template_of(&self, content: &Desired) -> bool {
+    /// Returns whether it is known to have the same pod template as a content, so that this restarts nothing.
+    pub(super) fn has_template_of(&self, content: &DesiredObject) -> bool {
         self.known().is_some_and(|known| known.template == content.template)
     }
 
-    /// Whether it is the content of this hash.
-    pub(super) fn is(&self, hash: Hash) -> bool {
+    /// Returns whether it is the content of this hash.
+    pub(super) fn is(&self, hash: ContentHash) -> bool {
         self.known().is_some_and(|desired| desired.hash == hash)
     }
 }
 
-/// What a look at the API server found, beside what the informer shows.
+/// The result of looking an object up at the API server, beside the informer's view.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Looked {
+pub enum LiveLookup {
     /// There is no such object.
     Absent,
     /// There is one, and the informer does not show it: it lacks our label, or is newer.
-    Found(Box<Live>),
+    Found(Box<LiveObject>),
 }
 
-/// How far our managedFields entry covers the content that should be there.
+/// The coverage of the wanted content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cover {
+pub enum FieldCoverage {
     /// Every leaf is ours: as wanted.
     Whole,
     /// Only empty lists lack a path, which the server does not track: a look at the values decides.
     Empty,
-    /// Every leaf is ours, and the values are not spelled as the content spells them: somebody may have written in our
-    /// name, or the server has a form of its own for them. A look at the values decides.
+    /// Every leaf is ours, but a value is spelled differently: somebody may have written in our
+    /// name, or the server has its own form. A comparison of the values decides.
     Unequal,
     /// Somebody took a value away.
-    Lost(Lost),
+    Lost(RepairImpact),
 }
 
-/// What repairing a lost value would do.
+/// The impact of repairing a lost value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum RepairImpact {
     /// No pod is restarted.
     InPlace,
     /// The pod template is touched, or what keeps pods from following it.
@@ -78,24 +81,24 @@ pub enum Lost {
 
 /// A coverage verdict with what it was made of: pure in both, so it holds as long as they do.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct VerifiedCoverage {
     /// Hash of the content.
-    pub content: Hash,
-    /// What was laid over it.
+    pub content: ContentHash,
+    /// The overlay on it.
     pub overlay: Option<Overlay>,
-    /// Which data its pods were started with.
-    pub started: Option<Started>,
+    /// The data that its pods were started with.
+    pub started: Option<ConfigStamp>,
     /// Our entry's text at that time.
     pub shape: Option<Arc<str>>,
     /// The values behind it at that time.
     pub values: Option<ValueDigest>,
     /// The verdict.
-    pub cover: Cover,
+    pub cover: FieldCoverage,
 }
 
-impl Verified {
-    /// Whether the verdict speaks of this content and of what the object shows: our entry, and the values behind it.
-    pub fn speaks_of(&self, content: Hash, form: Form, live: &Live) -> bool {
+impl VerifiedCoverage {
+    /// Returns whether the verdict speaks of this content and of what the object shows: our entry, and the values behind it.
+    pub fn speaks_of(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
         let same = match (&self.shape, &live.ours) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
@@ -107,27 +110,27 @@ impl Verified {
 
 /// The API server's last refusal of a content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct ApiRefusal {
     /// The refused content.
-    pub content: Hash,
+    pub content: ContentHash,
     /// The server's words.
     pub text: Arc<str>,
-    /// When to try again; never, until the content changes.
+    /// The time of the next try; never, until the content changes.
     pub retry: Option<Instant>,
-    /// Whether the API's rule is that the field never changes.
-    pub rule: Rule,
-    /// So many times in a row.
+    /// Indicates whether the API's rule is that the field never changes.
+    pub rule: RefusalRule,
+    /// The number of refusals in a row.
     pub times: u32,
 }
 
-/// What kind of rule a refusal comes from.
+/// The kind of rule that a refusal comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum RefusalRule {
     /// A field that never changes: deleting and creating would help.
     Immutable,
-    /// What the user may do: nothing about the content.
+    /// The user's rights: nothing about the content.
     Rights,
-    /// That of a webhook which does not answer: nobody knows whether it would refuse the content.
+    /// A webhook that does not answer: nobody knows whether it would refuse the content.
     Webhook,
     /// Any other.
     Other,
@@ -135,44 +138,44 @@ pub enum Rule {
 
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
-    /// What the sources want now, each with the source that says so; the one that has it comes first.
-    pub wants: Vec<(SourceId, Want)>,
-    /// Where several want it, the one of them that has it.
+pub struct ObjectEntry {
+    /// The sources' wishes, each with its source; that of the object's owner comes first.
+    pub wants: Vec<(SourceId, WantedObject)>,
+    /// The owner among several sources that want it.
     pub owner: Option<SourceId>,
-    /// What the cluster must show now.
-    pub accepted: Accepted,
+    /// The content that the cluster must show now.
+    pub accepted: AcceptedContent,
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
-    /// What was in force before it, as far as this process has seen it; what was made is its own.
-    pub before: Option<Shared>,
+    /// The content in force before it, as far as this process has seen it.
+    pub before: Option<SharedDesired>,
     /// The revision that brought what was accepted: it stays in the annotation as long as the content.
     pub brought: Option<Revision>,
-    /// What a look found, until the informer knows more.
-    pub looked: Option<Looked>,
+    /// The result of a look-up, until the informer knows more.
+    pub looked: Option<LiveLookup>,
     /// Our own last write: an older view never causes an action.
-    pub written: Option<(Rv, Instant)>,
-    /// Whether what is there is covered by our entry.
-    pub verified: Option<Verified>,
-    /// What the server says that a content would do to pods.
-    pub foreseen: Option<Box<Foreseen>>,
+    pub written: Option<(ResourceVersion, Instant)>,
+    /// Indicates whether what is there is covered by our entry.
+    pub verified: Option<VerifiedCoverage>,
+    /// The impact of a content on pods, by the server's dry run.
+    pub foreseen: Option<Box<DryRunImpact>>,
     /// The last refusal.
-    pub refused: Option<Box<Refusal>>,
-    /// When we repaired it, of the last minute: five are a fight.
+    pub refused: Option<Box<ApiRefusal>>,
+    /// The times of our repairs within the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next moment.
-    pub ended: Option<Box<Hash>>,
-    /// What stands in for the content that the newest revision asks for, where that failed here.
-    pub instead: Option<Box<Instead>>,
-    /// When its last try failed for a passing reason, and why.
+    pub ended: Option<Box<ContentHash>>,
+    /// The rollback target in place of a content that failed here.
+    pub instead: Option<Box<RollbackTarget>>,
+    /// The time and the reason of the last temporary failure.
     pub failed: Option<(Instant, Arc<str>)>,
 }
 
-impl Entry {
-    /// The content that one source wants, when only one wants the object, or has it, and its manifest is usable.
-    pub fn want(&self) -> Option<(SourceId, &Shared)> {
+impl ObjectEntry {
+    /// Returns the content that one source wants, when only one wants the object, or has it, and its manifest is usable.
+    pub fn want(&self) -> Option<(SourceId, &SharedDesired)> {
         match &self.wants[..] {
-            [(source, Want::Object(desired)), others @ ..]
+            [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
             {
                 Some((*source, desired))
@@ -181,29 +184,29 @@ impl Entry {
         }
     }
 
-    /// Whether this process knows that what is shown is the very object in which its content is to be.
-    pub(super) fn remembers(&self, live: &Live) -> bool {
+    /// Returns whether this process knows that what is shown is the very object in which its content is to be.
+    pub(super) fn remembers(&self, live: &LiveObject) -> bool {
         self.accepted.known().is_some() && self.incarnation.as_ref() == Some(&live.uid)
     }
 
-    /// The source that brought the content in force, where that has been read.
+    /// Returns the source that brought the content in force, where that has been read.
     pub(super) fn brought_by(&self) -> Option<SourceId> {
         self.accepted.known().map(|accepted| accepted.place.source)
     }
 
-    /// Whether a wanted content is not what the cluster must show yet.
-    pub fn candidate(&self) -> Option<&Shared> {
+    /// Returns whether a wanted content is not what the cluster must show yet.
+    pub fn candidate(&self) -> Option<&SharedDesired> {
         let (_, desired) = self.want()?;
         match &self.accepted {
-            Accepted::Known(accepted) if accepted.hash == desired.hash => None,
+            AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,
             _ => Some(desired),
         }
     }
 }
 
-/// Which objects an entry speaks of when it holds others up.
+/// The topic that an entry waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Topic {
+pub enum WaitTopic {
     /// Something about this object changed.
     Object(ObjectId),
     /// The kinds that the server has changed, or an informer got through.

@@ -8,33 +8,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::action::{Action, Apply, Decision};
-use super::book::Claim;
-use super::budget::{Ask, Priority, Shortage, Token};
+use super::action::{Action, ApplyRequest, Decision};
+use super::book::RolloutClaim;
+use super::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
 use super::free::state;
-use super::node_steps::{Host, NodeCounts, NodePod, NodeStep, PodState, Template, evictions, node_counts};
-use super::nodes::NodeNews;
+use super::node_steps::{
+    NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, evictions, node_counts,
+};
+use super::nodes::NodeChange;
 use super::pods::WorkloadPods;
-use super::rolls::Roll;
-use super::sources::Writes;
+use super::rolls::Rollout;
+use super::sources::SourceWrites;
 use super::state::Engine;
-use super::stepping::{Step, takes, under};
-use super::steps::{Move, Promotion, Shown, Standing, Steps};
-use super::{Desired, Live, Overlay, Reason, Strategy, Uid};
+use super::stepping::{StepState, takes, under};
+use super::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps};
+use super::{DesiredObject, LiveObject, Overlay, Reason, Uid, UpdateStrategy};
 use crate::object::ObjectId;
 
-/// What is refused is tried again after this time, and then after ever longer ones.
+/// The first pause after a refused eviction; each further one is longer.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest time between two tries.
 const LONGEST: Duration = Duration::from_secs(15);
-/// What has been refused for so long gives its token back: others go on meanwhile.
+/// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
 pub const REFUSED: Duration = Duration::from_secs(10);
 /// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time, is looked at anew.
 const ECHO: Duration = Duration::from_secs(10);
 
 /// A pod that is to be evicted, in the incarnation that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DuePod {
+pub struct PodToEvict {
     /// Its DaemonSet.
     pub of: ObjectId,
     /// Its name.
@@ -45,9 +47,9 @@ pub struct DuePod {
     pub node: Arc<str>,
 }
 
-/// What came of asking for an eviction.
+/// The outcome of an eviction request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Eviction {
+pub enum EvictionOutcome {
     /// It is being deleted, or is gone.
     Going,
     /// It is not, or nobody knows, and why.
@@ -56,20 +58,20 @@ pub enum Eviction {
     Denied(Arc<str>),
 }
 
-/// What is remembered of one DaemonSet in steps. Nothing of it has to survive.
+/// The state of one DaemonSet in steps. Nothing of it has to survive.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fleet {
+pub(super) struct DaemonSetRollout {
     /// Pods whose eviction was asked for, and until when that counts as if they were ending; none before the answer.
     asked: BTreeMap<Uid, Option<Instant>>,
-    refused: Option<Refusal>,
-    lacks: Lacking,
-    /// What was told last about it.
+    refused: Option<RefusedEviction>,
+    lacks: MissingBudget,
+    /// The reason shown last.
     told: Option<Arc<str>>,
 }
 
-/// What the budget keeps from a DaemonSet in steps.
+/// The part of the budget that a DaemonSet in steps lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Lacking {
+enum MissingBudget {
     #[default]
     Nothing,
     /// Pods are to go, and it has no token.
@@ -80,7 +82,7 @@ enum Lacking {
 
 /// An eviction that did not come about.
 #[derive(Clone, Debug)]
-struct Refusal {
+struct RefusedEviction {
     why: Arc<str>,
     since: Instant,
     /// The next try; none while it is due.
@@ -88,14 +90,14 @@ struct Refusal {
     wait: Duration,
 }
 
-/// What there is to do about a DaemonSet in steps.
-enum Due {
+/// The next action on a DaemonSet in steps.
+enum EvictionPlan {
     /// These pods go.
-    Pods(Vec<DuePod>),
+    Pods(Vec<PodToEvict>),
     /// Pods would go, but it has no token.
     Token,
     /// Pods would go, but others are unavailable.
-    Room(Shortage),
+    Room(BudgetShortage),
     /// Nothing, for a reason that may be worth telling.
     Nothing(Option<Arc<str>>),
 }
@@ -106,7 +108,7 @@ fn is_fleet(id: &ObjectId) -> bool {
 
 /// Nodes.
 impl Engine {
-    /// Whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
+    /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
     pub fn needs_nodes(&self) -> bool {
         let going = self.rollouts.rolls.iter().filter(|(id, roll)| is_fleet(id) && roll.failed.is_none());
         going.into_iter().any(|(id, _)| {
@@ -117,12 +119,12 @@ impl Engine {
     }
 
     /// Takes over what is told about the nodes.
-    pub fn nodes(&mut self, news: NodeNews) {
+    pub fn nodes(&mut self, news: NodeChange) {
         self.rollouts.nodes.hear(news);
     }
 }
 
-/// Where a DaemonSet stands.
+/// The progress of a DaemonSet.
 impl Engine {
     /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
     fn fleet_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
@@ -139,11 +141,11 @@ impl Engine {
                 host: self.rollouts.nodes.host(&node, steps.nodes()),
                 node,
                 template: if pod.revision.as_ref() == Some(newest) {
-                    Template::Newest
+                    TemplateVersion::Newest
                 } else {
-                    Template::Older
+                    TemplateVersion::Older
                 },
-                state: if ending { PodState::Terminating } else { state(pod, now) },
+                state: if ending { PodAvailability::Terminating } else { state(pod, now) },
             })
         });
         Some(known.collect())
@@ -157,91 +159,96 @@ impl Engine {
         rolling.replicas.saturating_add(rolling.misscheduled)
     }
 
-    /// The counts by which its step is judged, in place of those of its pods.
+    /// Returns the counts by which its step is judged, in place of those of its pods.
     pub(super) fn fleet_standing(
         &self,
         id: &ObjectId,
-        desired: &Desired,
-        standing: Standing,
+        desired: &DesiredObject,
+        standing: StepProgress,
         now: Instant,
-    ) -> Standing {
-        if !is_fleet(id) || !matches!(standing.shown, Shown::Under(Overlay::OnDelete { .. })) {
+    ) -> StepProgress {
+        if !is_fleet(id) || !matches!(standing.shown, OverlayState::Under(Overlay::OnDelete { .. })) {
             return standing;
         }
         let pods = desired.steps.as_deref().and_then(|steps| self.fleet_pods(id, steps, now));
         let all = self.nodes_of(id);
         let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| node_counts(&pods, all));
         // As long as it should have pods somewhere, it is not done without any.
-        Standing { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..standing }
+        StepProgress { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..standing }
     }
 
-    /// Whether all that can be done is done, and pods of older templates are left on nodes that are not Ready: its own
-    /// strategy would replace these without a look at their nodes. A person may let it go on all the same.
+    /// Returns whether only pods on nodes that are not Ready are left with older templates. The
+    /// DaemonSet's own strategy would replace these without a look at their nodes. A person may let
+    /// it go on all the same.
     pub(super) fn waits_for_nodes(
         &self,
         id: &ObjectId,
         steps: &Steps,
-        standing: &Standing,
+        standing: &StepProgress,
         now: Instant,
     ) -> bool {
-        let Shown::Under(overlay @ Overlay::OnDelete { .. }) = standing.shown else { return false };
+        let OverlayState::Under(overlay @ Overlay::OnDelete { .. }) = standing.shown else { return false };
         let asked = match standing.promotion {
-            Promotion::None => false,
-            Promotion::OneStep { from } => from == steps.step_of(overlay),
-            Promotion::Full => true,
+            PromotionRequest::None => false,
+            PromotionRequest::OneStep { from } => from == steps.step_of(overlay),
+            PromotionRequest::Full => true,
         };
         !asked && self.left_on_lost_nodes(id, steps, now).is_some()
     }
 
-    /// The first lost node with a pod of an older template.
+    /// Returns the first lost node with a pod of an older template.
     fn left_on_lost_nodes(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Arc<str>> {
         let pods = self.fleet_pods(id, steps, now)?;
-        let left = pods.into_iter().filter(|pod| pod.host == Host::Lost && pod.template == Template::Older);
+        let left = pods
+            .into_iter()
+            .filter(|pod| pod.host == NodeState::Lost && pod.template == TemplateVersion::Older);
         left.map(|pod| pod.node).min()
     }
 
-    /// Where a step stands that is not reached and goes no further for a time: for so long it holds no token. None if
+    /// Returns where a step stands that is not reached and goes no further for a time: for so long it holds no token. None if
     /// it does go on.
-    pub(super) fn fleet_rests(&self, id: &ObjectId, now: Instant) -> Option<Step> {
+    pub(super) fn fleet_rests(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         if !is_fleet(id) {
             return None;
         }
         let fleet = self.rollouts.fleets.get(id).filter(|fleet| fleet.asked.is_empty())?;
         let refused = fleet.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
-        let until = if self.is_suspended(id) || fleet.lacks != Lacking::Nothing {
+        let until = if self.is_suspended(id) || fleet.lacks != MissingBudget::Nothing {
             None
         } else {
             Some(refused?.until?)
         };
-        (!self.is_busy(id, now)).then_some(Step::Held(until))
+        (!self.is_busy(id, now)).then_some(StepState::Held(until))
     }
 
-    /// Whether a new pod has to prove itself, so that the deadline counts.
+    /// Returns whether a new pod has to prove itself, so that the deadline counts.
     fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
         let desired = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired);
         let steps = desired.and_then(|desired| desired.steps.as_deref());
         let pods = steps.and_then(|steps| self.fleet_pods(id, steps, now)).unwrap_or_default();
         pods.iter().any(|pod| {
-            pod.host != Host::Lost && pod.template == Template::Newest && pod.state != PodState::Ready
+            pod.host != NodeState::Lost
+                && pod.template == TemplateVersion::Newest
+                && pod.state != PodAvailability::Ready
         })
     }
 
-    /// Whether a step goes on by itself.
+    /// Returns whether a step goes on by itself.
     pub fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
-        self.is_under_way(id) && self.step_of(id, now) == Some(Step::Going)
+        self.is_under_way(id) && self.step_of(id, now) == Some(StepState::Going)
     }
 
-    /// What is told of a DaemonSet in steps.
+    /// Returns the text about a DaemonSet in steps.
     pub(super) fn fleet_words(&self, id: &ObjectId) -> Option<String> {
         Some(self.rollouts.fleets.get(id)?.told.as_ref()?.to_string())
     }
 
-    /// Whether a step only rests: that is no success.
+    /// Returns whether a step only rests: that is no success.
     pub(super) fn is_resting(&self, id: &ObjectId, now: Instant) -> bool {
         self.fleet_rests(id, now).is_some()
     }
 
-    /// When the clock alone changes what [`Engine::to_evict`] finds.
+    /// Returns when the clock alone changes what [`Engine::to_evict`] finds.
     pub(super) fn fleets_due(&self) -> Option<Instant> {
         let fleets = self.rollouts.fleets.values();
         let times = fleets.flat_map(|fleet| {
@@ -251,21 +258,22 @@ impl Engine {
         times.min()
     }
 
-    /// The most pods that a write takes down at a time.
-    pub(super) fn taken_by(&self, id: &ObjectId, apply: &Apply, replicas: u32) -> u32 {
+    /// Returns the most pods that a write takes down at a time.
+    pub(super) fn taken_by(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
         match apply.form.overlay {
             Some(Overlay::OnDelete { .. }) => self.at_once(id, apply.want.strategy, replicas),
             overlay => takes(apply.want.strategy, overlay, replicas),
         }
     }
 
-    /// So many pods of a DaemonSet go at a time: as its own strategy says, as far as the budget can ever allow it. With
-    /// a surge its strategy takes none, but an eviction takes one.
-    fn at_once(&self, id: &ObjectId, strategy: Strategy, nodes: u32) -> u32 {
+    /// Returns the maximum number of concurrent evictions: that of the DaemonSet's own strategy, as
+    /// far as the budget can ever allow it. With a surge its strategy takes none, but an eviction
+    /// takes one.
+    fn at_once(&self, id: &ObjectId, strategy: UpdateStrategy, nodes: u32) -> u32 {
         strategy.may_lose(nodes).min(self.most_away(id)).max(1)
     }
 
-    /// So many pods may ever be unavailable where a workload is.
+    /// Returns the maximum number of unavailable pods in the scopes of a workload.
     pub(super) fn most_away(&self, id: &ObjectId) -> u32 {
         let source = self.wanting(id);
         let bounds = self.bounds();
@@ -276,9 +284,9 @@ impl Engine {
 
 /// Taking pods away.
 impl Engine {
-    /// The pods that are to be evicted now. What comes of it is to be told to [`Engine::evicted`]. To be called in each
-    /// turn, after [`Engine::advance`].
-    pub fn to_evict(&mut self, now: Instant) -> Vec<DuePod> {
+    /// Returns the pods to be evicted now. The outcome is reported to [`Engine::evicted`]. Called
+    /// in each turn, after [`Engine::advance`].
+    pub fn to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.rolls;
         let going =
             |id: &ObjectId| rolls.get(id).is_some_and(|roll| roll.claim.is_some() && roll.failed.is_none());
@@ -291,29 +299,29 @@ impl Engine {
             let due = self.due_of(&id, now);
             let refused = self.rollouts.fleets.get(&id).and_then(|fleet| fleet.refused.as_ref());
             let told = match &due {
-                // What is asked for once more is still refused until the answer.
-                Due::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
-                Due::Token => None,
-                Due::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
-                Due::Nothing(why) => self.step_words(&id, why.as_deref(), now),
+                // A pod that is tried again counts as refused until the answer.
+                EvictionPlan::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
+                EvictionPlan::Token => None,
+                EvictionPlan::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
+                EvictionPlan::Nothing(why) => self.step_words(&id, why.as_deref(), now),
             };
             let fleet = self.rollouts.fleets.entry(id.clone()).or_default();
             let lacks = match due {
-                Due::Token => Lacking::Token,
-                Due::Room(_) => Lacking::Room,
-                Due::Pods(_) | Due::Nothing(_) => Lacking::Nothing,
+                EvictionPlan::Token => MissingBudget::Token,
+                EvictionPlan::Room(_) => MissingBudget::Room,
+                EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
             if (&fleet.told, fleet.lacks) != (&told, lacks) {
                 self.dirty.push(id);
             }
             (fleet.told, fleet.lacks) = (told, lacks);
             match due {
-                Due::Pods(pods) => {
+                EvictionPlan::Pods(pods) => {
                     fleet.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
                     all.extend(pods);
                 }
-                Due::Nothing(None) => fleet.refused = None,
-                Due::Token | Due::Room(_) | Due::Nothing(Some(_)) => {}
+                EvictionPlan::Nothing(None) => fleet.refused = None,
+                EvictionPlan::Token | EvictionPlan::Room(_) | EvictionPlan::Nothing(Some(_)) => {}
             }
         }
         all
@@ -337,23 +345,23 @@ impl Engine {
         }
     }
 
-    fn due_of(&self, id: &ObjectId, now: Instant) -> Due {
-        let nothing = Due::Nothing(None);
+    fn due_of(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
+        let nothing = EvictionPlan::Nothing(None);
         let (Some(live), Some((source, desired))) = (self.shown(id), self.entry(id).and_then(|e| e.want()))
         else {
             return nothing;
         };
         let (Some(steps), Some(step)) = (self.steps_of(id, desired), on_delete(live)) else { return nothing };
-        let observed = self.sources[source].writes == Writes::Observed;
+        let observed = self.sources[source].writes == SourceWrites::Observed;
         let standing = self.standing(id, desired, live, now);
-        if standing.shown == Shown::Other || observed || self.is_left_alone(id) {
+        if standing.shown == OverlayState::Other || observed || self.is_left_alone(id) {
             return nothing;
         }
         if self.is_suspended(id) {
-            return Due::Nothing(self.paused(id).map(|paused| paused.to_string().into()));
+            return EvictionPlan::Nothing(self.paused(id).map(|paused| paused.to_string().into()));
         }
         if let Some(why) = self.rollouts.nodes.unknown() {
-            return Due::Nothing(Some(why));
+            return EvictionPlan::Nothing(Some(why));
         }
         let Some(pods) = self.fleet_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
@@ -367,25 +375,26 @@ impl Engine {
         }
         let refused = self.rollouts.fleets.get(id).and_then(|fleet| fleet.refused.as_ref());
         if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
-            return Due::Nothing(Some(refused.why.clone()));
+            return EvictionPlan::Nothing(Some(refused.why.clone()));
         }
-        if self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None) {
-            return Due::Token;
+        if self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == TokenState::None) {
+            return EvictionPlan::Token;
         }
         if let Some(short) = short.filter(|_| chosen.is_empty()) {
-            return Due::Room(short);
+            return EvictionPlan::Room(short);
         }
         let uids = self.rollouts.rolls.get(id).and_then(|roll| roll.pods.as_deref());
         let uid = |name: &str| uids?.pods.iter().find(|pod| *pod.name == *name).map(|pod| pod.uid.clone());
         let due = chosen.iter().filter_map(|pod| {
             let (name, node) = (pod.name.clone(), pod.node.clone());
-            Some(DuePod { of: id.clone(), uid: uid(&name)?, name, node })
+            Some(PodToEvict { of: id.clone(), uid: uid(&name)?, name, node })
         });
-        Due::Pods(due.collect())
+        EvictionPlan::Pods(due.collect())
     }
 
-    /// So many pods of a workload may be unavailable now beside those of all others, and what bounds them.
-    fn room(&self, id: &ObjectId) -> (u32, Option<Shortage>) {
+    /// Returns the number of pods of a workload that may be unavailable now, and the bound behind
+    /// it.
+    fn room(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
         let (source, loads) = (self.wanting(id), self.loads());
         let mut room = (u32::MAX, None);
         for bound in self.bounds().into_iter().filter(|bound| bound.scope.holds_for(id, source)) {
@@ -394,50 +403,50 @@ impl Engine {
             let elsewhere = others.map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
             let left = bound.away.saturating_sub(elsewhere);
             if left < room.0 {
-                room = (left, Some(Shortage::Pods(bound.scope, 1, elsewhere, bound.away)));
+                room = (left, Some(BudgetShortage::Pods(bound.scope, 1, elsewhere, bound.away)));
             }
         }
         room
     }
 
-    /// What came of an eviction.
-    pub fn evicted(&mut self, pod: &DuePod, answer: &Eviction, now: Instant) {
+    /// Records the outcome of an eviction.
+    pub fn evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
         let Some(fleet) = self.rollouts.fleets.get_mut(&pod.of) else { return };
         match answer {
-            Eviction::Going => {
+            EvictionOutcome::Going => {
                 if let Some(until) = fleet.asked.get_mut(&pod.uid) {
                     *until = Some(now + ECHO);
                 }
                 fleet.refused = None;
             }
-            Eviction::Refused(_) | Eviction::Denied(_) => {
+            EvictionOutcome::Refused(_) | EvictionOutcome::Denied(_) => {
                 fleet.asked.remove(&pod.uid);
                 let before = fleet.refused.take();
                 let since = before.as_ref().map_or(now, |before| before.since);
                 let wait = before.map_or(FIRST, |before| (before.wait * 2).min(LONGEST));
                 let why = match answer {
-                    Eviction::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
-                    Eviction::Refused(why) => {
+                    EvictionOutcome::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
+                    EvictionOutcome::Refused(why) => {
                         format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into()
                     }
-                    Eviction::Going => return,
+                    EvictionOutcome::Going => return,
                 };
-                fleet.refused = Some(Refusal { why, since, until: Some(now + wait), wait });
+                fleet.refused = Some(RefusedEviction { why, since, until: Some(now + wait), wait });
             }
         }
     }
 
-    /// What is to be told while a step goes on, or rests.
+    /// Returns the text about a step that goes on, or rests.
     fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
         let (live, (_, desired)) = (self.shown(id)?, self.entry(id)?.want()?);
         let steps = self.steps_of(id, desired)?;
         let standing = self.standing(id, desired, live, now);
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
         match super::steps::next(steps, &standing) {
-            Move::Stay(wait) if matches!(wait.lacks, super::Lack::Pods { .. }) => {
+            StepDecision::Stay(wait) if matches!(wait.lacks, super::StepRequirement::Pods { .. }) => {
                 Some(format!("{wait}{why}").into())
             }
-            Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+            StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
                 let node = self.left_on_lost_nodes(id, steps, now)?;
                 Some(format!("all nodes that are Ready have the new pod; node {node} is not Ready").into())
             }
@@ -448,12 +457,18 @@ impl Engine {
 
 /// Between a decision and the budget.
 impl Engine {
-    /// What is asked of the budget for pods that are to go though nothing is to be written.
-    pub(super) fn asks_for_nodes(&self, id: &ObjectId) -> Option<(Ask, Claim)> {
+    /// Returns the request for budget of pods that are to go though nothing is to be written.
+    pub(super) fn asks_for_nodes(&self, id: &ObjectId) -> Option<(ReleaseRequest, RolloutClaim)> {
         let wants = self.wants_token(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.want()?;
         let cost = self.lost(id, |nodes| self.at_once(id, desired.strategy, nodes));
-        let ask = Ask { priority: Priority::Candidate, wave: desired.wave, id: id.clone(), source, cost };
+        let ask = ReleaseRequest {
+            priority: ReleasePriority::Candidate,
+            wave: desired.wave,
+            id: id.clone(),
+            source,
+            cost,
+        };
         Some((ask, self.claim(source, desired.hash, cost)))
     }
 
@@ -472,35 +487,36 @@ impl Engine {
     }
 
     fn wants_token(&self, id: &ObjectId) -> bool {
-        self.rollouts.fleets.get(id).is_some_and(|fleet| fleet.lacks == Lacking::Token)
+        self.rollouts.fleets.get(id).is_some_and(|fleet| fleet.lacks == MissingBudget::Token)
     }
 
     fn take_token(&mut self, id: &ObjectId) {
         let Some((ask, claim)) = self.rollouts.asked.get(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.rolls.remove(id) else { return };
-        let mut roll = Roll::new(Token::Held, ask.cost, Some(claim), before.written);
+        let mut roll = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.written);
         roll.after = before.after;
         roll.pods = before.pods;
         if let Some(fleet) = self.rollouts.fleets.get_mut(id) {
-            fleet.lacks = Lacking::Nothing;
+            fleet.lacks = MissingBudget::Nothing;
         }
         self.rollouts.rolls.insert(id.clone(), roll);
         self.rollouts.stale = true;
     }
 }
 
-/// So many pods are Ready, and have not been for long enough to be available (`minReadySeconds`), or are not counted yet.
-fn too_young(live: &Live, pods: &[NodePod]) -> u32 {
+/// Returns the number of pods that are Ready but not available yet (`minReadySeconds`), or not
+/// counted yet.
+fn too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
     let rolling = live.rolling.unwrap_or_default();
     let ready: BTreeSet<&str> =
-        pods.iter().filter(|pod| pod.state == PodState::Ready).map(|pod| &*pod.node).collect();
+        pods.iter().filter(|pod| pod.state == PodAvailability::Ready).map(|pod| &*pod.node).collect();
     let ready = u32::try_from(ready.len()).unwrap_or(u32::MAX);
     rolling.replicas.min(ready).saturating_sub(rolling.available)
 }
 
-/// The step at which a DaemonSet is held.
-fn on_delete(live: &Live) -> Option<u32> {
+/// Returns the step at which a DaemonSet is held.
+fn on_delete(live: &LiveObject) -> Option<u32> {
     match under(live) {
         Some(Overlay::OnDelete { step }) => Some(step),
         _ => None,

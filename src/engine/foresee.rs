@@ -1,33 +1,34 @@
-//! What a write would do to pods, by the server's own word: asked before the budget is.
+//! The impact of a write on pods, by the server's dry run: asked before the budget is.
 //!
-//! A manifest alone cannot tell. A field that is spelled out where the server filled it in before restarts nothing;
-//! a change beside the template, put there together with what somebody else changed in it, does. So each change of a
-//! workload that serves is tried by a dry run first. The answer holds for one content, one incarnation and one
-//! generation of the object, and the write that relies on it is bound to the version that shows them.
+//! A manifest alone cannot tell. A field that is spelled out where the server filled it in before
+//! restarts nothing. A change beside the template does restart pods, if somebody else changed the
+//! template meanwhile. So each change of a workload that serves is tried by a dry run first. The
+//! answer holds for one content, one incarnation and one generation of the object. The write that
+//! relies on it is bound to the version that shows them.
 
-use super::action::{Action, Apply, Decision, Guard, Purpose, Restarts};
+use super::action::{Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk};
 use super::decide::serving;
-use super::state::{Engine, Foresight};
+use super::state::{Engine, Prerequisites};
 use super::stepping::under;
-use super::{Desired, Live, Uid};
+use super::{DesiredObject, LiveObject, Uid};
 use crate::change::{Impact, ImpactKind};
-use crate::object::{Hash, ObjectId};
+use crate::object::{ContentHash, ObjectId};
 
 /// The server's answer about one content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foreseen {
+pub struct DryRunImpact {
     /// The content.
-    pub content: Hash,
+    pub content: ContentHash,
     /// The incarnation.
     pub uid: Uid,
     /// The generation of the object that it was compared with.
     pub generation: i64,
-    /// What it would do.
+    /// The impact.
     pub impact: Impact,
 }
 
 impl Engine {
-    /// Turns a write whose effect on pods is not known yet into the question for it, and says of one that is known
+    /// Turns a write of unknown impact into the question for it, and records for a known one
     /// whether it takes from the budget.
     pub(super) fn foreseen(&self, id: &ObjectId, decision: Decision) -> Decision {
         let Decision { action: Action::Apply(apply), reason, again } = decision else { return decision };
@@ -37,26 +38,29 @@ impl Engine {
         match self.impact(id, &apply.want, live) {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
-                let guard = Guard::Exact(live.uid.clone(), live.rv);
-                let restarts = if restarts(impact) { Restarts::Maybe } else { Restarts::No };
-                decided(Action::Apply(Apply { guard, restarts, ..apply }))
+                let guard = Precondition::Exact(live.uid.clone(), live.rv);
+                let restarts = if restarts(impact) { RestartRisk::Maybe } else { RestartRisk::No };
+                decided(Action::Apply(ApplyRequest { guard, restarts, ..apply }))
             }
         }
     }
 
-    /// Whether the server is asked what a write does: not in the middle of a step, whose overlay alone holds the pods
-    /// back, nor about a repair, which somebody who writes again and again would keep from ever going out.
-    fn is_asked_about(&self, id: &ObjectId, live: &Live, apply: &Apply) -> bool {
-        let asks = matches!(apply.purpose, Purpose::Change | Purpose::Adopt | Purpose::Transfer);
+    /// Returns whether the server is asked about a write's impact. It is not in the middle of a
+    /// step, whose overlay alone holds the pods back. Nor is it about a repair, which somebody who
+    /// writes again and again would delay for ever.
+    fn is_asked_about(&self, id: &ObjectId, live: &LiveObject, apply: &ApplyRequest) -> bool {
+        let asks =
+            matches!(apply.purpose, ApplyPurpose::Change | ApplyPurpose::Adopt | ApplyPurpose::Transfer);
         // Other data in the template are another template.
         asks && !live.is_restarted_by(apply.form.started)
-            && self.foresight == Foresight::Now
+            && self.foresight == Prerequisites::Now
             && serving(id, live)
             && !is_stepped(live)
     }
 
-    /// What the server says that a content would do to an object as it is now; none where it was not asked.
-    pub(super) fn impact(&self, id: &ObjectId, want: &Desired, live: &Live) -> Option<Impact> {
+    /// Returns the impact of a content on an object as it is now, by the server; none where it was
+    /// not asked.
+    pub(super) fn impact(&self, id: &ObjectId, want: &DesiredObject, live: &LiveObject) -> Option<Impact> {
         let foreseen = self.entry(id)?.foreseen.as_deref().filter(|_| !is_stepped(live))?;
         let speaks = foreseen.content == want.hash
             && foreseen.uid == live.uid
@@ -64,17 +68,17 @@ impl Engine {
         speaks.then_some(foreseen.impact)
     }
 
-    /// Whether a content restarts pods of a workload that serves: by the server's answer, and by the contents as long
+    /// Returns whether a content restarts pods of a workload that serves: by the server's answer, and by the contents as long
     /// as there is none.
-    pub(super) fn would_restart(&self, id: &ObjectId, want: &Desired, live: &Live) -> bool {
+    pub(super) fn would_restart(&self, id: &ObjectId, want: &DesiredObject, live: &LiveObject) -> bool {
         match self.impact(id, want, live) {
             Some(impact) => restarts(impact),
             None => self.entry(id).is_none_or(|entry| !entry.accepted.has_template_of(want)),
         }
     }
 
-    /// Whether the server says that a content changes no pod, so that nothing holds its rollout.
-    pub(super) fn leaves_pods(&self, id: &ObjectId, want: &Desired, live: &Live) -> bool {
+    /// Returns whether the server says that a content changes no pod, so that nothing holds its rollout.
+    pub(super) fn leaves_pods(&self, id: &ObjectId, want: &DesiredObject, live: &LiveObject) -> bool {
         self.reconfigured(id).is_none() && self.impact(id, want, live).is_some_and(|impact| !restarts(impact))
     }
 
@@ -85,7 +89,7 @@ impl Engine {
     }
 
     /// The server has said what a content would do.
-    pub(super) fn foresees(&mut self, id: &ObjectId, foreseen: Foreseen) {
+    pub(super) fn foresees(&mut self, id: &ObjectId, foreseen: DryRunImpact) {
         let guess = |engine: &Self| {
             let (live, entry) = (engine.shown(id)?, engine.entry(id)?);
             entry.want().map(|(_, want)| engine.would_restart(id, want, live))
@@ -106,6 +110,6 @@ fn restarts(impact: Impact) -> bool {
     matches!(impact.kind, ImpactKind::Restart | ImpactKind::Recreate)
 }
 
-fn is_stepped(live: &Live) -> bool {
+fn is_stepped(live: &LiveObject) -> bool {
     under(live).is_some_and(|overlay| overlay.step().is_some())
 }

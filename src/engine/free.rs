@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::node_steps::{OrdinalPod, Ordinals, PodState, stuck};
+use super::node_steps::{OrdinalPod, PodAvailability, StatefulSetState, stuck};
 use super::pods::{PodFacts, RESTARTS, Readiness, patience};
-use super::rolls::After;
+use super::rolls::RolloutPredecessor;
 use super::state::Engine;
-use super::{Rv, Uid};
+use super::{ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 /// A pod that is to be deleted, in the incarnation and version that was judged.
@@ -20,11 +20,11 @@ pub struct StuckPod {
     /// Its incarnation.
     pub uid: Uid,
     /// The version of the view that was judged.
-    pub rv: Rv,
+    pub rv: ResourceVersion,
 }
 
 impl Engine {
-    /// The pods that are to be deleted now, as they hold up a rollout of ours. Each is told once in each of its
+    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told once in each of its
     /// versions, so one whose deletion fails is told again when it has changed.
     pub fn to_free(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.rolls.iter().filter(|(_, roll)| roll.claim.is_some());
@@ -45,10 +45,10 @@ impl Engine {
         // Below its partition the pods keep another template on purpose, and a new one would have the same.
         let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
         let (start, partition) = (rolling.first, rolling.partition);
-        let set = Ordinals { start, partition, wanted: pods.newest.clone()?, current };
+        let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
-        // What it leaves may be known to be bad; otherwise an older pod may just be slow.
-        let is_bad = self.goes_back(id) || roll.after == After::Failure;
+        // The content before may be known to be bad; otherwise an older pod may just be slow.
+        let is_bad = self.goes_back(id) || roll.after == RolloutPredecessor::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = stuck(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
@@ -72,19 +72,19 @@ fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
     })
 }
 
-/// Whether a pod can be counted on.
-pub(super) fn state(pod: &PodFacts, now: Instant) -> PodState {
+/// Returns whether a pod can be counted on.
+pub(super) fn state(pod: &PodFacts, now: Instant) -> PodAvailability {
     let trouble = pod.trouble.as_ref();
     let is_given_up = trouble.is_some_and(|trouble| {
         patience(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
     });
     if pod.terminating {
-        PodState::Terminating
+        PodAvailability::Terminating
     } else if pod.ready == Readiness::Ready {
-        PodState::Ready
+        PodAvailability::Ready
     } else if is_given_up || pod.new_restarts >= RESTARTS || pod.over {
-        PodState::InTrouble
+        PodAvailability::InTrouble
     } else {
-        PodState::Unready(Duration::ZERO)
+        PodAvailability::Unready(Duration::ZERO)
     }
 }

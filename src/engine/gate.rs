@@ -1,4 +1,4 @@
-//! What stands in the way of one object because of others: its kind, its namespace, what it needs, its
+//! The obstacles to one object because of others: its kind, its namespace, its references, its
 //! wave, the rollout budget, the prune guard.
 
 use std::collections::BTreeMap;
@@ -6,20 +6,23 @@ use std::sync::Arc;
 
 use super::action::{Action, Decision};
 use super::claim::{UNPROVEN, unchecked};
-use super::decide::{Scaling, Sight, View, left_alone};
-use super::entry::{Entry, SourceId, Topic};
+use super::decide::{DecisionInput, Observation, ReplicaOwner, left_alone};
+use super::entry::{ObjectEntry, SourceId, WaitTopic};
 use super::lookups;
-use super::prune::{Guard, Judgement, Keep, Pending, judge};
-use super::sources::Writes;
-use super::state::{Engine, Foresight, KindState, Served};
-use super::{Desired, Ends, Inventory, Live, Owner, Prune, Reason, Substitute, Want, is_workload};
-use crate::graph::Units;
-use crate::health::{Status, waits_for_consumer};
-use crate::object::{GroupKind, Gvk, Hash, ObjectId};
+use super::prune::{KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, judge};
+use super::sources::SourceWrites;
+use super::state::{Engine, KindAvailability, KindState, Prerequisites};
+use super::{
+    DesiredObject, Inventory, LiveObject, ObjectLifetime, ObjectOwner, PrunePolicy, Reason, RollbackContent,
+    WantedObject, is_workload,
+};
+use crate::graph::ConnectedUnits;
+use crate::health::{HealthStatus, waits_for_consumer};
+use crate::object::{ContentHash, GroupKind, Gvk, ObjectId};
 
 impl Engine {
-    /// Why nothing can be said about an object's presence.
-    pub(super) fn blind(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
+    /// Returns why nothing can be said about an object's presence.
+    pub(super) fn blind(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         if let Some(reason) = entry.want().and_then(|(_, desired)| self.unserved(&desired.gvk)) {
             return Some(reason);
         }
@@ -33,14 +36,14 @@ impl Engine {
 
     fn unserved(&self, gvk: &Gvk) -> Option<Reason> {
         match self.served.get(gvk) {
-            Some(Served::Yes) => None,
-            Some(Served::No(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
-            Some(Served::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),
+            Some(KindAvailability::Yes) => None,
+            Some(KindAvailability::No(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
+            Some(KindAvailability::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),
         }
     }
 
-    /// What stands in the way of any write to an object.
-    pub(super) fn barred(&self, id: &ObjectId, entry: &Entry) -> Option<Reason> {
+    /// Returns the obstacle to any write to an object.
+    pub(super) fn barred(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.wants.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
             let tells =
@@ -53,7 +56,7 @@ impl Engine {
                 return Some(Reason::Inventory(source.name.clone()));
             }
         }
-        if self.foresight == Foresight::AllDone {
+        if self.foresight == Prerequisites::AllDone {
             return None;
         }
         if self.is_reading_release_key() {
@@ -71,13 +74,13 @@ impl Engine {
         }
     }
 
-    /// What stands in the way of a new content of an object.
-    pub(super) fn gated(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+    /// Returns the obstacle to a new content of an object.
+    pub(super) fn gated(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
         if let Some(why) = self.cycles.get(&desired.id) {
             return Some(Reason::Held(why.clone()));
         }
-        if self.foresight == Foresight::AllDone {
-            // What nothing brings is not done before either.
+        if self.foresight == Prerequisites::AllDone {
+            // A reference that nothing brings is not awaited.
             let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.shown(id).is_none();
             return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
         }
@@ -115,7 +118,7 @@ impl Engine {
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.wants[..] {
             [] => None,
-            [(source, Want::Object(desired)), others @ ..]
+            [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.shown(need) {
@@ -138,7 +141,9 @@ impl Engine {
                     }
                 }
             }
-            [(_, Want::Held(held_back))] => held(&format!("cannot be used: {}", held_back.reason)),
+            [(_, WantedObject::Unusable(held_back))] => {
+                held(&format!("cannot be used: {}", held_back.reason))
+            }
             _ => held("is wanted twice"),
         }
     }
@@ -155,9 +160,9 @@ impl Engine {
         }
     }
 
-    /// Whether nothing is done about an object, as its annotation asks.
+    /// Returns whether nothing is done about an object, as its annotation asks.
     pub(super) fn is_left_alone(&self, id: &ObjectId) -> bool {
-        let want = self.entry(id).and_then(Entry::want);
+        let want = self.entry(id).and_then(ObjectEntry::want);
         want.is_some_and(|(_, desired)| left_alone(desired, self.shown(id), self.opt_out_of(id)).is_some())
     }
 
@@ -166,7 +171,7 @@ impl Engine {
     }
 
     /// The definition of a custom kind must be established, and changed before its objects.
-    fn definition(&self, desired: &Desired) -> Option<Reason> {
+    fn definition(&self, desired: &DesiredObject) -> Option<Reason> {
         if !desired.gvk.group.contains('.') {
             return None;
         }
@@ -174,11 +179,11 @@ impl Engine {
         self.unhealthy(crd)
     }
 
-    /// What is there of an object: by its informer, or by our own write that has not come back yet.
-    pub fn shown(&self, id: &ObjectId) -> Option<&Live> {
+    /// Returns the live object: by its informer, or by our own write that has not come back yet.
+    pub fn shown(&self, id: &ObjectId) -> Option<&LiveObject> {
         let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
-            Some(super::Looked::Found(live)) => Some(&**live),
-            Some(super::Looked::Absent) | None => None,
+            Some(super::LiveLookup::Found(live)) => Some(&**live),
+            Some(super::LiveLookup::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
         match (self.live(id), looked) {
@@ -187,9 +192,9 @@ impl Engine {
         }
     }
 
-    /// Whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
+    /// Returns whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
     /// count is not ours is taken to have one: ours would scale it back.
-    pub(super) fn scaling(&self, id: &ObjectId, entry: &Entry) -> Scaling {
+    pub(super) fn scaling(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
         let autoscaled = match &self.autoscaled {
             Some(targets) => targets.contains(id),
             None => self.shown(id).is_some_and(|live| {
@@ -198,37 +203,37 @@ impl Engine {
                 live.replicas_ceded || (ceded.is_some() && ceded == released)
             }),
         };
-        if autoscaled { Scaling::ByAutoscaler } else { Scaling::ByManifest }
+        if autoscaled { ReplicaOwner::Autoscaler } else { ReplicaOwner::Manifest }
     }
 
-    /// Whether it is a Job that has ended with the wanted content, and need not be there any more.
-    pub fn has_ended(&self, id: &ObjectId, entry: &Entry) -> bool {
+    /// Returns whether it is a Job that has ended with the wanted content, and need not be there any more.
+    pub fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.want().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| self.finished(id, entry).is_some_and(|hash| desired.is_release(hash)))
     }
 
-    /// The content with which a Job ended that goes away by itself, as the inventory or a view told it.
-    pub(super) fn finished(&self, id: &ObjectId, entry: &Entry) -> Option<Hash> {
+    /// Returns the content with which a Job ended that goes away by itself, as the inventory or a view told it.
+    pub(super) fn finished(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<ContentHash> {
         let (source, desired) = entry.want()?;
         let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
-        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == Ends::AfterFinish);
+        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == ObjectLifetime::AfterFinish);
         seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
     }
 
-    /// Why it cannot be told whether the source that brought an object still wants it.
-    pub(super) fn doubt(&self, entry: &Entry) -> Option<Arc<str>> {
+    /// Returns why it cannot be told whether the source that brought an object still wants it.
+    pub(super) fn doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;
         self.sources[accepted.place.source].incomplete.clone()
     }
 
-    /// A source that is only observed decides all and writes nothing.
+    /// Returns a source that is only observed decides all and writes nothing.
     pub(super) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = wanting
             .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
             .or_else(|| Some(entry?.accepted.known()?.place.source));
-        let observed = source.is_some_and(|source| self.sources[source].writes == Writes::Observed);
+        let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
     }
@@ -247,7 +252,7 @@ impl Engine {
                 self.waits.insert(id.clone(), topic);
             }
         }
-        if let (Some(Reason::Wave(_, before)), Some(Topic::Waves(source))) =
+        if let (Some(Reason::Wave(_, before)), Some(WaitTopic::Waves(source))) =
             (&decision.reason, self.waits.get(id))
         {
             self.sources[*source].awaited.insert(before.clone());
@@ -257,52 +262,52 @@ impl Engine {
         self.track_move(id);
     }
 
-    fn topic(&self, id: &ObjectId, reason: &Reason) -> Option<Topic> {
+    fn topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
         let source = || self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         match reason {
             Reason::Syncing(_) | Reason::Blind(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
-                Some(Topic::Kinds)
+                Some(WaitTopic::Kinds)
             }
-            Reason::Inventory(_) => source().map(Topic::Inventory),
+            Reason::Inventory(_) => source().map(WaitTopic::Inventory),
             Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) => {
-                Some(Topic::Object(need.clone()))
+                Some(WaitTopic::Object(need.clone()))
             }
-            Reason::Sealed(_) => Some(Topic::Object(super::restart::key_id())),
-            Reason::Wave(..) => source().map(Topic::Waves),
+            Reason::Sealed(_) => Some(WaitTopic::Object(super::restart::key_id())),
+            Reason::Wave(..) => source().map(WaitTopic::Waves),
             _ => None,
         }
     }
 
     /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
-    pub(super) fn track_end(&mut self, id: &ObjectId, live: &Live) {
+    pub(super) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
         let Some(release) =
             live.shown_release().filter(|release| live.finished && self.has_content(id, release.hash))
         else {
             return;
         };
-        let Some((source, desired)) = self.entry(id).and_then(Entry::want) else { return };
-        if desired.traits.ends == Ends::AfterFinish
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::want) else { return };
+        if desired.traits.ends == ObjectLifetime::AfterFinish
             && let Some(inventory) = &mut self.sources[source].inventory
         {
             inventory.finished.insert(id.clone(), release.hash);
         }
     }
 
-    /// Whether this is the content that is wanted of an object.
-    pub fn has_content(&self, id: &ObjectId, hash: Hash) -> bool {
-        self.entry(id).and_then(Entry::want).is_some_and(|(_, desired)| desired.is_release(hash))
+    /// Returns whether this is the content that is wanted of an object.
+    pub fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
+        self.entry(id).and_then(ObjectEntry::want).is_some_and(|(_, desired)| desired.is_release(hash))
     }
 
-    /// The source in whose inventory an object is.
-    pub fn source_of(&self, live: &Live) -> Option<SourceId> {
+    /// Returns the source in whose inventory an object is.
+    pub fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
         match &live.owner {
-            Owner::Ours(set) => self.applysets.iter().position(|one| one == set),
+            ObjectOwner::Ours(set) => self.applysets.iter().position(|one| one == set),
             _ => None,
         }
     }
 
     pub(super) fn track_wave(&mut self, id: &ObjectId) {
-        let Some((source, desired)) = self.entry(id).and_then(Entry::want) else { return };
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::want) else { return };
         let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
@@ -315,10 +320,10 @@ impl Engine {
     /// Asks again whoever waits for an earlier wave.
     pub(super) fn wake_waves(&mut self, source: SourceId) {
         self.sources[source].awaited.clear();
-        self.touch(&Topic::Waves(source));
+        self.touch(&WaitTopic::Waves(source));
     }
 
-    /// Why a change of the newest revision is not done with an object, in words that follow its name.
+    /// Returns why a change of the newest revision is not done with an object, in words that follow its name.
     pub(super) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         lookups::count(1);
         let entry = self.entries.get(id)?;
@@ -346,30 +351,30 @@ impl Engine {
         Some(format!("is healthy ({})", health_words(live)))
     }
 
-    /// The guard's word on an object that no source wants.
-    pub(super) fn judgement(&self, id: &ObjectId, view: &View<'_>) -> Option<Judgement> {
-        let Sight::Seen(live) = view.sight else { return None };
+    /// Returns the guard's word on an object that no source wants.
+    pub(super) fn judgement(&self, id: &ObjectId, view: &DecisionInput<'_>) -> Option<PruneDecision> {
+        let Observation::Seen(live) = view.observation else { return None };
         if !view.entry.wants.is_empty() {
             return None;
         }
         self.sources[self.source_of(live)?].judged.get(id).cloned()
     }
 
-    /// What the guard last said about what one source no longer wants.
-    pub fn judgements(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &Judgement)> {
+    /// Returns the last prune decisions about the unwanted objects of one source.
+    pub fn judgements(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
         self.sources[source].judged.iter()
     }
 
-    /// The object that defines a custom kind, where a source brings it.
+    /// Returns the object that defines a custom kind, where a source brings it.
     pub fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectId> {
         self.definitions.get(kind)
     }
 
     /// Judges all that one source no longer wants.
-    pub fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, Judgement> {
+    pub fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
         let empty = std::collections::BTreeSet::new();
         let state = &self.sources[source];
-        let of_source = |live: &Live| self.source_of(live) == Some(source);
+        let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
             self.unwanted.iter().filter(|id| self.live(id).is_some_and(of_source)).collect();
         if unwanted.is_empty() {
@@ -377,7 +382,7 @@ impl Engine {
         }
         let pending = self.pending(source, &unwanted);
         let parent = state.inventory.as_ref();
-        let guard = Guard {
+        let guard = PruneGuard {
             closed: self.closed(source),
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
@@ -390,7 +395,7 @@ impl Engine {
 
     /// Facts about what is not wanted any more. Where all that must come first is taken for done, none of it
     /// waits for other changes.
-    fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<Pending> {
+    fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<PruneCandidate> {
         let (moving, units) = self.units(source, unwanted);
         let users = self.users(unwanted);
         let unfinished = |id: &ObjectId| {
@@ -399,10 +404,11 @@ impl Engine {
         };
         let facts = |id: &&ObjectId| {
             let live = self.live.get(*id)?;
-            // What somebody takes off the object still stands in the manifest that was in force last.
+            // An annotation taken off the object still stands in the manifest that was in force
+            // last.
             let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.known());
-            let said = accepted.map_or(Keep::No, |accepted| accepted.traits.keep);
-            let alone = Pending {
+            let said = accepted.map_or(KeepPolicy::No, |accepted| accepted.traits.keep);
+            let alone = PruneCandidate {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
                 keep: live.keep.stricter(said),
@@ -413,8 +419,8 @@ impl Engine {
                 withheld: self.withheld(source, id),
             };
             Some(match self.foresight {
-                Foresight::AllDone => alone,
-                Foresight::Now => Pending {
+                Prerequisites::AllDone => alone,
+                Prerequisites::Now => PruneCandidate {
                     unfinished: unfinished(id),
                     needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
                     ..alone
@@ -424,46 +430,52 @@ impl Engine {
         unwanted.iter().filter_map(facts).collect()
     }
 
-    /// Why a source prunes nothing at all now.
-    fn closed(&self, source: SourceId) -> Option<Judgement> {
+    /// Returns why a source prunes nothing at all now.
+    fn closed(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
         match state.prune {
-            Prune::On => {}
-            Prune::Off => return Some(Judgement::Keep("not wanted any more; pruning is off".into())),
-            Prune::Partial => return Some(Judgement::Keep("not in the files that were named".into())),
+            PrunePolicy::On => {}
+            PrunePolicy::Off => {
+                return Some(PruneDecision::Keep("not wanted any more; pruning is off".into()));
+            }
+            PrunePolicy::Partial => {
+                return Some(PruneDecision::Keep("not in the files that were named".into()));
+            }
         }
         match self.no_release_key() {
             None => {}
             // It waits: what ends must not be taken for done as long as nobody knows what is its own.
-            Some(Reason::Sealed(why)) => return Some(Judgement::Later(unchecked(&why))),
+            Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked(&why))),
             Some(_) => {
-                return Some(Judgement::Later("nothing is pruned before the key of seals was read".into()));
+                return Some(PruneDecision::Later(
+                    "nothing is pruned before the key of seals was read".into(),
+                ));
             }
         }
         let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
         if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
             let name = &other.name;
             let why = format!("pruned when source {name}, which may want it, was looked at again");
-            return Some(Judgement::Later(why.into()));
+            return Some(PruneDecision::Later(why.into()));
         }
         if let Some((file, kind)) = self.unscoped(source) {
             let why =
                 format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
-            return Some(Judgement::Later(why.into()));
+            return Some(PruneDecision::Later(why.into()));
         }
         if let Some(why) = &state.incomplete {
             let why = format!("nothing is pruned, as the source was not read whole: {why}");
-            return Some(Judgement::Keep(why.into()));
+            return Some(PruneDecision::Keep(why.into()));
         }
         if state.inventory.is_none() {
-            return Some(Judgement::Later("nothing is pruned before the inventory was read".into()));
+            return Some(PruneDecision::Later("nothing is pruned before the inventory was read".into()));
         }
         let later =
-            |kind| Judgement::Later(format!("nothing is pruned while {kind} cannot be listed").into());
+            |kind| PruneDecision::Later(format!("nothing is pruned while {kind} cannot be listed").into());
         self.unlisted_kind(source).map(later).or_else(|| self.recalled(source))
     }
 
-    /// A file with objects of a kind of which it is not known where they live, and that kind.
+    /// Returns a file with objects of a kind of which it is not known where they live, and that kind.
     pub(super) fn unscoped(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
         // Wherever its objects would live, none of them is there.
         let absent = |kind: &GroupKind| self.kind_state(source, kind) == Some(&KindState::Absent);
@@ -471,9 +483,13 @@ impl Engine {
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.
-    fn units(&self, source: SourceId, unwanted: &[&ObjectId]) -> (BTreeMap<ObjectId, Arc<str>>, Units) {
+    fn units(
+        &self,
+        source: SourceId,
+        unwanted: &[&ObjectId],
+    ) -> (BTreeMap<ObjectId, Arc<str>>, ConnectedUnits) {
         let mut moving = BTreeMap::new();
-        let mut units = Units::default();
+        let mut units = ConnectedUnits::default();
         for id in &self.sources[source].moving {
             if let Some(why) = self.unfinished(source, id) {
                 moving.insert(id.clone(), format!("{id} {why}").into());
@@ -486,7 +502,7 @@ impl Engine {
         units = self.joined(&nodes);
         let book = self.rollouts.book.iter().flat_map(|book| &book.units);
         for unit in book.filter(|unit| unit.applyset == self.applysets[source]) {
-            // What is released together stays together until the last of it is whole.
+            // Objects released together stay together until the last of them is healthy.
             let mut members = unit.members.keys().filter(|id| units.has(id));
             if let Some(first) = members.next() {
                 members.collect::<Vec<_>>().into_iter().for_each(|id| units.join(first, id));
@@ -495,7 +511,7 @@ impl Engine {
         for id in moving.keys().chain(unwanted.iter().copied()) {
             units.add(id);
             let Some(entry) = self.entries.get(id) else { continue };
-            // What it used before is not known: anything beside it.
+            // Its former references are not known: it may use anything.
             let unknown = entry.before.is_none() && self.shown(id).is_some() && moving.contains_key(id);
             if unknown && (entry.candidate().is_none() || entry.accepted.known().is_none()) {
                 let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
@@ -511,7 +527,7 @@ impl Engine {
         (moving, units)
     }
 
-    /// An object of ours that would go with another one though nobody says so: one in a namespace, one of a
+    /// Returns an object of ours that would go with another one though nobody says so: one in a namespace, one of a
     /// custom kind.
     fn tenant(&self, id: &ObjectId) -> Option<&ObjectId> {
         let crd = id.is("apiextensions.k8s.io", "CustomResourceDefinition");
@@ -528,7 +544,7 @@ impl Engine {
         ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
     }
 
-    /// Of the objects that are to go, those that another one of them uses, with one user each.
+    /// Returns the unwanted objects that another unwanted one uses, with one user each.
     fn users<'a>(&'a self, unwanted: &[&'a ObjectId]) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
         let mut users = BTreeMap::new();
         for user in unwanted {
@@ -540,7 +556,7 @@ impl Engine {
     }
 }
 
-/// Whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English goes.
+/// Returns whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English goes.
 fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
     let singular = kind.kind.to_ascii_lowercase();
     let stem = singular.get(..singular.len().saturating_sub(1)).unwrap_or_default();
@@ -549,19 +565,19 @@ fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
         .is_some_and(|(plural, group)| group == &*kind.group && plural.starts_with(stem))
 }
 
-/// Whether it is back at what was good, though that cannot be read any more.
-fn is_back(entry: &Entry) -> bool {
-    entry.instead.as_ref().is_some_and(|instead| matches!(instead.content, Substitute::Lost(_)))
+/// Returns whether it is back at what was good, though that cannot be read any more.
+fn is_back(entry: &ObjectEntry) -> bool {
+    entry.instead.as_ref().is_some_and(|instead| matches!(instead.content, RollbackContent::Lost(_)))
 }
 
 /// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
-pub(super) fn is_healthy(live: &Live) -> bool {
+pub(super) fn is_healthy(live: &LiveObject) -> bool {
     live.health.is_current() || waits_for_consumer(&live.health)
 }
 
-pub(super) fn health_words(live: &Live) -> String {
+pub(super) fn health_words(live: &LiveObject) -> String {
     match (live.health.status, &*live.health.message) {
-        (Status::Current, _) => "healthy".to_owned(),
+        (HealthStatus::Current, _) => "healthy".to_owned(),
         (status, "") => status.to_string(),
         (status, message) => format!("{status}: {message}"),
     }

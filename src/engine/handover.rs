@@ -1,21 +1,25 @@
-//! Objects that move between sources, of one process or of several: nobody deletes what another source is
-//! about to bring, and whoever brings it takes it over from the one that no longer wants it.
+//! Objects that move between sources, of one process or of several. Nobody deletes an object that
+//! another source is about to bring, and that source takes it over from the one that no longer
+//! wants it.
 //!
-//! What others say is read right before it counts. It is never kept for later: an old word deletes
-//! nothing.
+//! The statements of others are read right before they count. They are never kept for later: an old
+//! statement deletes nothing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::action::{Action, Decision, Removal};
-use super::decide::Sight;
-use super::entry::{Entry, SourceId};
-use super::peers::{Claims, Leave, NAMED, Peer, Progress, Repository, Statement, mark};
-use super::state::{Engine, Foresight};
-use super::{Judgement, Life, Owner, Reason, Source, Uid};
-use crate::object::{Hash, ObjectId};
+use super::action::{Action, Decision, DeletionReason};
+use super::decide::Observation;
+use super::entry::{ObjectEntry, SourceId};
+use super::peers::{
+    ContentClaims, DeletionConsent, NAMED, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
+    mark,
+};
+use super::state::{Engine, Prerequisites};
+use super::{ObjectOwner, PruneDecision, Reason, SourceLifecycle, SourceState, Uid};
+use crate::object::{ContentHash, ObjectId};
 
 /// A deletion relies on what was read within this time.
 const FRESH: Duration = Duration::from_secs(3);
@@ -28,17 +32,16 @@ const RECENT: Duration = Duration::from_secs(30);
 const SOONEST: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(15);
 
-/// What waits for another source for longer than this is told as a deletion that a person can
-/// confirm.
+/// The time after which a deletion that waits for another source can be confirmed by a person.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// For so long others may still act on the word that an object is given up: longer than what they have read counts for
-/// a takeover, and that takes.
+/// The time for which others may still act on an old statement that an object is released. It is
+/// longer than a read statement counts for a takeover, and than that takes.
 const OUTDATED: Duration = Duration::from_mins(2);
 
-/// Whose an object is that carries the label of an inventory.
+/// The holder of an object that carries the label of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Holder {
+pub enum InventoryHolder {
     /// No source of this cluster's rhumb, as far as anybody knows.
     #[default]
     Nobody,
@@ -50,40 +53,41 @@ pub enum Holder {
     Releases(Arc<str>),
 }
 
-/// Why an object is not deleted for another source's sake.
+/// The reason for a deletion that is withheld for another source's sake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withheld {
+pub struct WithheldDeletion {
     /// In words.
     pub why: Arc<str>,
     /// It has been so for long, and may never pass by itself.
     pub is_long: bool,
 }
 
-/// What is known of the other sources, and what is to be told to them.
+/// The statements of other sources, and our own.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Handover {
-    /// Whether others are minded at all: a plan for one source knows of none.
+    /// Indicates whether others are minded at all: a plan for one source knows of none.
     minds: bool,
     /// Names of sources by the ids of their inventories, for whoever minds no others.
     names: BTreeMap<Arc<str>, Arc<str>>,
-    peers: Option<BTreeMap<Arc<str>, Peer>>,
-    /// When they were read last.
+    peers: Option<BTreeMap<Arc<str>, PeerSource>>,
+    /// The time at which they were last read.
     read: Option<Instant>,
-    /// How long they may rest before they are asked again.
+    /// The rest before they are read again.
     rest: Duration,
-    /// Whom a fresh word of the others is needed for.
+    /// The objects that need a fresh statement of others.
     asking: BTreeSet<ObjectId>,
-    /// Since when others could have claimed what no source here wants, by incarnation.
+    /// The time since which others could have claimed an unwanted object, by incarnation.
     since: HashMap<Uid, Instant>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
     unowned: BTreeSet<ObjectId>,
     /// Objects that this process has told to be unwanted, by source.
     released: BTreeMap<SourceId, BTreeSet<ObjectId>>,
-    /// What a source said before this process served it, as far as it may be wanted here: given up, or claimed.
-    recalled: BTreeMap<SourceId, BTreeSet<Hash>>,
-    /// Objects of these that are wanted again, since when: somebody may take one over for the old word, and drop it
-    /// before its owner has seen that.
+    /// The statement of a source before this process served it, as far as its objects may be wanted
+    /// here: released, or claimed.
+    recalled: BTreeMap<SourceId, BTreeSet<ContentHash>>,
+    /// The released objects that are wanted again, each with the time. Somebody may take one over
+    /// by the old statement, and drop it before its owner has seen that.
     retaken: BTreeMap<ObjectId, Instant>,
 }
 
@@ -110,21 +114,22 @@ impl Engine {
     }
 
     /// Takes over which repository a source follows.
-    pub fn follows(&mut self, source: SourceId, repository: Repository) {
+    pub fn follows(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
         self.sources[source].to_judge = true;
     }
 
-    /// Whether what the other sources say is to be read now.
+    /// Returns whether what the other sources say is to be read now.
     pub fn needs_peers(&self) -> bool {
         !self.handover.asking.is_empty()
     }
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
-    pub fn heard_peers(&mut self, peers: Vec<Peer>, now: Instant) -> Vec<SourceId> {
+    pub fn heard_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
         let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
-        let peers: BTreeMap<Arc<str>, Peer> = others.map(|peer| (peer.applyset.clone(), peer)).collect();
+        let peers: BTreeMap<Arc<str>, PeerSource> =
+            others.map(|peer| (peer.applyset.clone(), peer)).collect();
         let handover = &mut self.handover;
         let is_news = handover.peers.as_ref() != Some(&peers);
         handover.rest = if is_news { SOONEST } else { (handover.rest * 2).clamp(SOONEST, LATEST) };
@@ -143,11 +148,11 @@ impl Engine {
 
     /// Sources of which another one follows the same repository, and has read another revision.
     fn behind(&self) -> Vec<SourceId> {
-        let differs = |own: &Progress| {
+        let differs = |own: &SourceProgress| {
             self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {
                 (
-                    Ok(Statement { progress: Progress::Follows { repository, read }, .. }),
-                    Progress::Follows { repository: ours, read: newest },
+                    Ok(SourceStatement { progress: SourceProgress::Follows { repository, read }, .. }),
+                    SourceProgress::Follows { repository: ours, read: newest },
                 ) => repository == ours && read != newest,
                 _ => false,
             })
@@ -156,58 +161,63 @@ impl Engine {
         all.filter(|source| self.progress(*source).is_some_and(|own| differs(&own))).collect()
     }
 
-    /// How far a source has read; none while it is not known what it follows.
-    fn progress(&self, source: SourceId) -> Option<Progress> {
+    /// Returns how far a source has read; none while it is not known what it follows.
+    fn progress(&self, source: SourceId) -> Option<SourceProgress> {
         let state = &self.sources[source];
         match &state.repository {
-            _ if state.life == Life::Ends => Some(Progress::Unordered),
-            Repository::Unknown => None,
-            Repository::Nowhere => Some(Progress::Unordered),
-            Repository::At(repository) => {
+            _ if state.life == SourceLifecycle::Ends => Some(SourceProgress::Unordered),
+            RepositoryIdentity::Unknown => None,
+            RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
+            RepositoryIdentity::At(repository) => {
                 // Of what is of a kind that nobody knows yet it is not told who is meant.
                 let is_whole = state.incomplete.is_none() && self.unscoped(source).is_none();
                 let read = state.head.clone().filter(|_| is_whole);
-                Some(Progress::Follows { repository: repository.clone(), read })
+                Some(SourceProgress::Follows { repository: repository.clone(), read })
             }
         }
     }
 
-    /// All sources beside one: those of other processes, as they were read last, and those of this one.
+    /// Returns all sources beside one: those of other processes, as they were read last, and those of this one.
     ///
     /// What the latter want is wanted here, so they claim nothing. How far they have read counts as that of others
     /// does: what moves is as safe whichever processes serve its two sources.
-    fn all_beside(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, Peer>> {
+    fn all_beside(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
         let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
         others.chain(here.map(|other| Cow::Owned(self.neighbour(other))))
     }
 
-    fn neighbour(&self, source: SourceId) -> Peer {
-        let progress = self.progress(source).unwrap_or(Progress::Unordered);
-        let says = Statement { progress, claims: Claims::These(BTreeSet::new()), released: BTreeSet::new() };
-        let Source { name, applyset, .. } = &self.sources[source];
-        Peer { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
+    fn neighbour(&self, source: SourceId) -> PeerSource {
+        let progress = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let says = SourceStatement {
+            progress,
+            claims: ContentClaims::These(BTreeSet::new()),
+            released: BTreeSet::new(),
+        };
+        let SourceState { name, applyset, .. } = &self.sources[source];
+        PeerSource { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
     }
 
-    /// Why an object of a source is not deleted for the sake of the others, as they were read last.
-    pub(super) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<Withheld> {
-        let own = self.progress(source).unwrap_or(Progress::Unordered);
+    /// Returns why an object of a source is not deleted for the sake of the others, as they were read last.
+    pub(super) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<WithheldDeletion> {
+        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
         let why = self.all_beside(source).find_map(|peer| match peer.leaves(mark, &own) {
-            Leave::Withheld(why) => Some(why),
-            Leave::Given | Leave::AfterDelay => None,
+            DeletionConsent::Withheld(why) => Some(why),
+            DeletionConsent::Given | DeletionConsent::AfterDelay => None,
         })?;
         let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid));
         let read = self.handover.read;
         let waited = since.zip(read).map(|(since, read)| read.saturating_duration_since(*since));
-        Some(Withheld { why, is_long: waited.is_some_and(|waited| waited >= PATIENCE) })
+        Some(WithheldDeletion { why, is_long: waited.is_some_and(|waited| waited >= PATIENCE) })
     }
 
-    /// How much longer others may claim an object that is to be deleted.
+    /// Returns how much longer others may claim an object that is to be deleted.
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
-        let own = self.progress(source).unwrap_or(Progress::Unordered);
+        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
-        let waits = self.all_beside(source).any(|peer| peer.leaves(mark, &own) == Leave::AfterDelay);
+        let waits =
+            self.all_beside(source).any(|peer| peer.leaves(mark, &own) == DeletionConsent::AfterDelay);
         let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
@@ -221,7 +231,7 @@ impl Engine {
             return decision;
         };
         let age = self.handover.age(now);
-        if matches!(decision.action, Action::Delete(_, _, Removal::Prune)) {
+        if matches!(decision.action, Action::Delete(_, _, DeletionReason::Prune)) {
             if age.is_none_or(|age| age > FRESH) {
                 self.handover.asking.insert(id.clone());
                 return Decision::wait(Reason::Others);
@@ -250,41 +260,46 @@ impl Engine {
         Decision { again: [decision.again, again].into_iter().flatten().min(), ..decision }
     }
 
-    /// Whose an object is that somebody here wants. What a source of this process has is given up by it: where
-    /// it wants the object itself, nobody else is asked for.
-    pub(super) fn holder(&mut self, id: &ObjectId, set: &Arc<str>, now: Instant) -> Holder {
+    /// Returns the holder of an object that a source here wants. A source of this process releases
+    /// its object at once: where it wants the object itself, nobody else is asked.
+    pub(super) fn holder(&mut self, id: &ObjectId, set: &Arc<str>, now: Instant) -> InventoryHolder {
         if let Some(source) = self.applysets.iter().position(|one| one == set) {
-            return Holder::Releases(self.sources[source].name.clone());
+            return InventoryHolder::Releases(self.sources[source].name.clone());
         }
         if !self.handover.minds {
-            return self.handover.names.get(set).cloned().map_or(Holder::Nobody, Holder::Keeps);
+            return self
+                .handover
+                .names
+                .get(set)
+                .cloned()
+                .map_or(InventoryHolder::Nobody, InventoryHolder::Keeps);
         }
         let age = self.handover.age(now);
         let found = self.handover.peers.as_ref().map(|peers| peers.get(set));
         let holder = match found {
-            None => Holder::Unread,
-            Some(None) => Holder::Nobody,
+            None => InventoryHolder::Unread,
+            Some(None) => InventoryHolder::Nobody,
             Some(Some(peer)) => match &peer.says {
-                Ok(says) if says.released.contains(&mark(id)) => Holder::Releases(peer.name.clone()),
-                _ => Holder::Keeps(peer.name.clone()),
+                Ok(says) if says.released.contains(&mark(id)) => InventoryHolder::Releases(peer.name.clone()),
+                _ => InventoryHolder::Keeps(peer.name.clone()),
             },
         };
         let old = match holder {
-            Holder::Releases(_) => RECENT,
+            InventoryHolder::Releases(_) => RECENT,
             _ => self.handover.rest.max(SOONEST),
         };
         if age.is_none_or(|age| age >= old) {
             self.handover.asking.insert(id.clone());
-            if matches!(holder, Holder::Releases(_)) {
-                return Holder::Unread;
+            if matches!(holder, InventoryHolder::Releases(_)) {
+                return InventoryHolder::Unread;
             }
         }
         holder
     }
 
-    /// When an object that waits for its holder is to be decided on again.
-    pub(super) fn awaiting(&self, holder: &Holder, decision: Decision) -> Decision {
-        if !matches!(holder, Holder::Keeps(_)) || decision.reason.is_none() {
+    /// Returns when an object that waits for its holder is to be decided on again.
+    pub(super) fn awaiting(&self, holder: &InventoryHolder, decision: Decision) -> Decision {
+        if !matches!(holder, InventoryHolder::Keeps(_)) || decision.reason.is_none() {
             return decision;
         }
         let rest = self.handover.rest.max(SOONEST);
@@ -298,7 +313,7 @@ impl Engine {
             return;
         }
         let set = self.live.get(id).and_then(|live| match &live.owner {
-            Owner::Ours(set) => Some(set.clone()),
+            ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,
         });
         let wants = self.entries.get(id).map(|entry| &entry.wants[..]).unwrap_or_default();
@@ -327,10 +342,10 @@ impl Engine {
         }
     }
 
-    /// Whether it is known what a source wants: before that nothing is given up, as it may be wanted.
+    /// Returns whether it is known what a source wants: before that nothing is given up, as it may be wanted.
     fn knows_wants_of(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        state.head.is_some() || state.life == Life::Ends
+        state.head.is_some() || state.life == SourceLifecycle::Ends
     }
 
     /// Gives up what a source turned out not to want, once that is known.
@@ -344,9 +359,9 @@ impl Engine {
     ///
     /// What was given up then, or claimed as it was wanted again, somebody may still take over for the old word. So it
     /// is claimed for a time where it is wanted.
-    pub fn recall(&mut self, source: SourceId, told: &Statement) {
+    pub fn recall(&mut self, source: SourceId, told: &SourceStatement) {
         let mut said = told.released.clone();
-        if let Claims::These(claims) = &told.claims {
+        if let ContentClaims::These(claims) = &told.claims {
             said.extend(claims);
         }
         if said.is_empty() {
@@ -361,22 +376,30 @@ impl Engine {
         }
     }
 
-    /// What a source is to say to the others now, where that can be told; `told` is what it says
-    /// already, and stays where it holds. Only a tidy statement takes claims back that are met.
-    pub fn statement(&self, source: SourceId, told: Option<&Statement>) -> Option<Statement> {
+    /// Returns the statement of a source for the others, where it can be made. `told` is its
+    /// present one, and stays where it holds. Only a tidy statement takes back claims that are met.
+    pub fn statement(&self, source: SourceId, told: Option<&SourceStatement>) -> Option<SourceStatement> {
         let progress = self.progress(source)?;
         let claims = match told.map(|told| &told.claims) {
-            Some(Claims::Anything) => Claims::Anything,
+            Some(ContentClaims::Anything) => ContentClaims::Anything,
             told => {
                 let claims = self.claims(source);
                 told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
             }
         };
-        Some(Statement { progress: kept_progress(progress, told), claims, released: self.given_up(source) })
+        Some(SourceStatement {
+            progress: kept_progress(progress, told),
+            claims,
+            released: self.given_up(source),
+        })
     }
 
     /// As [`Engine::statement`], with nothing left in it that no longer holds.
-    pub fn tidy_statement(&mut self, source: SourceId, told: Option<&Statement>) -> Option<Statement> {
+    pub fn tidy_statement(
+        &mut self,
+        source: SourceId,
+        told: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
         // All that is wanted has been read by now, and was compared with it.
         self.handover.recalled.remove(&source);
         let unwanted = &self.unwanted;
@@ -387,25 +410,25 @@ impl Engine {
             self.handover.retaken.retain(|_, since| now.saturating_duration_since(*since) < OUTDATED);
         }
         let progress = kept_progress(self.progress(source)?, told);
-        Some(Statement { progress, claims: self.claims(source), released: self.given_up(source) })
+        Some(SourceStatement { progress, claims: self.claims(source), released: self.given_up(source) })
     }
 
-    /// Whether a statement claims what needs no claim any more: a tidy one takes that back.
-    pub fn claims_too_much(&self, source: SourceId, told: &Statement) -> bool {
-        if matches!(&told.claims, Claims::These(told) if told.is_empty()) {
+    /// Returns whether a statement claims what needs no claim any more: a tidy one takes that back.
+    pub fn claims_too_much(&self, source: SourceId, told: &SourceStatement) -> bool {
+        if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
             return false;
         }
         match (&told.claims, self.claims(source)) {
-            (Claims::These(told), Claims::These(needed)) => !told.is_subset(&needed),
-            (Claims::Anything, Claims::These(_)) => true,
-            (_, Claims::Anything) => false,
+            (ContentClaims::These(told), ContentClaims::These(needed)) => !told.is_subset(&needed),
+            (ContentClaims::Anything, ContentClaims::These(_)) => true,
+            (_, ContentClaims::Anything) => false,
         }
     }
 
-    fn claims(&self, source: SourceId) -> Claims {
+    fn claims(&self, source: SourceId) -> ContentClaims {
         let has = |id: &&ObjectId| self.live(id).and_then(|live| self.source_of(live)) == Some(source);
         let wants = |id: &&ObjectId| {
-            let wants = |entry: &Entry| entry.wants.iter().any(|(one, _)| *one == source);
+            let wants = |entry: &ObjectEntry| entry.wants.iter().any(|(one, _)| *one == source);
             self.entry(id).is_some_and(wants)
         };
         let unowned = self.handover.unowned.iter().filter(|id| !has(id));
@@ -415,15 +438,15 @@ impl Engine {
         let claimed = unowned.chain(retaken.filter(has)).filter(wants);
         let claimed: Vec<&ObjectId> = claimed.take(NAMED + 1).collect();
         if claimed.len() > NAMED {
-            Claims::Anything
+            ContentClaims::Anything
         } else {
-            Claims::These(claimed.into_iter().map(mark).collect())
+            ContentClaims::These(claimed.into_iter().map(mark).collect())
         }
     }
 
     /// Told where there is somebody who may want it, or may come to. Of many those that somebody claims, and the
     /// first of the others: as they go, more follow.
-    fn given_up(&self, source: SourceId) -> BTreeSet<Hash> {
+    fn given_up(&self, source: SourceId) -> BTreeSet<ContentHash> {
         let all = self.handover.released.get(&source);
         let is_told = |id: &&ObjectId| self.handover.has_peers() || self.lasts(source, id);
         let mut all: Vec<(bool, &ObjectId)> =
@@ -438,29 +461,29 @@ impl Engine {
         all.into_iter().take(NAMED).map(|(_, id)| mark(id)).collect()
     }
 
-    /// Whether an object that its source no longer wants stays for longer, so that whoever comes later may want it.
+    /// Returns whether an object that its source no longer wants stays for longer, so that whoever comes later may want it.
     fn lasts(&self, source: SourceId, id: &ObjectId) -> bool {
         let judged = self.sources[source].judged.get(id);
-        matches!(judged, Some(Judgement::Keep(_) | Judgement::Confirm(_)))
+        matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
     }
 }
 
 /// Keeps what was read whole before: a newer revision that is not takes nothing back.
-fn kept_progress(progress: Progress, told: Option<&Statement>) -> Progress {
+fn kept_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
     match (progress, told.map(|told| &told.progress)) {
         (
-            Progress::Follows { repository, read: None },
-            Some(Progress::Follows { repository: known, read }),
-        ) if repository == *known => Progress::Follows { repository, read: read.clone() },
+            SourceProgress::Follows { repository, read: None },
+            Some(SourceProgress::Follows { repository: known, read }),
+        ) if repository == *known => SourceProgress::Follows { repository, read: read.clone() },
         (progress, _) => progress,
     }
 }
 
-/// The inventory whose label an object carries, as far as it can be seen.
-pub(super) fn set_of(sight: &Sight<'_>) -> Option<Arc<str>> {
+/// Returns the inventory whose label an object carries, as far as it can be seen.
+pub(super) fn set_of(sight: &Observation<'_>) -> Option<Arc<str>> {
     match sight {
-        Sight::Seen(live) => match &live.owner {
-            Owner::Ours(set) => Some(set.clone()),
+        Observation::Seen(live) => match &live.owner {
+            ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,
         },
         _ => None,
@@ -468,12 +491,12 @@ pub(super) fn set_of(sight: &Sight<'_>) -> Option<Arc<str>> {
 }
 
 impl Engine {
-    /// Whether all is known that a statement depends on: what the cluster shows of each kind that
+    /// Returns whether all is known that a statement depends on: what the cluster shows of each kind that
     /// it has.
     pub fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         let mut kinds = state.catalog.census().kinds().chain(self.held_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
-        self.handover.minds && self.foresight == Foresight::Now && !kinds.any(waits)
+        self.handover.minds && self.foresight == Prerequisites::Now && !kinds.any(waits)
     }
 }

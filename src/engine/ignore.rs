@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::OVERLAY;
-use super::vocabulary::{Asks, Carrier, SUBSTITUTE};
-use crate::fields::{self, Element, Path};
+use super::vocabulary::{MetadataMap, SUBSTITUTE, ToolRequests};
+use crate::fields::{self, FieldPath, PathElement};
 use crate::object::{Diagnostic, Object, annotation};
 
 /// Annotation with the fields that are never sent and never repaired.
@@ -13,9 +13,9 @@ pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
 /// Annotation that takes an object out of our hands.
 pub const RECONCILE: &str = "rhumb.dev/reconcile";
 
-/// What may be done to an object.
+/// The treatment of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Reconcile {
+pub enum ReconcilePolicy {
     /// It is created, changed, repaired and pruned.
     #[default]
     Enabled,
@@ -26,13 +26,13 @@ pub enum Reconcile {
 }
 
 /// Reads off a content what its labels and annotations ask for, in our words and those of other tools.
-pub fn asks(content: &Value) -> Asks {
-    Asks::of(marks(content))
+pub fn asks(content: &Value) -> ToolRequests {
+    ToolRequests::of(marks(content))
 }
 
-/// All labels and annotations of a content.
-pub(super) fn marks(content: &Value) -> impl Iterator<Item = (Carrier, &str, &str)> {
-    let maps = [("labels", Carrier::Label), ("annotations", Carrier::Annotation)];
+/// Returns all labels and annotations of a content.
+pub(super) fn marks(content: &Value) -> impl Iterator<Item = (MetadataMap, &str, &str)> {
+    let maps = [("labels", MetadataMap::Label), ("annotations", MetadataMap::Annotation)];
     maps.into_iter().flat_map(|(map, carrier)| {
         let marks = content.get("metadata").and_then(|metadata| metadata.get(map)?.as_object());
         let texts = marks.into_iter().flatten();
@@ -47,11 +47,11 @@ pub(super) fn asks_for_literals(content: &Value) -> bool {
 
 /// The fields that an object leaves to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ignored(Vec<Vec<Step>>);
+pub struct IgnoredFields(Vec<Vec<IgnoredPathStep>>);
 
 /// One step of a path as people write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum IgnoredPathStep {
     /// Into a map by its key; in a JSON pointer also into a list by position.
     Key(String),
     /// Into a list by position.
@@ -65,70 +65,70 @@ enum Step {
 /// Removes from a content the fields that its own annotation leaves to others; what cannot be read or must not be
 /// ignored removes nothing.
 pub fn without_ignored(content: Value) -> Value {
-    Ignored::of(&content).left_out(content)
+    IgnoredFields::of(&content).left_out(content)
 }
 
 /// The ignored fields of an object that is there, as they are sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settled {
+pub struct ResolvedIgnores {
     /// The content.
     pub content: Value,
-    /// Whether it has values in it that are true only of the version they were read from.
-    pub binds: Binds,
+    /// Indicates whether it has values in it that are true only of the version they were read from.
+    pub binds: VersionBinding,
 }
 
-/// Whether a write is good for one version only.
+/// Indicates whether a write is good for one version only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binds {
+pub enum VersionBinding {
     /// Any version of the object will do.
     No,
     /// It repeats what one version showed.
     ToVersion,
 }
 
-/// Whether a path leads to where overlays write.
-fn is_laid_over(steps: &[Step]) -> bool {
+/// Returns whether a path leads to where overlays write.
+fn is_laid_over(steps: &[IgnoredPathStep]) -> bool {
     let key = |nth: usize| match steps.get(nth) {
-        Some(Step::Key(key)) => key.as_str(),
+        Some(IgnoredPathStep::Key(key)) => key.as_str(),
         _ => "",
     };
     let laid = ["strategy", "updateStrategy", "minReadySeconds", "progressDeadlineSeconds"];
     key(0) == "spec" && laid.contains(&key(1))
 }
 
-/// Leaves to others, in a content for an object that is there, what it says to ignore: what our entry owns alone is
-/// sent as the cluster shows it, since what its only owner leaves out goes back to its default, and the rest is not
-/// sent. An object that is created gets them as its manifest has them, so this is not for those.
-pub fn left_to_others(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> Settled {
-    let mut ignored = Ignored::of(&content);
+/// Leaves the ignored fields of a content to others. A field that our entry owns alone is sent as
+/// the cluster shows it, since it would go back to its default without its only owner. The rest is
+/// not sent. For live objects only: a created object gets the fields as its manifest has them.
+pub fn left_to_others(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> ResolvedIgnores {
+    let mut ignored = IgnoredFields::of(&content);
     if !annotation(live, OVERLAY).is_empty() {
-        // What is laid over a rollout is nobody's wish for these.
+        // Fields of an overlay are never left to others.
         ignored.0.retain(|steps| !is_laid_over(steps));
     }
     if ignored.is_empty() {
-        return Settled { content, binds: Binds::No };
+        return ResolvedIgnores { content, binds: VersionBinding::No };
     }
     let bare = ignored.left_out(content.clone());
     let alone = ours.map(|ours| fields::owned_alone(live, ours, others)).unwrap_or_default();
     let content = ignored.as_shown(content, &alone);
-    let binds = if content == bare { Binds::No } else { Binds::ToVersion };
-    Settled { content, binds }
+    let binds = if content == bare { VersionBinding::No } else { VersionBinding::ToVersion };
+    ResolvedIgnores { content, binds }
 }
 
-impl Ignored {
+impl IgnoredFields {
     /// Reads the annotation of a content; what is wrong in it is left out.
     pub fn of(content: &Value) -> Self {
         let parts = parts(annotation(content, IGNORE_FIELDS));
         Self(parts.iter().filter_map(|part| allowed(part).ok()).collect())
     }
 
-    /// Whether nothing is left to others.
+    /// Returns whether nothing is left to others.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a field is left to others, itself or with what it is part of.
-    pub fn covers(&self, path: &Path) -> bool {
+    /// Returns whether a field is left to others, itself or with what it is part of.
+    pub fn covers(&self, path: &FieldPath) -> bool {
         self.0.iter().any(|steps| {
             steps.len() <= path.elements().len()
                 && steps.iter().zip(path.elements()).all(|(step, element)| step.is(element))
@@ -143,8 +143,9 @@ impl Ignored {
         content
     }
 
-    /// Puts into these fields what the cluster shows, and removes those that it does not show: so a content is sent
-    /// as long as nobody else owns them, since what its only owner leaves out goes back to its default.
+    /// Puts the cluster's values into these fields, and removes those that it does not show. A
+    /// content is sent so as long as nobody else owns them: a field would go back to its default
+    /// without its only owner.
     pub fn as_shown(&self, mut content: Value, live: &Value) -> Value {
         for steps in &self.0 {
             show(&mut content, Some(live), steps);
@@ -153,21 +154,21 @@ impl Ignored {
     }
 }
 
-impl Step {
-    fn is(&self, element: &Element) -> bool {
+impl IgnoredPathStep {
+    fn is(&self, element: &PathElement) -> bool {
         match (self, element) {
-            (Self::Key(key), Element::Key(name)) => **name == **key,
-            (Self::Key(key), Element::Index(position)) => key.parse() == Ok(*position),
-            (Self::Index(wanted), Element::Index(position)) => wanted == position,
-            (Self::Each, Element::Item(_) | Element::Index(_) | Element::Value(_)) => true,
-            (Self::Item(wanted), Element::Item(keys)) => wanted
+            (Self::Key(key), PathElement::Key(name)) => **name == **key,
+            (Self::Key(key), PathElement::Index(position)) => key.parse() == Ok(*position),
+            (Self::Index(wanted), PathElement::Index(position)) => wanted == position,
+            (Self::Each, PathElement::Item(_) | PathElement::Index(_) | PathElement::Value(_)) => true,
+            (Self::Item(wanted), PathElement::Item(keys)) => wanted
                 .iter()
                 .all(|(key, value)| keys.iter().any(|(name, own)| **name == **key && is_value(own, value))),
             _ => false,
         }
     }
 
-    /// Whether it leads to this item of a list.
+    /// Returns whether it leads to this item of a list.
     fn leads_to(&self, position: usize, item: &Value) -> bool {
         match self {
             Self::Key(key) => key.parse() == Ok(position),
@@ -187,11 +188,11 @@ fn is_value(own: &Value, wanted: &Value) -> bool {
 }
 
 /// Removes what a path leads to; maps that become empty by it go too, since an empty map would be ours.
-fn remove(value: &mut Value, steps: &[Step]) {
+fn remove(value: &mut Value, steps: &[IgnoredPathStep]) {
     let Some((step, rest)) = steps.split_first() else { return };
     match value {
         Value::Object(map) => {
-            let Step::Key(key) = step else { return };
+            let IgnoredPathStep::Key(key) = step else { return };
             let Some(inner) = map.get_mut(key) else { return };
             let was_empty = is_empty(inner);
             remove(inner, rest);
@@ -217,11 +218,11 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Puts what the cluster shows in the place of what a path leads to.
-fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
+fn show(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathStep]) {
     let Some((step, rest)) = steps.split_first() else { return };
     match value {
         Value::Object(map) => {
-            let Step::Key(key) = step else { return };
+            let IgnoredPathStep::Key(key) = step else { return };
             let shown = live.and_then(|live| live.get(key));
             match (map.get_mut(key), shown) {
                 (Some(inner), Some(shown)) if rest.is_empty() => *inner = shown.clone(),
@@ -231,7 +232,7 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
                 (None, Some(shown)) if rest.is_empty() => {
                     map.insert(key.clone(), shown.clone());
                 }
-                (None, Some(Value::Object(shown))) if matches!(rest, [Step::Key(_), ..]) => {
+                (None, Some(Value::Object(shown))) if matches!(rest, [IgnoredPathStep::Key(_), ..]) => {
                     let mut inner = Value::Object(serde_json::Map::new());
                     show(&mut inner, Some(&Value::Object(shown.clone())), rest);
                     if !is_empty(&inner) {
@@ -259,10 +260,15 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[Step]) {
     }
 }
 
-/// The item of another list that is this one: by its keys or its name, else by position.
-fn counterpart<'a>(step: &Step, nth: usize, item: &Value, others: &'a [Value]) -> Option<&'a Value> {
+/// Returns the item of another list that is this one: by its keys or its name, else by position.
+fn counterpart<'a>(
+    step: &IgnoredPathStep,
+    nth: usize,
+    item: &Value,
+    others: &'a [Value],
+) -> Option<&'a Value> {
     let found = match (step, item.get("name")) {
-        (Step::Item(_), _) => others.iter().find(|other| step.leads_to(nth, other)),
+        (IgnoredPathStep::Item(_), _) => others.iter().find(|other| step.leads_to(nth, other)),
         (_, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
         _ => others.get(nth),
     };
@@ -284,7 +290,7 @@ pub(super) fn misused(object: &Object) -> Vec<Diagnostic> {
     found
 }
 
-/// The parts of the annotation, which are separated by commas.
+/// Returns the parts of the annotation, which are separated by commas.
 fn parts(text: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     let parts = split(text, |letter| {
@@ -319,10 +325,10 @@ fn split(text: &str, mut ends: impl FnMut(char) -> bool) -> Vec<&str> {
 }
 
 /// Reads a path that may be ignored, or says why it is none.
-fn allowed(part: &str) -> Result<Vec<Step>, &'static str> {
+fn allowed(part: &str) -> Result<Vec<IgnoredPathStep>, &'static str> {
     let steps = parse(part).ok_or("is no path")?;
     let key = |nth: usize| match steps.get(nth) {
-        Some(Step::Key(key)) => Some(key.as_str()),
+        Some(IgnoredPathStep::Key(key)) => Some(key.as_str()),
         _ => None,
     };
     match (key(0), key(1), key(2)) {
@@ -344,17 +350,18 @@ fn allowed(part: &str) -> Result<Vec<Step>, &'static str> {
     }
 }
 
-fn parse(part: &str) -> Option<Vec<Step>> {
+fn parse(part: &str) -> Option<Vec<IgnoredPathStep>> {
     let steps = match part.strip_prefix('/') {
-        Some(pointer) => {
-            pointer.split('/').map(|step| unescaped(step).map(Step::Key)).collect::<Option<Vec<_>>>()?
-        }
+        Some(pointer) => pointer
+            .split('/')
+            .map(|step| unescaped(step).map(IgnoredPathStep::Key))
+            .collect::<Option<Vec<_>>>()?,
         None => dotted(part)?,
     };
     (!steps.is_empty()).then_some(steps)
 }
 
-/// A step of a JSON pointer (RFC 6901).
+/// Returns a step of a JSON pointer (RFC 6901).
 fn unescaped(step: &str) -> Option<String> {
     let plain = step.replace("~1", "/").replace("~0", "~");
     let escapes = step.matches('~').count();
@@ -363,7 +370,7 @@ fn unescaped(step: &str) -> Option<String> {
 }
 
 /// `.spec.list[name="a"].field`, also without the first dot and without quotes.
-fn dotted(part: &str) -> Option<Vec<Step>> {
+fn dotted(part: &str) -> Option<Vec<IgnoredPathStep>> {
     let mut rest = part;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -386,32 +393,32 @@ fn dotted(part: &str) -> Option<Vec<Step>> {
         {
             return None;
         }
-        steps.push(Step::Key(key.to_owned()));
+        steps.push(IgnoredPathStep::Key(key.to_owned()));
         rest = after;
     }
     Some(steps)
 }
 
-/// What stands in brackets: a quoted key, a position, `*`, or the keys of an item.
-fn bracket(text: &str) -> Option<Step> {
+/// Parses the text in brackets: a quoted key, a position, `*`, or the keys of an item.
+fn bracket(text: &str) -> Option<IgnoredPathStep> {
     if text == "*" {
-        return Some(Step::Each);
+        return Some(IgnoredPathStep::Each);
     }
     if let Ok(position) = text.parse() {
-        return Some(Step::Index(position));
+        return Some(IgnoredPathStep::Index(position));
     }
     if text.starts_with(['"', '\'']) {
-        return literal(text)?.as_str().map(|key| Step::Key(key.to_owned()));
+        return literal(text)?.as_str().map(|key| IgnoredPathStep::Key(key.to_owned()));
     }
     let keys = split(text, |letter| letter == ',').into_iter().map(|pair| {
         let (key, value) = pair.split_once('=')?;
         let (key, value) = (key.trim(), literal(value.trim())?);
         (!key.is_empty()).then(|| (key.to_owned(), value))
     });
-    keys.collect::<Option<Vec<_>>>().map(Step::Item)
+    keys.collect::<Option<Vec<_>>>().map(IgnoredPathStep::Item)
 }
 
-/// A value as JSON, in single quotes, or as it is.
+/// Returns a value as JSON, in single quotes, or as it is.
 fn literal(text: &str) -> Option<Value> {
     if let Some(inner) = text.strip_prefix('\'') {
         return inner.strip_suffix('\'').map(Value::from);

@@ -1,12 +1,12 @@
-//! What the cluster shows of one object, as a compact record: 300 bytes instead of the 65 kB of a tree.
+//! The live view of one object, as a compact record: 300 bytes instead of the 65 kB of a tree.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Asked, Keep, ReleaseClaim, Shown, Started};
+use super::{ConfigStamp, KeepPolicy, ObjectIntents, OverlayState, ReleaseClaim};
 use crate::fields::ValueDigest;
 use crate::health::Health;
-use crate::object::{Gvk, Hash, Revision};
+use crate::object::{ContentHash, Gvk, Revision};
 
 /// The identity of one incarnation of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
@@ -20,9 +20,9 @@ impl fmt::Display for Uid {
 
 /// A resourceVersion. Comparable as a number (KEP-5504), within one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
-pub struct Rv(pub u64);
+pub struct ResourceVersion(pub u64);
 
-impl fmt::Display for Rv {
+impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Rv {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// Hash of the effective content.
-    pub hash: Hash,
+    pub hash: ContentHash,
     /// The revision that brought this content first.
     pub revision: Revision,
 }
@@ -50,9 +50,9 @@ impl fmt::Display for Release {
     }
 }
 
-/// Whose object it is, by the marks that it carries.
+/// The owner of an object, derived from labels and annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum ObjectOwner {
     /// Nobody's mark.
     Nobody,
     /// Carries the ApplySet label of this parent, and our own managedFields entry owns that label.
@@ -68,7 +68,7 @@ pub enum Owner {
 
 /// Another writer of the object: one managedFields entry that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
-pub struct Manager {
+pub struct FieldManager {
     /// Its field manager name.
     pub name: Arc<str>,
     /// `Apply` or `Update`.
@@ -79,7 +79,7 @@ pub struct Manager {
 
 /// The numbers of a workload's rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Rolling {
+pub struct RolloutNumbers {
     /// Pods that the spec asks for.
     pub replicas: u32,
     /// Pods of the newest template.
@@ -90,21 +90,22 @@ pub struct Rolling {
     pub available: u32,
     /// Pods that its own strategy may take down at a time.
     pub may_lose: u32,
-    /// Of a StatefulSet: the first ordinal.
+    /// The first ordinal of a StatefulSet.
     pub first: u32,
-    /// Of a StatefulSet: so many pods keep an older template on purpose.
+    /// The number of a StatefulSet's pods that keep an older template on purpose.
     pub partition: u32,
-    /// Of a DaemonSet: nodes that have a pod and, by their taints, should have none. `replicas` leaves these out.
+    /// The number of a DaemonSet's nodes with a pod that, by their taints, should have none.
+    /// `replicas` excludes them.
     pub misscheduled: u32,
-    /// Where its controller stands.
-    pub phase: RollPhase,
-    /// Whether the failure that its controller tells of is no news since we last wrote it.
+    /// The phase of its controller.
+    pub phase: RolloutPhase,
+    /// Indicates whether the failure that its controller tells of is no news since we last wrote it.
     pub failed_before: bool,
 }
 
-/// Where a workload's controller stands with its newest template.
+/// The phase of a workload's controller with its newest template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum RollPhase {
+pub enum RolloutPhase {
     /// All pods have the newest template and are available.
     #[default]
     Settled,
@@ -116,53 +117,53 @@ pub enum RollPhase {
     Recovering,
 }
 
-/// What the cluster shows of one object.
+/// The live view of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Live {
+pub struct LiveObject {
     /// Incarnation.
     pub uid: Uid,
     /// Version of this view.
-    pub rv: Rv,
+    pub rv: ResourceVersion,
     /// `metadata.generation`: grows with each change of the spec.
     pub generation: i64,
     /// The version of the kind that it was read in.
     pub gvk: Gvk,
-    /// By its marks.
-    pub owner: Owner,
-    /// What we put there, where the seal of its annotation proves it.
+    /// The owner, derived from labels and annotations.
+    pub owner: ObjectOwner,
+    /// The release, where the seal of its annotation proves it.
     pub release: Option<Release>,
-    /// What its annotation says and nothing proves yet.
+    /// The claim in its annotation that nothing proves yet.
     pub claim: Option<Box<ReleaseClaim>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
     pub ours: Option<Arc<str>>,
     /// Digest of the values at all that our entry owns. None: they were not read.
     pub values: Option<ValueDigest>,
     /// The other writers; interned.
-    pub others: Arc<[Manager]>,
-    /// Whether another manager's entry owns `spec.replicas`.
+    pub others: Arc<[FieldManager]>,
+    /// Indicates whether another manager's entry owns `spec.replicas`.
     pub replicas_ceded: bool,
     /// Health by its own status.
     pub health: Health,
     /// Workloads only.
-    pub rolling: Option<Rolling>,
-    /// What is laid over a workload's content, by our annotation.
-    pub shown: Shown,
-    /// Which data a workload's pods were started with, by our annotation.
-    pub started: Option<Started>,
-    /// Whether a Job or Pod has ended.
+    pub rolling: Option<RolloutNumbers>,
+    /// The overlay on a workload's content, by our annotation.
+    pub shown: OverlayState,
+    /// The data that a workload's pods were started with, by our annotation.
+    pub started: Option<ConfigStamp>,
+    /// Indicates whether a Job or Pod has ended.
     pub finished: bool,
-    /// Whether it has a deletionTimestamp.
+    /// Indicates whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// What its annotations ask for when no source wants it any more.
-    pub keep: Keep,
-    /// What people ask of it.
-    pub asked: Option<Box<Asked>>,
+    /// The policy by its annotations for the time when no source wants it any more.
+    pub keep: KeepPolicy,
+    /// The intents of people for it.
+    pub asked: Option<Box<ObjectIntents>>,
     /// The word that somebody else put on it, by which it is to be left alone.
     pub opt_out: Option<&'static str>,
 }
 
-impl Live {
-    /// Whether it carries a release annotation that our own entry owns.
+impl LiveObject {
+    /// Returns whether it carries a release annotation that our own entry owns.
     pub fn is_stamped(&self) -> bool {
         self.shown_release().is_some()
             && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))

@@ -1,46 +1,51 @@
-//! What takes of the rollout budget now: workloads in flight, and pods that are unavailable, wherever they are.
+//! The load on the rollout budget now: workloads in flight, and unavailable pods, wherever they
+//! are.
 
 use std::collections::BTreeSet;
 
-use super::budget::{Load, Shortage, Token};
+use super::budget::{BudgetShortage, TokenState, WorkloadLoad};
 use super::entry::SourceId;
 use super::rolls::Rollouts;
 use super::state::Engine;
-use super::{Live, Narrowing, Overlay, RollPhase, Rolling, Shown, is_workload};
+use super::{LiveObject, Narrowing, Overlay, OverlayState, RolloutNumbers, RolloutPhase, is_workload};
 use crate::object::ObjectId;
 
 impl Rollouts {
     /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
     /// never count as available, so those that are Ready are taken.
-    pub(super) fn unavailable(rolling: Rolling, shown: Shown) -> u32 {
+    pub(super) fn unavailable(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
         match rolling.phase {
-            RollPhase::FirstStart => 0,
+            RolloutPhase::FirstStart => 0,
             _ => rolling.replicas.saturating_sub(serving(rolling, shown)),
         }
     }
 }
 
-/// What was counted of a workload, as it is taken out of the count again.
+/// The counted load of a workload, as it is taken out of the count again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct CountedLoad {
     source: SourceId,
-    rolling: Rolling,
-    shown: Shown,
+    rolling: RolloutNumbers,
+    shown: OverlayState,
 }
 
 /// Pods that serve. Those that a step holds never count as available.
-fn serving(rolling: Rolling, shown: Shown) -> u32 {
+fn serving(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
     match shown {
-        Shown::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
+        OverlayState::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
         _ => rolling.available,
     }
 }
 
-/// Of so many pods that were on their way: those that still are, as far as the numbers tell. A pod that comes back
-/// cannot be told from one that comes, so rather too few are left than too many.
-fn still_coming(coming: u32, (was, served): (Rolling, u32), (is, now_served): (Rolling, u32)) -> u32 {
+/// Returns how many of the pods on their way still are, as far as the numbers tell. A pod that
+/// comes back cannot be told from a new one, so the result is rather too small than too large.
+fn still_coming(
+    coming: u32,
+    (was, served): (RolloutNumbers, u32),
+    (is, now_served): (RolloutNumbers, u32),
+) -> u32 {
     let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
-    // What becomes fewer takes away those first that are not available.
+    // A scale down removes the unavailable pods first.
     let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
     let came = fewer.saturating_sub(now_served.saturating_sub(served));
     came.min(is.replicas.saturating_sub(now_served))
@@ -49,31 +54,31 @@ fn still_coming(coming: u32, (was, served): (Rolling, u32), (is, now_served): (R
 impl Engine {
     /// Workloads that hold a token: those that roll or were told to, and those that another daemon has claimed.
     pub fn in_flight(&self) -> BTreeSet<ObjectId> {
-        self.loads().into_iter().filter(|load| load.token == Token::Held).map(|load| load.id).collect()
+        self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
     }
 
-    /// What takes of the budget now, whoever serves it.
-    pub(super) fn loads(&self) -> Vec<Load> {
+    /// Returns the load on the budget now, whoever serves it.
+    pub(super) fn loads(&self) -> Vec<WorkloadLoad> {
         self.with_told(self.shown_loads())
     }
 
-    /// What takes of the budget as this process sees it, and what is claimed.
-    pub(super) fn shown_loads(&self) -> Vec<Load> {
+    /// Returns the load that this process sees, with the claims.
+    pub(super) fn shown_loads(&self) -> Vec<WorkloadLoad> {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
             let claims = rollouts.book.as_ref().filter(|_| rollouts.entitled.contains(id))?;
             claims.claims.get(id).map(|claim| claim.pods)
         };
-        let rolls = rollouts.rolls.iter().map(|(id, roll)| Load {
+        let rolls = rollouts.rolls.iter().map(|(id, roll)| WorkloadLoad {
             id: id.clone(),
             source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
-            token: if rollouts.entitled.contains(id) { Token::Held } else { roll.token },
+            token: if rollouts.entitled.contains(id) { TokenState::Held } else { roll.token },
             away: away(id).max(roll.reserved).max(claimed(id).unwrap_or(0)),
         });
-        // A claim counts from the moment that it is written until it is taken back: whether anything came of it may be
-        // known to another process only.
-        let claims: Vec<Load> = rollouts
+        // A claim counts from the moment that it is written until it is taken back: only another
+        // process may know whether anything came of it.
+        let claims: Vec<WorkloadLoad> = rollouts
             .book
             .iter()
             .flat_map(|book| &book.claims)
@@ -81,19 +86,19 @@ impl Engine {
             .filter(|(id, _)| !rollouts.over.contains(*id) || rollouts.entitled.contains(*id))
             .filter_map(|(id, claim)| {
                 let counts = self.counts(id, claim);
-                let token = if counts { Token::Held } else { Token::None };
+                let token = if counts { TokenState::Held } else { TokenState::None };
                 let pods = if counts { claim.pods } else { self.left_away(id, claim) };
                 let source = self.applysets.iter().position(|applyset| *applyset == claim.applyset);
-                let load = Load { id: id.clone(), source, token, away: away(id).max(pods) };
+                let load = WorkloadLoad { id: id.clone(), source, token, away: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })
             .collect();
         let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id));
         let others = others.filter(|(id, _)| claims.iter().all(|claim| claim.id != **id));
-        let others = others.map(|(id, (source, away))| Load {
+        let others = others.map(|(id, (source, away))| WorkloadLoad {
             id: id.clone(),
             source: Some(*source),
-            token: Token::None,
+            token: TokenState::None,
             away: *away,
         });
         rolls.chain(others).chain(claims.iter().cloned()).collect()
@@ -106,7 +111,7 @@ impl Engine {
         }
         let (was, is) = (self.rollouts.counted.get(id).copied(), self.counted_now(id));
         if was == is && was.is_some() {
-            // What it takes of the budget is the same; how far it has come may not be.
+            // Its load is the same; its progress may not be.
             self.show_roll(id);
             return;
         }
@@ -114,16 +119,16 @@ impl Engine {
             Some(counted) => drop(self.rollouts.counted.insert(id.clone(), counted)),
             None => drop(self.rollouts.counted.remove(id)),
         }
-        if let Some(Counted { source, rolling, .. }) = was {
+        if let Some(CountedLoad { source, rolling, .. }) = was {
             self.count_pods(id, source, rolling.replicas, 0);
         }
-        if let Some(Counted { source, rolling, .. }) = is {
+        if let Some(CountedLoad { source, rolling, .. }) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        let numbers = |counted: Counted| (counted.rolling, serving(counted.rolling, counted.shown));
+        let numbers = |counted: CountedLoad| (counted.rolling, serving(counted.rolling, counted.shown));
         self.track_coming(id, was.map(numbers), is.map(numbers));
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
-        let away = |counted: Counted| {
+        let away = |counted: CountedLoad| {
             // A pod that a larger count asks for was never there to be lost, also while others are replaced.
             Rollouts::unavailable(counted.rolling, counted.shown).saturating_sub(coming)
         };
@@ -135,20 +140,25 @@ impl Engine {
         self.show_roll(id);
     }
 
-    fn counted_now(&self, id: &ObjectId) -> Option<Counted> {
+    fn counted_now(&self, id: &ObjectId) -> Option<CountedLoad> {
         let live = self.live(id)?;
         let source = self.source_of(live).filter(|_| self.takes_budget(id, live))?;
-        Some(Counted { source, rolling: live.rolling?, shown: live.shown })
+        Some(CountedLoad { source, rolling: live.rolling?, shown: live.shown })
     }
 
-    /// Says if a workload takes of the budget: a source wants it, or it is provably ours. Whoever may make a workload can
-    /// copy the label, and would hold up all rollouts with it.
-    pub(super) fn takes_budget(&self, id: &ObjectId, live: &Live) -> bool {
+    /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.
+    /// A copy with the label would otherwise hold up all rollouts.
+    pub(super) fn takes_budget(&self, id: &ObjectId, live: &LiveObject) -> bool {
         self.wanting(id).is_some() || self.member_of(live).is_some()
     }
 
     /// A workload that was shown with these numbers is shown with those.
-    fn track_coming(&mut self, id: &ObjectId, was: Option<(Rolling, u32)>, is: Option<(Rolling, u32)>) {
+    fn track_coming(
+        &mut self,
+        id: &ObjectId,
+        was: Option<(RolloutNumbers, u32)>,
+        is: Option<(RolloutNumbers, u32)>,
+    ) {
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
         let coming = was.zip(is).map_or(0, |(was, is)| still_coming(coming, was, is));
         if coming > 0 {
@@ -184,9 +194,9 @@ impl Engine {
         self.rollouts.untold = true;
         let permits = self.permits();
         let before = std::mem::replace(&mut self.rollouts.permits, permits);
-        let kind = |shortage: &Option<Shortage>| shortage.as_ref().map(Shortage::kinds);
+        let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
-            |(id, now): &(&ObjectId, &Option<Shortage>)| before.get(*id).map(kind) != Some(kind(now));
+            |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
@@ -198,8 +208,9 @@ mod tests {
     #[test]
     fn pods_that_a_larger_count_asks_for_are_on_their_way_until_they_are_available() {
         let check = |states: &[(u32, u32)], expected: &[u32]| {
-            let numbers =
-                |(replicas, available)| (Rolling { replicas, available, ..Rolling::default() }, available);
+            let numbers = |(replicas, available)| {
+                (RolloutNumbers { replicas, available, ..RolloutNumbers::default() }, available)
+            };
             let mut coming = 0;
             let found = states.windows(2).map(|pair| {
                 coming = still_coming(coming, numbers(pair[0]), numbers(pair[1]));

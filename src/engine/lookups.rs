@@ -15,7 +15,7 @@ mod counting {
     use std::cell::Cell;
 
     thread_local! {
-        /// Of this test alone: each has a thread of its own.
+        /// The count of this test alone: each has a thread of its own.
         static LOOKUPS: Cell<usize> = const { Cell::new(0) };
     }
 

@@ -1,15 +1,15 @@
 //! Entries and every decision.
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
-//! defended. Of each object the engine keeps an [`Entry`] of facts: what the newest revision wants, what
-//! was accepted and must be shown *now*, what the cluster shows, what the server refused. *Releasing* is
+//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the wanted content, the
+//! accepted content that must be shown *now*, the live view, the server's refusal. *Releasing* is
 //! accepted := wanted; everything else follows from when that is allowed.
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout budget
 //! ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective()`]).
 //!
-//! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a file or a
-//! clock. What is written to the cluster is decided here and nowhere else.
+//! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
+//! file or a clock. Every write to the cluster is decided here and nowhere else.
 
 mod action;
 mod allow;
@@ -93,85 +93,98 @@ mod watchers;
 mod words;
 
 pub use crate::object::{PART_OF, RELEASE};
-pub use action::{Action, Apply, Decision, Guard, Purpose, Removal, Restarts};
-pub use allow::{AllowList, ClusterScoped, KindPattern, NotAKind, NotAllowed};
+pub use action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk};
+pub use allow::{AllowList, AllowViolation, ClusterScoped, KindPattern, ParseKindPatternError};
 pub use anew::SETTLES;
-pub use asked::{Acknowledged, Asked, HOLD, Hold, ORDER, PAUSED, Paused};
-pub use authors::{Authored, Commit};
+pub use asked::{Acknowledgement, HOLD, HoldIntent, ORDER, ObjectIntents, PAUSED, PauseIntent};
+pub use authors::{AuthoredRevision, Authorship};
 pub use book::{
-    Book, Claim, Good, Member, NotABook, Restarted, Unit, UnreadClaim, object_word, parse_object_word,
+    ConfigRestart, LastGood, ParseLedgerError, RolloutClaim, RolloutLedger, Unit, UnitMember,
+    UnreadableClaim, object_word, parse_object_word,
 };
 pub use budget::{
-    Amount, Ask, Bound, Budget, Load, Narrowing, NotAnAmount, OnFailure, Priority, Scope, Shortage, Token,
-    release,
+    Budget, BudgetBound, BudgetScope, BudgetShortage, Narrowing, OnFailure, ParsePodAmountError, PodAmount,
+    ReleasePriority, ReleaseRequest, TokenState, WorkloadLoad, release,
 };
-pub use catalog::{Catalog, FileFacts, Held, Understood, Want};
-pub use census::Census;
+pub use catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
+pub use census::ObjectCounts;
 pub use claim::{ReleaseClaim, ReleaseKey, ReleaseSeal};
 pub use config_hash::{
-    CONFIG_HASH, Data, Key, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
+    CONFIG_HASH, ConfigData, HashKey, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
 };
 pub use cycles::waiting_for_themselves;
-pub use decide::{ECHO, FIGHT, FIGHT_PAUSE, FIGHT_WINDOW, Scaling, Sight, View, decide};
+pub use decide::{DecisionInput, ECHO, FIGHT, FIGHT_PAUSE, FIGHT_WINDOW, Observation, ReplicaOwner, decide};
 pub use desired::{
-    Configuration, Desired, Ends, Place, Recreate, Shared, Traits, is_workload, recreates, sets_count,
+    BodyLocation, ConfigRole, DesiredObject, ObjectLifetime, ObjectTraits, RecreatePolicy, SharedDesired,
+    is_workload, recreates, sets_count,
 };
-pub use effective::{Form, Replicas, effective, stamped};
-pub use entry::{Accepted, Cover, Entry, Looked, Lost, Refusal, Rule, SourceId, Topic, Verified};
-pub use evict::{DuePod, Eviction, REFUSED};
-pub use foresee::Foreseen;
+pub use effective::{ApplyVariant, ReplicaMode, effective, stamped};
+pub use entry::{
+    AcceptedContent, ApiRefusal, FieldCoverage, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+    VerifiedCoverage, WaitTopic,
+};
+pub use evict::{EvictionOutcome, PodToEvict, REFUSED};
+pub use foresee::DryRunImpact;
 pub use free::StuckPod;
-pub use handover::{Holder, Withheld};
+pub use handover::{InventoryHolder, WithheldDeletion};
 pub use ignore::{
-    Binds, IGNORE_FIELDS, Ignored, RECONCILE, Reconcile, Settled, asks, left_to_others, without_ignored,
+    IGNORE_FIELDS, IgnoredFields, RECONCILE, ReconcilePolicy, ResolvedIgnores, VersionBinding, asks,
+    left_to_others, without_ignored,
 };
-pub use live::{Live, Manager, Owner, Release, RollPhase, Rolling, Rv, Uid};
+pub use live::{
+    FieldManager, LiveObject, ObjectOwner, Release, ResourceVersion, RolloutNumbers, RolloutPhase, Uid,
+};
 pub use node_steps::{
-    Host, NodeCounts, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts,
-    stuck,
+    NodeCounts, NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
+    evictions, node_counts, stuck,
 };
-pub use nodes::{NodeFacts, NodeNews};
-pub use order::{GivenOrder, IS_SERVED, OrderList, Verb, order_text, parse_orders};
+pub use nodes::{NodeChange, NodeFacts};
+pub use order::{IS_SERVED, Order, OrderList, OrderVerb, order_text, parse_orders};
 pub use orders::{MOST_STATES, pause_reason};
 pub use others::SPENT;
-pub use outcome::{Failure, Outcome, Written, replaceable};
-pub use overlay::{HELD, NotAnOverlay, OVERLAY, Overlay, overlaid};
-pub use peers::{Claims, NAMED, PRUNE_DELAY, Peer, Progress, Repository, Statement, mark};
-pub use plan::{Plan, Planned, PlannedUnit, Verdict, units};
-pub use pods::{
-    Ended, Failing, PASSING, PodFacts, RESTARTS, Readiness, Refused, SetFacts, Trouble, UNSCHEDULABLE,
-    Unschedulable, WorkloadPods, failing, patience, ripens,
+pub use outcome::{ActionResult, WriteFailure, WriteResult, replaceable};
+pub use overlay::{HELD, OVERLAY, Overlay, ParseOverlayError, overlaid};
+pub use peers::{
+    ContentClaims, NAMED, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement, mark,
 };
-pub use policy::{Adopt, BlastRadius, Life, NotABlastRadius, OptOut, Prune};
-pub use prune::{Guard as PruneGuard, Judgement, Keep, Pending, judge, precious};
+pub use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};
+pub use pods::{
+    ContainerTrouble, FailedPod, PASSING, PodCreationFailure, PodFacts, RESTARTS, Readiness, ReplicaSetFacts,
+    RolloutFailure, UNSCHEDULABLE, UnschedulablePod, WorkloadPods, failing, patience, ripens,
+};
+pub use policy::{
+    AdoptPolicy, BlastRadius, OptOutPolicy, ParseBlastRadiusError, PrunePolicy, SourceLifecycle,
+};
+pub use prune::{KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, judge, precious};
 pub use reason::Reason;
 pub use rejection::{
-    Instead, Rejection, Substitute, Way, parse_rejections, rejections_sealing, rejections_text,
-    unreadable_rejections,
+    Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_sealing,
+    rejections_text, unreadable_rejections,
 };
-pub use restart::{KEY_SECRET, Known, changed_words};
-pub use rivals::Prior;
+pub use restart::{KEY_SECRET, ReadState, changed_words};
+pub use rivals::PriorSource;
 pub use room::FULL;
-pub use seal::{Sealing, Seals};
+pub use seal::{HashSeals, SealStatus};
 pub use selector::LabelSelector;
-pub use shares::{BEAT, LASTS, Mark, Moves, Shares, TERM};
-pub use sources::{Inventory, Reading, Source, Writes};
-pub use started::{NotStarted, Pinned, STARTED, Started};
-pub use starts::Start;
-pub use state::{Engine, KindState, Served};
+pub use shares::{BEAT, LASTS, LeaseMark, LeaseMoves, LeaseShares, TERM};
+pub use sources::{Inventory, SourceReading, SourceState, SourceWrites};
+pub use started::{ConfigStamp, ParseConfigStampError, PinnedConfig, STARTED};
+pub use starts::RolloutStart;
+pub use state::{Engine, KindAvailability, KindState};
 pub use steps::{
-    Lack, Move, Promote, Promotion, Shown, Size, Standing, StepWait, Steps, Surplus, misused_steps, next,
+    OverlayState, PromotionMode, PromotionRequest, StepDecision, StepProgress, StepRequirement, StepSize,
+    StepWait, Steps, SurplusPods, misused_steps, next,
 };
-pub use strategy::Strategy;
-pub use surplus::{Aim, Balance, DueScale, Rescaled, Share, balance};
-pub use tally::Tally;
-pub use turns::{Course, Turn};
-pub use undo::{Past, Undo};
+pub use strategy::UpdateStrategy;
+pub use surplus::{ScaleBalance, ScalePurpose, ScaleRequest, ScaleResult, StepShare, balance};
+pub use tally::BudgetTally;
+pub use turns::{RolloutEvent, RolloutProgress};
+pub use undo::{PastRevision, UndoRequest};
 pub use unlisted::GROUP_DOWN;
-pub use usage::Usage;
-pub use vocabulary::{Asks, Carrier, Meaning, PRUNE, WORDS as PEER_WORDS};
-pub use waiting::{EVERY, Queued, TOLD, Telling};
-pub use watchers::{Listing, OWN, WatcherId};
+pub use usage::BudgetUsage;
+pub use vocabulary::{MetadataMap, PRUNE, ToolRequests, WORDS as PEER_WORDS, WordEffect};
+pub use waiting::{EVERY, QueuePublication, QueuedObject, TOLD};
+pub use watchers::{OWN, WatchScope, WatcherId};
 pub use words::misused;
 
 #[cfg(test)]

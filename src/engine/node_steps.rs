@@ -1,13 +1,13 @@
-//! Which pod has to go next, where the controller does not choose by itself: a DaemonSet's pods in steps, and the
-//! pod on which a StatefulSet is stuck.
+//! The next pod to go, where the controller does not choose by itself: a DaemonSet's pods in steps,
+//! and the pod on which a StatefulSet is stuck.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whether a pod can be counted on.
+/// Indicates whether a pod can be counted on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PodState {
+pub enum PodAvailability {
     /// It is Ready.
     Ready,
     /// It has not been Ready for this long.
@@ -18,18 +18,18 @@ pub enum PodState {
     Terminating,
 }
 
-/// Which template of its workload a pod has.
+/// The template version of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Template {
+pub enum TemplateVersion {
     /// The newest.
     Newest,
     /// An older one.
     Older,
 }
 
-/// What is to be known of the node of a pod.
+/// The state of a pod's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Host {
+pub enum NodeState {
     /// Ready, and one of the nodes that go first.
     Canary,
     /// Ready.
@@ -48,14 +48,14 @@ pub struct NodePod {
     /// Its node's name.
     pub node: Arc<str>,
     /// Its node's state.
-    pub host: Host,
+    pub host: NodeState,
     /// Its template.
-    pub template: Template,
+    pub template: TemplateVersion,
     /// Its own state.
-    pub state: PodState,
+    pub state: PodAvailability,
 }
 
-/// How far a DaemonSet is to be taken.
+/// The target of a DaemonSet's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStep {
     /// Nodes that are to have the newest template.
@@ -72,30 +72,30 @@ pub struct NodeStep {
 pub struct NodeCounts {
     /// Nodes that can be counted on: those of [`NodeStep::nodes`], without the lost ones.
     pub nodes: u32,
-    /// Of these, nodes with a Ready pod of the newest template.
+    /// The nodes among them with a Ready pod of the newest template.
     pub ready: u32,
 }
 
 /// One node's share: what its pods come to.
-struct Node<'a> {
-    host: Host,
-    /// Whether a pod of it is Ready.
+struct NodeShare<'a> {
+    host: NodeState,
+    /// Indicates whether a pod of it is Ready.
     serves: bool,
-    /// Whether a Ready pod of it has the newest template.
+    /// Indicates whether a Ready pod of it has the newest template.
     done: bool,
     /// The pod of an older template that is not being deleted.
     older: Option<&'a NodePod>,
 }
 
-fn by_node(pods: &[NodePod]) -> BTreeMap<&str, Node<'_>> {
-    let mut nodes: BTreeMap<&str, Node<'_>> = BTreeMap::new();
+fn by_node(pods: &[NodePod]) -> BTreeMap<&str, NodeShare<'_>> {
+    let mut nodes: BTreeMap<&str, NodeShare<'_>> = BTreeMap::new();
     for pod in pods {
-        let new = Node { host: pod.host, serves: false, done: false, older: None };
+        let new = NodeShare { host: pod.host, serves: false, done: false, older: None };
         let node = nodes.entry(&pod.node).or_insert(new);
-        let is_ready = pod.state == PodState::Ready;
+        let is_ready = pod.state == PodAvailability::Ready;
         node.serves |= is_ready;
-        node.done |= is_ready && pod.template == Template::Newest;
-        if pod.template == Template::Older && pod.state != PodState::Terminating {
+        node.done |= is_ready && pod.template == TemplateVersion::Newest;
+        if pod.template == TemplateVersion::Older && pod.state != PodAvailability::Terminating {
             node.older = Some(pod);
         }
     }
@@ -109,25 +109,26 @@ fn count(number: usize) -> u32 {
 /// Counts the nodes of a DaemonSet, of so many as [`NodeStep::nodes`] tells.
 pub fn node_counts(pods: &[NodePod], nodes: u32) -> NodeCounts {
     let known = by_node(pods);
-    let lost = known.values().filter(|node| node.host == Host::Lost).count();
-    let ready = known.values().filter(|node| node.host != Host::Lost && node.done).count();
+    let lost = known.values().filter(|node| node.host == NodeState::Lost).count();
+    let ready = known.values().filter(|node| node.host != NodeState::Lost && node.done).count();
     NodeCounts { nodes: nodes.saturating_sub(count(lost)), ready: count(ready) }
 }
 
-/// Chooses the pods of a DaemonSet to be evicted now: those of canary nodes first and those of closed nodes last;
-/// among these those that serve nobody, then by the names of their nodes.
+/// Returns the pods of a DaemonSet to be evicted now: those of canary nodes first and those of
+/// cordoned nodes last. Among these, pods that serve nobody come first, then the order is by node
+/// name.
 ///
 /// A node without a pod gets one of the newest template by itself, so it counts as taken, and as away. Pods on
 /// lost nodes neither count nor are chosen.
 pub fn evictions(pods: &[NodePod], step: NodeStep) -> Vec<&NodePod> {
     let known = by_node(pods);
-    let sound: Vec<&Node<'_>> = known.values().filter(|node| node.host != Host::Lost).collect();
+    let sound: Vec<&NodeShare<'_>> = known.values().filter(|node| node.host != NodeState::Lost).collect();
     let bare = step.nodes.saturating_sub(count(known.len()));
     let taken = count(sound.iter().filter(|node| node.older.is_none()).count()).saturating_add(bare);
     let away = count(sound.iter().filter(|node| !node.serves).count()).saturating_add(bare);
     let mut left = step.target.saturating_sub(taken);
     let mut free = step.away.saturating_sub(away);
-    let mut candidates: Vec<(&Node<'_>, &NodePod)> =
+    let mut candidates: Vec<(&NodeShare<'_>, &NodePod)> =
         sound.iter().filter_map(|node| Some((*node, node.older?))).collect();
     candidates.sort_by_key(|(node, pod)| (node.host, node.serves, pod.node.clone()));
     let mut chosen = Vec::new();
@@ -158,12 +159,12 @@ pub struct OrdinalPod {
     /// Its revision (label `controller-revision-hash`).
     pub revision: Arc<str>,
     /// Its own state.
-    pub state: PodState,
+    pub state: PodAvailability,
 }
 
-/// What is to be known of a StatefulSet, as its controller has seen its newest spec.
+/// The state of a StatefulSet, as its controller has seen its newest spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ordinals {
+pub struct StatefulSetState {
     /// The first ordinal (`spec.ordinals.start`).
     pub start: u32,
     /// Its partition.
@@ -174,19 +175,23 @@ pub struct Ordinals {
     pub current: Arc<str>,
 }
 
-/// Finds the pod of a StatefulSet that has to be deleted, as its controller waits for it to get Ready although
-/// its template is no longer wanted.
+/// Returns the pod of a StatefulSet that has to be deleted: its controller waits for it to get
+/// Ready although its template is no longer wanted.
 ///
-/// The controller goes by ordinals and waits for the first pod that is not Ready: that one is looked at, and
-/// no other. One that is merely not Ready must have been so for `patience`; one in trouble is told at once.
-/// None while any pod is being deleted or made.
-pub fn stuck<'a>(set: &Ordinals, pods: &'a [OrdinalPod], patience: Duration) -> Option<&'a OrdinalPod> {
+/// The controller goes by ordinals and waits for the first pod that is not Ready: that one is
+/// looked at, and no other. A pod that is merely not Ready must have been so for `patience`; one in
+/// trouble is reported at once. None while any pod is being deleted or created.
+pub fn stuck<'a>(
+    set: &StatefulSetState,
+    pods: &'a [OrdinalPod],
+    patience: Duration,
+) -> Option<&'a OrdinalPod> {
     let mut sorted: Vec<&OrdinalPod> = pods.iter().collect();
     sorted.sort_by_key(|pod| pod.ordinal);
-    if sorted.iter().any(|pod| pod.state == PodState::Terminating) {
+    if sorted.iter().any(|pod| pod.state == PodAvailability::Terminating) {
         return None;
     }
-    let (expected, first) = (set.start..).zip(sorted).find(|(_, pod)| pod.state != PodState::Ready)?;
+    let (expected, first) = (set.start..).zip(sorted).find(|(_, pod)| pod.state != PodAvailability::Ready)?;
     // One before it is missing, which the controller makes first.
     if first.ordinal != expected {
         return None;
@@ -196,9 +201,9 @@ pub fn stuck<'a>(set: &Ordinals, pods: &'a [OrdinalPod], patience: Duration) -> 
         return None;
     }
     let is_given_up = match first.state {
-        PodState::InTrouble => true,
-        PodState::Unready(time) => time >= patience,
-        PodState::Ready | PodState::Terminating => false,
+        PodAvailability::InTrouble => true,
+        PodAvailability::Unready(time) => time >= patience,
+        PodAvailability::Ready | PodAvailability::Terminating => false,
     };
     is_given_up.then_some(first)
 }

@@ -1,17 +1,17 @@
-//! What is known of the cluster's nodes. They are looked at only while a DaemonSet goes in steps.
+//! The nodes of the cluster. They are watched only while a DaemonSet goes in steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::node_steps::Host;
+use super::node_steps::NodeState;
 use super::{LabelSelector, Readiness};
 
-/// What is known of one node.
+/// The facts of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Whether its condition `Ready` holds.
+    /// Indicates whether its condition `Ready` holds.
     pub ready: Readiness,
-    /// Whether it is closed to new pods (`kubectl cordon`).
+    /// Indicates whether it is closed to new pods (`kubectl cordon`).
     pub cordoned: bool,
     /// Its labels.
     pub labels: Box<[(Arc<str>, Arc<str>)]>,
@@ -19,15 +19,15 @@ pub struct NodeFacts {
 
 /// One piece of news about the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeNews {
-    /// A list begins. What was known before stays true until the list has ended.
-    Started,
+pub enum NodeChange {
+    /// A list begins. The nodes known before stay until the list has ended.
+    Init,
     /// A node is there, in this state.
-    Seen(Arc<str>, NodeFacts),
+    Apply(Arc<str>, NodeFacts),
     /// A node is gone.
-    Gone(Arc<str>),
+    Delete(Arc<str>),
     /// The list has ended: what was not seen since it began is gone.
-    Synced,
+    InitDone,
     /// They cannot be read, and why.
     Failed(Arc<str>),
     /// After a failure the watch goes on, and nothing was missed.
@@ -38,39 +38,40 @@ pub enum NodeNews {
 
 /// All nodes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Nodes {
+pub(super) struct NodeStore {
     known: BTreeMap<Arc<str>, NodeFacts>,
     /// During a list: what it has not shown yet.
     unseen: Option<BTreeSet<Arc<str>>>,
     synced: bool,
-    /// Why they cannot be read now.
+    /// The reason for which they cannot be read now.
     failure: Option<Arc<str>>,
 }
 
-impl Nodes {
-    pub(super) fn hear(&mut self, news: NodeNews) {
+impl NodeStore {
+    pub(super) fn hear(&mut self, news: NodeChange) {
         match news {
-            NodeNews::Started => self.unseen = Some(self.known.keys().cloned().collect()),
-            NodeNews::Seen(name, facts) => {
+            NodeChange::Init => self.unseen = Some(self.known.keys().cloned().collect()),
+            NodeChange::Apply(name, facts) => {
                 if let Some(unseen) = &mut self.unseen {
                     unseen.remove(&name);
                 }
                 self.known.insert(name, facts);
             }
-            NodeNews::Gone(name) => drop(self.known.remove(&name)),
-            NodeNews::Synced => {
+            NodeChange::Delete(name) => drop(self.known.remove(&name)),
+            NodeChange::InitDone => {
                 for name in self.unseen.take().unwrap_or_default() {
                     self.known.remove(&name);
                 }
                 (self.synced, self.failure) = (true, None);
             }
-            NodeNews::Failed(why) => self.failure = Some(why),
-            NodeNews::Resumed => self.failure = None,
-            NodeNews::Closed => *self = Self::default(),
+            NodeChange::Failed(why) => self.failure = Some(why),
+            NodeChange::Resumed => self.failure = None,
+            NodeChange::Closed => *self = Self::default(),
         }
     }
 
-    /// Why nothing can be said about any node now. What was known before a failure may have changed meanwhile.
+    /// Returns why nothing can be said about any node now. Facts from before a failure may have
+    /// changed meanwhile.
     pub(super) fn unknown(&self) -> Option<Arc<str>> {
         match &self.failure {
             Some(why) => Some(format!("the nodes cannot be read: {why}").into()),
@@ -79,20 +80,20 @@ impl Nodes {
         }
     }
 
-    /// What a node is for the pods of a DaemonSet whose canary nodes have these labels. A node that is closed is no
-    /// canary: somebody is about to empty it.
-    pub(super) fn host(&self, name: &str, canaries: Option<&LabelSelector>) -> Host {
+    /// Returns the state of a node for the pods of a DaemonSet whose canary nodes have these
+    /// labels. A cordoned node is no canary: somebody is about to drain it.
+    pub(super) fn host(&self, name: &str, canaries: Option<&LabelSelector>) -> NodeState {
         let Some(node) = self.known.get(name).filter(|node| node.ready == Readiness::Ready) else {
-            return Host::Lost;
+            return NodeState::Lost;
         };
         if node.cordoned {
-            return Host::Cordoned;
+            return NodeState::Cordoned;
         }
         let label =
             |key: &str| node.labels.iter().find(|(known, _)| **known == *key).map(|(_, value)| &**value);
         match canaries {
-            Some(canaries) if canaries.matches(label) => Host::Canary,
-            _ => Host::Ready,
+            Some(canaries) if canaries.matches(label) => NodeState::Canary,
+            _ => NodeState::Ready,
         }
     }
 }

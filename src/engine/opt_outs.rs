@@ -1,37 +1,37 @@
-//! What others put on live objects to take them out of rhumb's hands.
+//! Opt-outs: annotations by others on live objects that take them out of rhumb's hands.
 //!
-//! **Invariant:** such a word only reduces what is done to the very object that carries it.
+//! **Invariant:** an opt-out only reduces what is done to the very object that carries it.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::state::Engine;
-use super::{Entry, HOLD, OptOut, PAUSED, SourceId};
+use super::{HOLD, ObjectEntry, OptOutPolicy, PAUSED, SourceId};
 use crate::object::ObjectId;
 
 impl Engine {
     /// Says whether a source heeds what others put on its live objects.
     #[cfg(test)]
-    pub(super) fn set_opt_out(&mut self, source: SourceId, opt_out: OptOut) {
+    pub(super) fn set_opt_out(&mut self, source: SourceId, opt_out: OptOutPolicy) {
         self.sources[source].opt_out = opt_out;
     }
 
     /// Says whether a source takes objects over.
     #[cfg(test)]
-    pub(super) fn set_adopt(&mut self, source: SourceId, adopt: super::Adopt) {
+    pub(super) fn set_adopt(&mut self, source: SourceId, adopt: super::AdoptPolicy) {
         self.sources[source].adopt = adopt;
     }
 
-    /// The source that wants an object, or that provably has it in its inventory: who orders what becomes of it, and
-    /// whom it matters to what others put on it.
+    /// Returns the source that wants an object, or that provably has it in its inventory: its
+    /// orders and its opt-out policy count.
     pub(super) fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
-        let wanting = self.entry(id).and_then(|entry: &Entry| entry.wants.first());
+        let wanting = self.entry(id).and_then(|entry: &ObjectEntry| entry.wants.first());
         wanting.map(|(source, _)| *source).or_else(|| self.member_of(self.live(id)?))
     }
 
     /// Says if what others put on an object has an effect.
-    pub(super) fn opt_out_of(&self, id: &ObjectId) -> OptOut {
-        self.source_for(id).map_or(OptOut::default(), |source| self.sources[source].opt_out)
+    pub(super) fn opt_out_of(&self, id: &ObjectId) -> OptOutPolicy {
+        self.source_for(id).map_or(OptOutPolicy::default(), |source| self.sources[source].opt_out)
     }
 
     /// Returns the objects of a source that somebody asks to leave alone, each with the word that asks.
@@ -39,7 +39,7 @@ impl Engine {
         let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
         let by_person = self.orders.asked.iter().filter_map(|id| {
             let asked = self.asked(id)?;
-            let is_denied = self.opt_out_of(id) == OptOut::Denied;
+            let is_denied = self.opt_out_of(id) == OptOutPolicy::Denied;
             if asked.hold.is_some() && (is_denied || self.held(id, now).is_some()) {
                 return Some((id, HOLD));
             }

@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::book::{object_word, parse_object_word};
-use crate::object::{Hash, ObjectId};
+use crate::object::{ContentHash, ObjectId};
 
-/// So many orders of a source stand at a time: each is remembered on the parent, in at most half a kilobyte.
+/// The maximum number of standing orders of a source: each is remembered in the inventory, in at
+/// most half a kilobyte.
 pub(super) const MOST_ORDERS: usize = 100;
 
 /// The longest token in bytes: that of the command line has some 20.
@@ -27,26 +28,26 @@ const LONGEST_ARGUMENT: usize = 128;
 /// The longest name of a user in bytes that is told; of a longer one its beginning is.
 const LONGEST_USER: usize = 256;
 
-/// What stands in place of an order where it is asked if anybody serves the source: it is taken out, and that is the
+/// The text in place of an order that asks if anybody serves the source. Taking it out is the
 /// answer.
 pub const IS_SERVED: &str = "is-served";
 
 /// Something that is to be done once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenOrder {
-    /// What it is known by.
+pub struct Order {
+    /// Its identity.
     pub token: Arc<str>,
-    /// What.
-    pub verb: Verb,
+    /// The verb.
+    pub verb: OrderVerb,
     /// With what.
     pub object: ObjectId,
-    /// Who gave it, as whoever wrote it says; empty where that is not said.
+    /// The giver, as whoever wrote it says; empty where that is not said.
     pub by: Arc<str>,
 }
 
-/// What is to be done.
+/// The verb of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum OrderVerb {
     /// Go back to what an older revision says, by default to that before the one that is in force.
     Undo(Option<Arc<str>>),
     /// Try what was rejected again.
@@ -54,14 +55,14 @@ pub enum Verb {
     /// Go back to what was there before a rollout that goes on, or has not begun.
     Abort,
     /// Go on from this step of the rollout of this content.
-    Promote(Hash, u32),
+    Promote(ContentHash, u32),
     /// Take all steps of the rollout of this content at once.
-    PromoteFull(Hash),
+    PromoteFull(ContentHash),
     /// A word that means nothing here.
     Unknown(Arc<str>),
 }
 
-impl Verb {
+impl OrderVerb {
     /// Reads a word and its argument, which is empty where there is none.
     pub fn parse(word: &str, argument: &str) -> Self {
         let mut words = argument.split_whitespace();
@@ -70,7 +71,7 @@ impl Verb {
             "retry" => Self::Retry,
             "abort" => Self::Abort,
             "promote" | "promote-full" => {
-                let content = words.next().and_then(Hash::parse);
+                let content = words.next().and_then(ContentHash::parse);
                 let step = words.next().and_then(|step| step.parse().ok());
                 match (word, content, step) {
                     ("promote", Some(content), Some(step)) => Self::Promote(content, step),
@@ -96,7 +97,7 @@ struct OrderText {
     at: Option<Timestamp>,
 }
 
-/// The text of an order, as [`parse_orders`] reads it.
+/// Returns the text of an order, as [`parse_orders`] reads it.
 pub fn order_text(
     object: &ObjectId,
     (verb, argument): (&str, &str),
@@ -111,20 +112,21 @@ pub fn order_text(
     })
 }
 
-/// What the orders object of a source says.
+/// The orders object of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderList {
     /// The orders, those with the smallest tokens first: a token begins with the time.
-    pub orders: Vec<GivenOrder>,
+    pub orders: Vec<Order>,
     /// Keys of [`IS_SERVED`].
     pub questions: Vec<String>,
     /// Keys that are no order, or one too many.
     pub refused: Vec<String>,
-    /// Why the first of them is refused.
+    /// The reason for which the first of them is refused.
     pub why: Option<String>,
 }
 
-/// Reads the data of an orders object. What cannot be read is refused, and holds up nothing else.
+/// Parses the data of an orders object. An order that cannot be read is refused, and holds up
+/// nothing else.
 pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     let mut list = OrderList::default();
     for (key, text) in data {
@@ -149,7 +151,7 @@ pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     list
 }
 
-fn parse_order(key: &str, text: &str) -> Result<GivenOrder, String> {
+fn parse_order(key: &str, text: &str) -> Result<Order, String> {
     if key.len() > LONGEST_TOKEN {
         return Err(format!("a token has at most {LONGEST_TOKEN} bytes"));
     }
@@ -164,10 +166,10 @@ fn parse_order(key: &str, text: &str) -> Result<GivenOrder, String> {
         return Err("it names no object".to_owned());
     };
     let by = cut(&read.by, LONGEST_USER).into();
-    Ok(GivenOrder { token: key.into(), verb: Verb::parse(&read.verb, &read.argument), object, by })
+    Ok(Order { token: key.into(), verb: OrderVerb::parse(&read.verb, &read.argument), object, by })
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// Returns the beginning of a text, of at most so many bytes.
 pub(super) fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -191,21 +193,21 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_it_is_written() {
-        fn check(verb: &str, argument: &str, expected: Verb) {
+        fn check(verb: &str, argument: &str, expected: OrderVerb) {
             let text = order_text(&web(), (verb, argument), ("ann", at())).unwrap();
-            let order = GivenOrder { token: "17-a0".into(), verb: expected, object: web(), by: "ann".into() };
+            let order = Order { token: "17-a0".into(), verb: expected, object: web(), by: "ann".into() };
             assert_eq!(only("17-a0", &text).orders, [order], "{text}");
         }
-        check("undo", "", Verb::Undo(None));
-        check("undo", " abc ", Verb::Undo(Some("abc".into())));
-        check("retry", "", Verb::Retry);
-        check("abort", "", Verb::Abort);
-        let content = Hash::of_bytes(b"web");
-        check("promote", &format!("{content} 2"), Verb::Promote(content, 2));
-        check("promote-full", &content.to_string(), Verb::PromoteFull(content));
-        // Which step of which content is meant must be said, as the order may be carried out much later.
-        check("promote", "", Verb::Unknown("promote".into()));
-        check("destroy", "all", Verb::Unknown("destroy".into()));
+        check("undo", "", OrderVerb::Undo(None));
+        check("undo", " abc ", OrderVerb::Undo(Some("abc".into())));
+        check("retry", "", OrderVerb::Retry);
+        check("abort", "", OrderVerb::Abort);
+        let content = ContentHash::of_bytes(b"web");
+        check("promote", &format!("{content} 2"), OrderVerb::Promote(content, 2));
+        check("promote-full", &content.to_string(), OrderVerb::PromoteFull(content));
+        // The step and the content must be named, as the order may be carried out much later.
+        check("promote", "", OrderVerb::Unknown("promote".into()));
+        check("destroy", "all", OrderVerb::Unknown("destroy".into()));
     }
 
     #[test]
@@ -252,6 +254,6 @@ mod tests {
         assert_eq!(only("a", &text).orders[0].by.len(), 256);
         let verb = "v".repeat(500);
         let text = order_text(&web(), (&verb, ""), ("", at())).unwrap();
-        assert_eq!(only("a", &text).orders[0].verb, Verb::Unknown("v".repeat(64).into()));
+        assert_eq!(only("a", &text).orders[0].verb, OrderVerb::Unknown("v".repeat(64).into()));
     }
 }

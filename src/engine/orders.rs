@@ -1,4 +1,5 @@
-//! What people want to stay as it is: pauses and holds, which are annotations of objects and of a source's parent.
+//! The states that people want to last: pauses and holds, which are annotations of objects and of a
+//! source's inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,54 +7,54 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::OptOut;
+use super::OptOutPolicy;
 use super::Reason;
-use super::action::{Action, Decision, Purpose};
-use super::asked::{Acknowledged, Asked, Hold, Paused};
+use super::action::{Action, ApplyPurpose, Decision};
+use super::asked::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use super::entry::SourceId;
-use super::order::GivenOrder;
+use super::order::Order;
 use super::rejection::Rejection;
 use super::state::Engine;
-use super::undo::Undo;
+use super::undo::UndoRequest;
 use crate::object::ObjectId;
 
-/// So many pauses and holds of a source's objects are acknowledged. They count all the same, but whoever may annotate
-/// objects must not fill the parent with their tokens.
+/// The maximum number of pauses and holds of a source's objects that are acknowledged. All count,
+/// but their tokens must not fill the inventory.
 pub const MOST_STATES: usize = 100;
 
-/// What is known of the intents of people.
+/// The intents and orders of people.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Orders {
+pub(super) struct OrderState {
     /// Objects of which people ask something.
     pub(super) asked: BTreeSet<ObjectId>,
     /// The orders that stand, of each source whose orders object was read.
-    pub(super) given: BTreeMap<SourceId, Vec<GivenOrder>>,
+    pub(super) given: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last told.
     pub(super) done: Vec<(SourceId, ObjectId, String)>,
     /// Objects of which was told that the order on them is not obeyed, with its beginning.
     pub(super) misplaced: BTreeMap<ObjectId, Arc<str>>,
-    /// Whether one of them was seen since orders on them were told.
+    /// Indicates whether one of them was seen since orders on them were told.
     pub(super) asked_anew: bool,
     /// Objects that somebody takes out of our hands, each with the word that asks, as they were seen last.
     pub(super) opted_out: BTreeMap<ObjectId, &'static str>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
-    /// When the engine last looked which holds are over.
+    /// The time of the last check for expired holds.
     looked: Option<Instant>,
     /// Ways back that are being looked up, by token.
-    pub(super) undos: BTreeMap<Arc<str>, Undo>,
-    /// What is to be told, until the parent says it.
-    pub(super) answers: Vec<(SourceId, Acknowledged)>,
+    pub(super) undos: BTreeMap<Arc<str>, UndoRequest>,
+    /// The acknowledgements to record, until the inventory has them.
+    pub(super) answers: Vec<(SourceId, Acknowledgement)>,
     /// Rejections that are to be taken out of the parent, once their units are recorded again.
     pub(super) restored: Vec<(SourceId, Rejection)>,
     /// Rejections that are to be taken out of the parent.
     pub(super) dropped: Vec<(SourceId, Rejection)>,
-    /// Whether there may be something to do.
+    /// Indicates whether there may be something to do.
     pub(super) stale: bool,
 }
 
-/// What people ask of objects.
+/// The intents of people for objects.
 impl Engine {
     /// Tells the time of day, for holds that end by themselves.
     pub fn clock(&mut self, now: Instant, wall: Timestamp) {
@@ -75,16 +76,16 @@ impl Engine {
         }
     }
 
-    pub(super) fn asked(&self, id: &ObjectId) -> Option<&Asked> {
+    pub(super) fn asked(&self, id: &ObjectId) -> Option<&ObjectIntents> {
         self.live(id)?.asked.as_deref()
     }
 
-    /// Why no new content of an object is released. What goes back goes on, and so does what is released together
-    /// with something that is out already.
+    /// Returns why no new content of an object is released. A rollback goes on, and so does a unit
+    /// that is partly released.
     pub(super) fn paused(&self, id: &ObjectId) -> Option<Reason> {
         let own = self.own_pause(id);
         match self.recorded(id) {
-            // What shows its content already is kept from going on with it, step by step.
+            // An object that shows its content already is kept from going on with it, step by step.
             Some(unit) if self.is_out(unit) => own.filter(|_| {
                 let want = self.entry(id).and_then(|entry| entry.want());
                 want.is_some_and(|(_, want)| self.shows(id, want.hash))
@@ -108,14 +109,14 @@ impl Engine {
     }
 
     /// Returns the pause on the live object itself, where its source heeds it.
-    pub fn annotated_pause(&self, id: &ObjectId) -> Option<&Paused> {
+    pub fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
         let asked = self.orders.asked.contains(id).then(|| self.asked(id)).flatten()?;
-        asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOut::Allowed)
+        asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
     }
 
-    /// The hold that is on an object now, with the time that it still lasts.
-    pub(super) fn held(&self, id: &ObjectId, now: Instant) -> Option<(&Hold, Duration)> {
-        let heeds = self.opt_out_of(id) == OptOut::Allowed;
+    /// Returns the hold that is on an object now, with the time that it still lasts.
+    pub(super) fn held(&self, id: &ObjectId, now: Instant) -> Option<(&HoldIntent, Duration)> {
+        let heeds = self.opt_out_of(id) == OptOutPolicy::Allowed;
         let hold = self.asked(id).filter(|_| heeds)?.hold.as_ref()?;
         let (at, wall) = self.orders.clock?;
         let end = Duration::try_from(hold.until?.duration_since(wall)).ok()?;
@@ -123,7 +124,7 @@ impl Engine {
         Some((hold, left))
     }
 
-    /// Whether a person keeps a new content of an object from being released.
+    /// Returns whether a person keeps a new content of an object from being released.
     pub(super) fn is_suspended(&self, id: &ObjectId) -> bool {
         let held = || self.held(id, self.orders.looked?);
         held().is_some() || self.paused(id).is_some()
@@ -143,7 +144,7 @@ impl Engine {
     pub(super) fn suspended(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
         if let Some((hold, left)) = self.held(id, now) {
             let differs = match &decision.action {
-                Action::Apply(apply) if apply.purpose == Purpose::Repair => {
+                Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {
                     "; it was changed, and is not repaired"
                 }
                 Action::Apply(_) => "; a newer content waits",
@@ -180,7 +181,7 @@ impl Engine {
                 continue;
             }
             let Some(asked) = self.asked(&id).cloned() else { continue };
-            let denied = (self.opt_out_of(&id) == OptOut::Denied).then(|| denied_words(&id));
+            let denied = (self.opt_out_of(&id) == OptOutPolicy::Denied).then(|| denied_words(&id));
             let words = |words: String| denied.clone().unwrap_or(words);
             let paused = asked.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
             let held = asked.hold.map(|hold| (hold.token.clone(), words(held_words(&id, &hold))));
@@ -196,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// How many pauses and holds of objects stand that are not acknowledged, as the parent says enough of them.
+    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent says enough of them.
     pub fn untold_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
         if self.orders.asked.len() <= MOST_STATES {
@@ -206,14 +207,14 @@ impl Engine {
         stand.iter().filter(|token| !self.is_answered(token)).count()
     }
 
-    /// How many pauses and holds that last the parent says, or is going to say.
+    /// Returns how many pauses and holds that last the parent says, or is going to say.
     fn states_told(&self, source: SourceId) -> usize {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
         told.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
     }
 
-    /// Whether enough has been read to carry out an order on an object of this source.
+    /// Returns whether enough has been read to carry out an order on an object of this source.
     pub(super) fn knows_enough(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.head.is_some()
@@ -230,8 +231,8 @@ impl Engine {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let paused = inventory.paused.clone().filter(|paused| !self.is_answered(&paused.token));
         let there = self.tokens(source);
-        let over = |one: &&Acknowledged| !there.contains(&one.token);
-        let over: Vec<Acknowledged> = inventory.acknowledged.iter().filter(over).cloned().collect();
+        let over = |one: &&Acknowledgement| !there.contains(&one.token);
+        let over: Vec<Acknowledgement> = inventory.acknowledged.iter().filter(over).cloned().collect();
         if let Some(paused) = paused {
             let name = self.sources[source].name.clone();
             self.answer(source, &paused.token, &format!("paused: source {name}"));
@@ -252,7 +253,7 @@ impl Engine {
         }
     }
 
-    /// The tokens of all pauses and holds that stand on objects of a source, and on its parent.
+    /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its parent.
     pub(super) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
         let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.asked(id));
@@ -274,7 +275,7 @@ impl Engine {
     }
 
     pub(super) fn answer(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
-        self.orders.answers.push((source, Acknowledged::new(token, outcome)));
+        self.orders.answers.push((source, Acknowledgement::new(token, outcome)));
     }
 }
 
@@ -288,7 +289,7 @@ fn denied_words(id: &ObjectId) -> String {
     format!("not in effect: {id}: optOut of its source is denied")
 }
 
-fn held_words(id: &ObjectId, hold: &Hold) -> String {
+fn held_words(id: &ObjectId, hold: &HoldIntent) -> String {
     match hold.until {
         Some(until) => format!("held: {id} until {until}"),
         None => format!("not held: {id}: until when cannot be read"),

@@ -1,56 +1,59 @@
 //! Claims of other daemons on the budget: they count, unless their workload has long come to rest.
 //!
-//! A daemon that ends for good takes none of its claims back. What it claimed may roll on without it, so only the
-//! workload itself tells that a claim is spent: it has come to rest, or has come no farther for the deadline of a rollout.
+//! A daemon that ends for good takes none of its claims back. Its workload may roll on without it.
+//! So only the workload tells that a claim is spent: it has come to rest, or has made no progress
+//! for the deadline of a rollout.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::book::{Claim, UnreadClaim};
-use super::budget::{Scope, Shortage};
+use super::book::{RolloutClaim, UnreadableClaim};
+use super::budget::{BudgetScope, BudgetShortage};
 use super::rolls::Rollouts;
 use super::state::Engine;
-use super::{Live, RollPhase, Rolling};
+use super::{LiveObject, RolloutNumbers, RolloutPhase};
 use crate::object::ObjectId;
 
 /// A daemon that lives takes a claim back as soon as its workload has been whole for the soak. After this time of
 /// rest nobody does.
 pub const SPENT: Duration = Duration::from_mins(2);
 
-/// What is known of the workload of another daemon's claim.
+/// The workload of another daemon's claim.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Other {
-    claim: Claim,
-    /// Since when it has been seen at rest.
+pub(super) struct ForeignWorkload {
+    claim: RolloutClaim,
+    /// The time since which it has been seen at rest.
     rests: Option<Instant>,
-    /// How it rolls, and since when it has come no farther.
-    still: Option<(Option<Rolling>, Instant)>,
+    /// The numbers of its rollout, and the time since which they have not changed.
+    still: Option<(Option<RolloutNumbers>, Instant)>,
     /// Its pods that are unavailable.
     away: u32,
-    /// Why it may not be looked at.
+    /// The reason for which it may not be read.
     hidden: Option<Arc<str>>,
-    /// Whether it has rested for so long that the claim does not count any more.
+    /// Indicates whether it has rested for so long that the claim does not count any more.
     pub(super) is_spent: bool,
 }
 
 impl Engine {
-    /// This process has served the source of this inventory, and nobody is to serve it any more: nothing of it waits, and
-    /// what was claimed for it is taken back once its workload has rested.
+    /// Retires the source of an inventory that this process has served, and that nobody is to serve
+    /// any more. Nothing of it waits, and its claims are taken back once their workloads have
+    /// rested.
     pub fn retire(&mut self, applyset: Arc<str>) {
         self.rollouts.retired.insert(applyset);
         self.rollouts.untold = true;
     }
 
-    /// Whether what the budget object says of this inventory is this process's to keep.
+    /// Returns whether what the budget object says of this inventory is this process's to keep.
     pub(super) fn looks_after(&self, applyset: &Arc<str>) -> bool {
         self.applysets.contains(applyset) || self.rollouts.retired.contains(applyset)
     }
 
-    /// The workloads of other processes' claims, where a write waits for the budget, or where the claim may be one that
-    /// nobody else takes back: these should be looked at.
+    /// Returns the workloads to look at for other processes' claims: those that a write waits for,
+    /// and those whose claim nobody else may take back.
     pub fn others(&self) -> Vec<ObjectId> {
-        let matters = |claim: &Claim| !self.rollouts.asks.is_empty() || self.looks_after(&claim.applyset);
+        let matters =
+            |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.looks_after(&claim.applyset);
         let open = self.foreign_claims().filter(|(id, claim)| {
             matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
         });
@@ -62,23 +65,23 @@ impl Engine {
         ids
     }
 
-    /// The claims of other processes: of those that serve other sources, and of those that serve the same ones, or
-    /// did so before this one.
-    pub(super) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &Claim)> {
+    /// Returns the claims of other processes: of other sources, and of processes that serve the
+    /// same sources or did before.
+    pub(super) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
         let claims = self.rollouts.book.iter().flat_map(|book| &book.claims);
         claims.filter(|(_, claim)| {
             !self.applysets.contains(&claim.applyset) || claim.holder != self.rollouts.holder
         })
     }
 
-    /// Whether a claim may be that of a process that serves the same source and lives: it is not taken back for it.
+    /// Returns whether a claim may be that of a process that serves the same source and lives: it is not taken back for it.
     /// Once its workload has come to rest under our eyes, or has long rested, it is.
-    pub(super) fn is_of_another(&self, id: &ObjectId, claim: &Claim) -> bool {
+    pub(super) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
         claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.counts(id, claim)
     }
 
     /// The workload of another daemon's claim, as a look shows it; none where there is no such object.
-    pub fn other_seen(&mut self, id: &ObjectId, live: Option<&Live>, now: Instant) {
+    pub fn other_seen(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
         self.glimpse(id, live, now);
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
@@ -86,7 +89,7 @@ impl Engine {
             return;
         };
         let rolling = live.and_then(|live| live.rolling);
-        let at_rest = matches!(rolling.map(|rolling| rolling.phase), None | Some(RollPhase::Settled));
+        let at_rest = matches!(rolling.map(|rolling| rolling.phase), None | Some(RolloutPhase::Settled));
         let known = self.rollouts.others.remove(id).filter(|known| known.claim == claim);
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
         let same = known.and_then(|known| known.still).filter(|(before, _)| *before == rolling);
@@ -98,7 +101,9 @@ impl Engine {
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
         let away = live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
-        self.rollouts.others.insert(id.clone(), Other { claim, rests, still, away, hidden: None, is_spent });
+        self.rollouts
+            .others
+            .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });
         self.rollouts.stale = true;
     }
 
@@ -116,39 +121,40 @@ impl Engine {
         }
         self.rollouts.others.insert(
             id.clone(),
-            Other { claim, rests: None, still: None, away: 0, hidden: Some(why), is_spent: false },
+            ForeignWorkload { claim, rests: None, still: None, away: 0, hidden: Some(why), is_spent: false },
         );
         self.rollouts.stale = true;
         true
     }
 
-    /// What is short because of claims, told with why nobody here can see whether they are spent.
-    pub(super) fn told_hidden(&self, permits: &mut BTreeMap<ObjectId, Option<Shortage>>) {
-        let hidden = |(id, claim): (&ObjectId, &Claim)| {
+    /// Adds to a shortage the reason for which nobody here can see whether the claims behind it are
+    /// spent.
+    pub(super) fn told_hidden(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
+        let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
             let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim)?;
             Some((id.clone(), known.hidden.clone()?))
         };
         let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
         for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
-            *shortage = Shortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
+            *shortage = BudgetShortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
         }
     }
 
     /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody ends what it began.
-    pub(super) fn left_away(&self, id: &ObjectId, claim: &Claim) -> u32 {
+    pub(super) fn left_away(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
         known.map_or(0, |known| known.away)
     }
 
     /// Returns the claims that nobody here can read and that count in a scope. Of which source they are is not known.
-    pub(super) fn unread_claims(&self, scope: &Scope) -> impl Iterator<Item = &UnreadClaim> {
-        let counts = !matches!(scope, Scope::Source(..));
+    pub(super) fn unread_claims(&self, scope: &BudgetScope) -> impl Iterator<Item = &UnreadableClaim> {
+        let counts = !matches!(scope, BudgetScope::Source(..));
         let claims = self.rollouts.book.iter().flat_map(|book| &book.unread);
         claims.filter(move |_| counts)
     }
 
     /// As [`Engine::unread_claims`], in a number.
-    pub(super) fn unread(&self, scope: &Scope) -> u32 {
+    pub(super) fn unread(&self, scope: &BudgetScope) -> u32 {
         u32::try_from(self.unread_claims(scope).count()).unwrap_or(u32::MAX)
     }
 
@@ -158,8 +164,8 @@ impl Engine {
         self.rollouts.unread = why;
     }
 
-    /// Whether another daemon's claim counts.
-    pub(super) fn counts(&self, id: &ObjectId, claim: &Claim) -> bool {
+    /// Returns whether another daemon's claim counts.
+    pub(super) fn counts(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim);
         known.is_none_or(|known| !known.is_spent)
     }

@@ -1,8 +1,8 @@
-//! The overlay: what is laid over a workload's content while its rollout is held or narrowed.
+//! The overlay: changes laid over a workload's content while its rollout is held or narrowed.
 //!
-//! Never touches the pod template, so laying it on or taking it off restarts nothing that the content itself
-//! would not restart. What is laid stands in an annotation on the object, so that whoever looks later knows
-//! how far the rollout was let.
+//! It never touches the pod template, so laying it on or taking it off restarts nothing that the
+//! content itself would not restart. An annotation on the object records it, so that later readers
+//! know how far the rollout was let.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub const HELD: u32 = 2_147_483_646;
 /// The API wants more than [`HELD`], and knows no more than this.
 const NO_DEADLINE: i64 = 2_147_483_647;
 
-/// What is laid over the content of a workload. Steps count from 1.
+/// The overlay on a workload's content. Steps count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Overlay {
     /// A Deployment makes so many new pods beside its old ones, and waits.
@@ -50,13 +50,15 @@ pub enum Overlay {
         /// The step that it stands for.
         step: u32,
     },
-    /// A Deployment or DaemonSet rolls by itself, with at most so many pods unavailable: for a content whose
-    /// own strategy takes more ([`Strategy::may_lose`](super::Strategy::may_lose)), as a percentage there is replaced.
+    /// A Deployment or DaemonSet rolls out by itself, with at most this many pods unavailable. For
+    /// a content whose own strategy takes more
+    /// ([`UpdateStrategy::may_lose`](super::UpdateStrategy::may_lose)), as a percentage there is
+    /// replaced.
     Narrow(u32),
 }
 
 impl Overlay {
-    /// The step that it stands for; none for one that holds nothing.
+    /// Returns the step that it stands for; none for one that holds nothing.
     pub fn step(self) -> Option<u32> {
         match self {
             Self::Surge { step, .. }
@@ -67,8 +69,8 @@ impl Overlay {
         }
     }
 
-    /// The one of two overlays of the same step that lets fewer pods go; none where they do not stand for the same step
-    /// in the same way.
+    /// Returns the overlay of two that lets fewer pods go; none where they are not the same kind of
+    /// overlay of the same step.
     pub fn tighter(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Surge { pods, step }, Self::Surge { pods: others, step: same }) if step == same => {
@@ -101,13 +103,13 @@ impl fmt::Display for Overlay {
 /// A text that is no overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an overlay, as \"surge=2 step=1\"")]
-pub struct NotAnOverlay;
+pub struct ParseOverlayError;
 
 impl FromStr for Overlay {
-    type Err = NotAnOverlay;
+    type Err = ParseOverlayError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnOverlay> {
-        read(text).ok_or(NotAnOverlay)
+    fn from_str(text: &str) -> Result<Self, ParseOverlayError> {
+        read(text).ok_or(ParseOverlayError)
     }
 }
 
@@ -130,8 +132,8 @@ fn read(text: &str) -> Option<Overlay> {
 
 /// Lays an overlay and its annotation over an effective content; without one, takes the annotation out.
 ///
-/// A content that cannot have the overlay (another kind, a Deployment that recreates its pods, a StatefulSet
-/// whose pods wait to be deleted) stays as it is.
+/// A content that cannot have the overlay stays as it is: another kind, a Deployment that recreates
+/// its pods, a StatefulSet whose pods wait to be deleted.
 pub fn overlaid(mut content: Value, overlay: Option<Overlay>) -> Value {
     if let Some(annotations) = content.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(OVERLAY);
@@ -201,7 +203,7 @@ fn narrow(rolling: &mut Map<String, Value>, pods: u32) {
     }
 }
 
-/// The parameters of a rolling update, made where there are none; none for any other strategy.
+/// Returns the parameters of a rolling update, made where there are none; none for any other strategy.
 fn rolling_update<'a>(content: &'a mut Value, strategy: &str) -> Option<&'a mut Map<String, Value>> {
     if !matches!(text_at(content, &["spec", strategy, "type"]), "" | "RollingUpdate") {
         return None;
@@ -214,7 +216,7 @@ fn child<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Ma
     parent.entry(key).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
 }
 
-/// Whether a count or a percentage is nothing.
+/// Returns whether a count or a percentage is nothing.
 fn is_zero(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value.as_u64() == Some(0) || value.as_str().is_some_and(|text| text == "0%"))
 }

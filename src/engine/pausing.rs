@@ -4,24 +4,24 @@
 //! without its workload would wait for the next pod that restarts for another reason.
 
 use super::Reason;
-use super::book::{Good, Unit};
+use super::book::{LastGood, Unit};
 use super::state::Engine;
 use crate::object::ObjectId;
 
 impl Engine {
-    /// The unit that an object is recorded in with the content that is wanted of it.
+    /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(super) fn recorded(&self, id: &ObjectId) -> Option<&Unit> {
         let (source, want) = self.entry(id)?.want()?;
         let unit = self.rollouts.book.as_ref()?.unit_of(&self.applysets[source], id)?;
         (unit.members.get(id)?.content == Some(want.hash)).then_some(unit)
     }
 
-    /// Whether something of a unit is written, or is being written.
+    /// Returns whether something of a unit is written, or is being written.
     pub(super) fn is_out(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let Some(content) = member.content else { return false };
-            let stays = matches!(&member.good, Good::Release(good) if good.hash == content);
-            // What a newer revision asks for is not out with what the older one has written.
+            let stays = matches!(&member.good, LastGood::Release(good) if good.hash == content);
+            // A newer revision's content is not released by the older one's write.
             let wanted =
                 self.entry(id).and_then(|entry| entry.want()).is_some_and(|(_, want)| want.hash == content);
             let written = self.shows(id, content) || self.rollouts.writing.contains(id);
@@ -29,7 +29,7 @@ impl Engine {
         })
     }
 
-    /// The pause of one of a unit, which keeps all of it.
+    /// Returns the pause of one of a unit, which keeps all of it.
     pub(super) fn pause_within(&self, unit: &Unit) -> Option<Reason> {
         let mut paused = unit.members.keys().filter(|id| self.own_pause(id).is_some());
         paused.next().map(|id| Reason::Needs(id.clone(), "is paused".into()))

@@ -1,17 +1,17 @@
-//! What the other sources of the cluster say: how far they have read, what they want that is not
-//! theirs yet, and what they have and no longer want.
+//! The statements of the cluster's other sources: the revision that each has read, its claims, and
+//! the objects that it releases.
 //!
-//! Each source says so on its parent object, in rhumb's own namespace. What is long becomes
-//! "anything", and what cannot be read is a doubt: both only ever keep others from deleting.
+//! Each source makes its statement on its inventory, in rhumb's own namespace. A long list becomes
+//! "anything", and an unreadable one is a doubt: both only ever keep others from deleting.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::object::{Hash, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
-/// So many objects are named in a list: with 33 bytes each it stays far below what a `ConfigMap`
-/// holds.
+/// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
+/// `ConfigMap`.
 pub const NAMED: usize = 500;
 
 /// A longer text is not read: no statement of ours is nearly as long.
@@ -25,7 +25,7 @@ const NONE: &str = "-";
 
 /// The repository that a source follows, as others may follow it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Repository {
+pub enum RepositoryIdentity {
     /// Nobody has looked yet.
     #[default]
     Unknown,
@@ -35,9 +35,9 @@ pub enum Repository {
     At(Arc<str>),
 }
 
-/// What a source follows, and how far it has read it.
+/// The repository of a source, and the revision that it has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum SourceProgress {
     /// A folder, or nothing any more: no revision tells how far it is.
     Unordered,
     /// A repository.
@@ -49,40 +49,40 @@ pub enum Progress {
     },
 }
 
-/// What a source wants that is not its own yet.
+/// The objects that a source wants and does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claims {
+pub enum ContentClaims {
     /// These objects, by the hash of their names.
-    These(BTreeSet<Hash>),
+    These(BTreeSet<ContentHash>),
     /// More than can be named.
     Anything,
 }
 
-/// What one source says to the others.
+/// The statement of one source to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
-    /// How far it has read.
-    pub progress: Progress,
-    /// What it wants, and does not have yet.
-    pub claims: Claims,
-    /// What it has, and no longer wants.
-    pub released: BTreeSet<Hash>,
+pub struct SourceStatement {
+    /// The revision that it has read.
+    pub progress: SourceProgress,
+    /// The objects that it wants, and does not have yet.
+    pub claims: ContentClaims,
+    /// The objects that it has, and no longer wants.
+    pub released: BTreeSet<ContentHash>,
 }
 
 /// Another source of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerSource {
     /// Its name.
     pub name: Arc<str>,
     /// The id of its inventory.
     pub applyset: Arc<str>,
-    /// What it says, or why that cannot be read.
-    pub says: Result<Statement, Arc<str>>,
+    /// The statement, or the reason for which it cannot be read.
+    pub says: Result<SourceStatement, Arc<str>>,
 }
 
-/// What another source means for a deletion.
+/// The consent of another source to a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Leave {
+pub(super) enum DeletionConsent {
     /// It does not want the object.
     Given,
     /// It does not want the object now, and may have more to read.
@@ -91,22 +91,22 @@ pub(super) enum Leave {
     Withheld(Arc<str>),
 }
 
-/// What stands for the name of an object.
-pub fn mark(id: &ObjectId) -> Hash {
+/// Returns the mark of an object's name.
+pub fn mark(id: &ObjectId) -> ContentHash {
     let namespace = id.namespace().unwrap_or_default();
-    Hash::of_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
+    ContentHash::of_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
 }
 
-impl Claims {
-    /// Whether an object is among them, as far as anybody can tell.
-    pub fn may_hold(&self, mark: Hash) -> bool {
+impl ContentClaims {
+    /// Returns whether an object is among them, as far as anybody can tell.
+    pub fn may_hold(&self, mark: ContentHash) -> bool {
         match self {
             Self::These(marks) => marks.contains(&mark),
             Self::Anything => true,
         }
     }
 
-    /// Whether all that another one names is among them.
+    /// Returns whether all that another one names is among them.
     pub fn cover(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Anything, _) => true,
@@ -116,21 +116,21 @@ impl Claims {
     }
 }
 
-impl Statement {
+impl SourceStatement {
     /// Writes it as text: three lines.
     pub fn text(&self) -> String {
-        let words = |mark: &Hash| [" ".to_owned(), mark.to_string()];
-        let marks = |marks: &BTreeSet<Hash>| marks.iter().flat_map(words).collect::<String>();
+        let words = |mark: &ContentHash| [" ".to_owned(), mark.to_string()];
+        let marks = |marks: &BTreeSet<ContentHash>| marks.iter().flat_map(words).collect::<String>();
         let progress = match &self.progress {
-            Progress::Unordered => NONE.to_owned(),
-            Progress::Follows { repository, read } => {
+            SourceProgress::Unordered => NONE.to_owned(),
+            SourceProgress::Follows { repository, read } => {
                 let read = read.as_ref().map_or_else(|| NONE.to_owned(), ToString::to_string);
                 format!("{read} {repository}")
             }
         };
         let claims = match &self.claims {
-            Claims::Anything => format!(" {ANYTHING}"),
-            Claims::These(these) => marks(these),
+            ContentClaims::Anything => format!(" {ANYTHING}"),
+            ContentClaims::These(these) => marks(these),
         };
         format!("read {progress}\nclaims{claims}\nreleased{}\n", marks(&self.released))
     }
@@ -150,20 +150,20 @@ impl Statement {
         };
         let marks = |text: &str| {
             let each = text.split(' ').filter(|word| !word.is_empty());
-            let all = each.map(|word| Hash::parse(word).ok_or_else(garbled));
-            all.collect::<Result<BTreeSet<Hash>, Arc<str>>>()
+            let all = each.map(|word| ContentHash::parse(word).ok_or_else(garbled));
+            all.collect::<Result<BTreeSet<ContentHash>, Arc<str>>>()
         };
         let progress = match line("read")? {
-            NONE => Progress::Unordered,
+            NONE => SourceProgress::Unordered,
             text => {
                 let (read, repository) = text.split_once(' ').ok_or_else(garbled)?;
                 let read = (read != NONE).then(|| Revision::new(read));
-                Progress::Follows { repository: repository.into(), read }
+                SourceProgress::Follows { repository: repository.into(), read }
             }
         };
         let claims = match line("claims")? {
-            ANYTHING => Claims::Anything,
-            text => Claims::These(marks(text)?),
+            ANYTHING => ContentClaims::Anything,
+            text => ContentClaims::These(marks(text)?),
         };
         let released = marks(line("released")?)?;
         if lines.next().is_some() {
@@ -173,54 +173,57 @@ impl Statement {
     }
 }
 
-impl Peer {
-    /// Whether it claims an object by name.
-    pub(super) fn claims(&self, mark: Hash) -> bool {
-        matches!(&self.says, Ok(Statement { claims: Claims::These(these), .. }) if these.contains(&mark))
+impl PeerSource {
+    /// Returns whether it claims an object by name.
+    pub(super) fn claims(&self, mark: ContentHash) -> bool {
+        matches!(&self.says, Ok(SourceStatement { claims: ContentClaims::These(these), .. }) if these.contains(&mark))
     }
 
-    /// Tells what it means for the deletion of an object by a source that has read so far.
+    /// Returns its consent to the deletion of an object by a source with this progress.
     ///
-    /// Sources of one repository are ordered by its revisions: once all have read the same one, all
-    /// that they want of it is theirs or is claimed. Sources of different ones get time to claim.
-    pub(super) fn leaves(&self, mark: Hash, own: &Progress) -> Leave {
+    /// Sources of one repository are ordered by its revisions: once all have read the same one,
+    /// each object that they want is theirs or is claimed. Sources of different ones get time to
+    /// claim.
+    pub(super) fn leaves(&self, mark: ContentHash, own: &SourceProgress) -> DeletionConsent {
         let name = &self.name;
         let says = match &self.says {
             Ok(says) => says,
             Err(why) => {
-                return Leave::Withheld(
+                return DeletionConsent::Withheld(
                     format!("source {name} may want it: what its ConfigMap tells cannot be read: {why}")
                         .into(),
                 );
             }
         };
         match &says.claims {
-            Claims::Anything => {
-                return Leave::Withheld(
+            ContentClaims::Anything => {
+                return DeletionConsent::Withheld(
                     format!("source {name} may want it, as it brings many objects").into(),
                 );
             }
-            Claims::These(these) if these.contains(&mark) => {
-                return Leave::Withheld(format!("source {name} wants it").into());
+            ContentClaims::These(these) if these.contains(&mark) => {
+                return DeletionConsent::Withheld(format!("source {name} wants it").into());
             }
-            Claims::These(_) => {}
+            ContentClaims::These(_) => {}
         }
-        let (Progress::Follows { repository, read }, Progress::Follows { repository: ours, read: newest }) =
-            (&says.progress, own)
+        let (
+            SourceProgress::Follows { repository, read },
+            SourceProgress::Follows { repository: ours, read: newest },
+        ) = (&says.progress, own)
         else {
-            return Leave::AfterDelay;
+            return DeletionConsent::AfterDelay;
         };
         match read {
-            _ if repository != ours => Leave::AfterDelay,
-            Some(read) if Some(read) == newest.as_ref() => Leave::Given,
+            _ if repository != ours => DeletionConsent::AfterDelay,
+            Some(read) if Some(read) == newest.as_ref() => DeletionConsent::Given,
             Some(read) => {
                 let has = read.short();
-                Leave::Withheld(
+                DeletionConsent::Withheld(
                     format!("source {name} of the same repository may want it: it has read revision {has}")
                         .into(),
                 )
             }
-            None => Leave::Withheld(
+            None => DeletionConsent::Withheld(
                 format!("source {name} of the same repository may want it: it has not been read whole")
                     .into(),
             ),
@@ -228,5 +231,5 @@ impl Peer {
     }
 }
 
-/// For so long others may come to want what a source drops, where the configuration does not say.
+/// The default time for which others may come to want a dropped object.
 pub const PRUNE_DELAY: Duration = Duration::from_secs(30);

@@ -1,4 +1,5 @@
-//! What one pass would do, or did, as a value: the one form that text, diff and JSON are made of.
+//! The plan or the result of one pass, as a value: the one form that text, diff and JSON are made
+//! of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::change::{FieldChange, Impact, ImpactKind};
-use crate::object::{Diagnostic, Gvk, ObjectId, Origin};
+use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
 
-/// What is decided for one object.
+/// The planned action on one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum PlannedAction {
     /// It does not exist and is created.
     Create,
     /// It exists and is changed.
@@ -27,7 +28,7 @@ pub enum Verdict {
     Refuse,
 }
 
-impl Verdict {
+impl PlannedAction {
     /// All, in the order of summaries.
     pub const ALL: [Self; 7] = [
         Self::Create,
@@ -39,7 +40,7 @@ impl Verdict {
         Self::Refuse,
     ];
 
-    /// The word of the JSON form.
+    /// Returns the word of the JSON form.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -55,22 +56,23 @@ impl Verdict {
 
 /// One object of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
-    /// Who.
+pub struct PlannedObject {
+    /// The object.
     pub id: ObjectId,
     /// Its kind with the version used.
     pub gvk: Gvk,
-    /// Where the manifest is; none for an object that is only in the cluster.
-    pub origin: Option<Origin>,
+    /// The place of the manifest; none for an object that is only in the cluster.
+    pub origin: Option<ManifestOrigin>,
     /// Order of release, lower first.
     pub wave: i32,
-    /// What is decided.
-    pub verdict: Verdict,
-    /// What that does to pods.
+    /// The action.
+    pub verdict: PlannedAction,
+    /// Its impact on pods.
     pub impact: Impact,
-    /// What differs, masked.
+    /// The differing fields, masked.
     pub fields: Vec<FieldChange>,
-    /// Why it waits, is refused, is deleted or is taken over; none where there is nothing to say.
+    /// The reason for a wait, a refusal, a deletion or a takeover; none where there is nothing to
+    /// say.
     pub reason: Option<String>,
     /// The whole object before, masked and without what only the server sets; none when it did not exist.
     pub before: Option<Arc<Value>>,
@@ -78,7 +80,7 @@ pub struct Planned {
     pub after: Option<Arc<Value>>,
 }
 
-impl Planned {
+impl PlannedObject {
     /// Pods that are replaced, one after the other or all at once.
     pub fn restarts(&self) -> u32 {
         match self.impact.kind {
@@ -97,44 +99,44 @@ pub struct PlannedUnit {
     pub members: Vec<ObjectId>,
 }
 
-/// Of these connected parts those that restart pods, in the order in which the budget releases them.
-pub fn units(objects: &[Planned], parts: &[Vec<ObjectId>]) -> Vec<PlannedUnit> {
+/// Returns the connected parts that restart pods, in the order in which the budget releases them.
+pub fn units(objects: &[PlannedObject], parts: &[Vec<ObjectId>]) -> Vec<PlannedUnit> {
     let numbers: BTreeMap<&ObjectId, usize> =
         parts.iter().enumerate().flat_map(|(number, part)| part.iter().map(move |id| (id, number))).collect();
-    let mut found: BTreeMap<usize, Vec<&Planned>> = BTreeMap::new();
+    let mut found: BTreeMap<usize, Vec<&PlannedObject>> = BTreeMap::new();
     for planned in objects {
         if let Some(number) = numbers.get(&planned.id) {
             found.entry(*number).or_default().push(planned);
         }
     }
-    let first = |members: &[&Planned]| {
+    let first = |members: &[&PlannedObject]| {
         let restarting = members.iter().filter(|planned| planned.restarts() > 0);
         restarting.map(|planned| (planned.wave, planned.id.clone())).min()
     };
     let mut all: Vec<_> =
         found.into_values().filter_map(|members| Some((first(&members)?, members))).collect();
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let unit = |members: Vec<&Planned>| members.into_iter().map(|planned| planned.id.clone()).collect();
+    let unit = |members: Vec<&PlannedObject>| members.into_iter().map(|planned| planned.id.clone()).collect();
     all.into_iter().map(|((wave, _), members)| PlannedUnit { wave, members: unit(members) }).collect()
 }
 
-/// What one pass would do, or did.
+/// The plan or the result of one pass.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Plan {
     /// Name of the source.
     pub source: String,
     /// The revision that was read; empty where there is none.
     pub revision: String,
-    /// Whether every byte was read and every document understood.
+    /// Indicates whether every byte was read and every document understood.
     pub complete: bool,
-    /// Whether deletions wait until a person confirms them.
+    /// Indicates whether deletions wait until a person confirms them.
     pub guarded: bool,
     /// In order of release.
-    pub objects: Vec<Planned>,
+    pub objects: Vec<PlannedObject>,
     /// The units that restart pods, in order of release.
     pub units: Vec<PlannedUnit>,
-    /// What reading found.
+    /// The diagnostics.
     pub diagnostics: Vec<Diagnostic>,
-    /// What holds for the source as a whole, in words.
+    /// The notes about the source as a whole.
     pub notes: Vec<String>,
 }

@@ -1,22 +1,24 @@
-//! What the pods of one workload say while it rolls: is one of the new ones failing, and how many are ready?
+//! The pods of one workload during its rollout: is one of the new ones failing, and how many are
+//! ready?
 //!
-//! The records are made by whoever watches the pods. Only pods of the newest revision are ever judged: one of an
-//! older revision that fails is what a rollout is there to replace.
+//! The watch of the pods makes the records. Only pods of the newest revision are ever judged: a
+//! rollout is there to replace a failing pod of an older one.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Rv, Uid};
+use super::{ResourceVersion, Uid};
 
 /// A pod that no node takes counts as failing after this time.
 pub const UNSCHEDULABLE: Duration = Duration::from_mins(1);
-/// What may be gone at the next try of a kubelet or a controller counts as failing after this time.
+/// The time after which a reason counts as failing that may be gone at the next try of a kubelet or
+/// a controller.
 pub const PASSING: Duration = Duration::from_secs(2);
 /// A pod whose container has restarted so often counts as failing, also while it runs.
 pub const RESTARTS: u32 = 3;
 
-/// Whether a pod is Ready.
+/// Indicates whether a pod is Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Readiness {
     /// Its condition `Ready` does not hold, or it is ending.
@@ -27,43 +29,44 @@ pub enum Readiness {
 
 /// A container that waits for something that may never come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ContainerTrouble {
     /// The container, which may be an init container.
     pub container: Arc<str>,
     /// The kubelet's word, one of those that [`patience`] knows.
     pub reason: Arc<str>,
     /// The kubelet's message.
     pub message: Arc<str>,
-    /// Since when this process has seen it.
+    /// The time since which this process has seen it.
     pub since: Instant,
 }
 
 /// A pod that ended in failure: evicted, or of phase `Failed` for another reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct FailedPod {
     /// `Evicted`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
     pub reason: Arc<str>,
-    /// Why, in words.
+    /// The reason, in words.
     pub message: Arc<str>,
-    /// When this process saw it end; none if it had ended before it was watched, as what an earlier rollout left.
+    /// The time at which this process saw it end; none if it had ended before it was watched, as a
+    /// pod of an earlier rollout.
     pub seen: Option<Instant>,
 }
 
 /// A pod that no node takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unschedulable {
+pub struct UnschedulablePod {
     /// The scheduler's message.
     pub message: Arc<str>,
-    /// Since when this process has seen it.
+    /// The time since which this process has seen it.
     pub since: Instant,
 }
 
 /// The controller cannot create pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct PodCreationFailure {
     /// The server's words, as the controller repeats them: a quota, or admission.
     pub message: Arc<str>,
-    /// Since when this process has seen it.
+    /// The time since which this process has seen it.
     pub since: Instant,
 }
 
@@ -75,35 +78,37 @@ pub struct PodFacts {
     /// Incarnation.
     pub uid: Uid,
     /// Version of this view.
-    pub rv: Rv,
+    pub rv: ResourceVersion,
     /// The revision of its workload that it was made from; comparable with [`WorkloadPods::newest`].
     pub revision: Option<Arc<str>>,
     /// The node that it was given to.
     pub node: Option<Arc<str>>,
-    /// Whether it is Ready.
+    /// Indicates whether it is Ready.
     pub ready: Readiness,
-    /// Since when this process has seen it Ready without a restart between; none while it is not Ready.
+    /// The time since which this process has seen it Ready without a restart between; none while it
+    /// is not Ready.
     pub steady_since: Option<Instant>,
     /// Restarts of its most restarted container, init containers too.
     pub restarts: u32,
-    /// How many of these this process has seen happen. A pod that a rollback keeps may have restarted long ago.
+    /// The number of restarts that this process has seen. A pod that a rollback keeps may have
+    /// restarted long ago.
     pub new_restarts: u32,
     /// The container that restarted most often; none before the first restart.
     pub restarted: Option<Arc<str>>,
     /// A container that waits for something that may never come.
-    pub trouble: Option<Trouble>,
-    /// Whether it ended in failure.
-    pub ended: Option<Ended>,
-    /// Whether it has ended, well or not: phase `Succeeded` or `Failed`.
+    pub trouble: Option<ContainerTrouble>,
+    /// Indicates whether it ended in failure.
+    pub ended: Option<FailedPod>,
+    /// Indicates whether it has ended, well or not: phase `Succeeded` or `Failed`.
     pub over: bool,
-    /// Whether it is being deleted.
+    /// Indicates whether it is being deleted.
     pub terminating: bool,
-    /// Whether no node takes it.
-    pub unschedulable: Option<Unschedulable>,
+    /// Indicates whether no node takes it.
+    pub unschedulable: Option<UnschedulablePod>,
 }
 
 impl PodFacts {
-    /// Whether it counts as a pod that its controller has: it neither ended nor is about to.
+    /// Returns whether it counts as a pod that its controller has: it neither ended nor is about to.
     pub fn is_active(&self) -> bool {
         !self.over && !self.terminating
     }
@@ -111,13 +116,13 @@ impl PodFacts {
 
 /// One ReplicaSet of a Deployment that asks for pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetFacts {
+pub struct ReplicaSetFacts {
     /// Name.
     pub name: Arc<str>,
     /// Incarnation.
     pub uid: Uid,
     /// Version of this view.
-    pub rv: Rv,
+    pub rv: ResourceVersion,
     /// The revision of the workload that it is of; comparable with [`WorkloadPods::newest`].
     pub revision: Option<Arc<str>>,
     /// Pods that it asks for.
@@ -129,27 +134,27 @@ pub struct SetFacts {
 /// All pods of one workload, as they were seen at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadPods {
-    /// The version of the workload that this is about. What was written to the workload later is not in it.
-    pub rv: Rv,
+    /// The version of the workload that this is about. Later writes to the workload are not in it.
+    pub rv: ResourceVersion,
     /// The revision that the workload's controller rolls to. None while it is not known: the controller has not
     /// seen the newest spec yet, or the workload is paused or gone.
     pub newest: Option<Arc<str>>,
-    /// Of a StatefulSet: the revision that its controller makes pods below the partition of. None while it is not
-    /// known.
+    /// The revision from which a StatefulSet's controller creates pods below the partition. None
+    /// while it is not known.
     pub current: Option<Arc<str>>,
     /// Its pods, oldest first.
     pub pods: Box<[PodFacts]>,
-    /// Of a Deployment: its `ReplicaSets` that ask for pods, by name.
-    pub sets: Box<[SetFacts]>,
+    /// The `ReplicaSets` of a Deployment that ask for pods, by name.
+    pub sets: Box<[ReplicaSetFacts]>,
     /// The last pod of the newest revision that ended in failure and is gone: some controllers delete such a pod
     /// within milliseconds.
     pub lost: Option<Box<PodFacts>>,
-    /// Why pods of the newest revision cannot be created.
-    pub refused: Option<Refused>,
+    /// The reason for which pods of the newest revision cannot be created.
+    pub refused: Option<PodCreationFailure>,
 }
 
 impl WorkloadPods {
-    /// The pods of the newest revision; none where that is not known.
+    /// Returns the pods of the newest revision; none where that is not known.
     pub fn of_newest(&self) -> impl Iterator<Item = &PodFacts> {
         let newest = self.newest.as_ref();
         self.pods.iter().filter(move |pod| newest.is_some() && pod.revision.as_ref() == newest)
@@ -169,8 +174,8 @@ impl WorkloadPods {
         self.ready().count() as u32
     }
 
-    /// Counts the pods of the newest revision that are not Ready and show why: a container waits for something that
-    /// may never come, or no node takes them.
+    /// Returns the number of pods of the newest revision that are not Ready and show why: a
+    /// container waits for something that may never come, or no node takes them.
     pub fn troubled_of_newest(&self) -> u32 {
         let is_troubled = |pod: &&PodFacts| {
             pod.is_active()
@@ -185,17 +190,18 @@ impl WorkloadPods {
         self.pods.iter().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready).count() as u32
     }
 
-    /// Since when all Ready pods of the newest revision have been Ready without a restart; none without such a pod.
+    /// Returns the time since which all Ready pods of the newest revision have been Ready without a
+    /// restart; none without such a pod.
     pub fn steady_since(&self) -> Option<Instant> {
         self.ready().map(|pod| pod.steady_since).max().flatten()
     }
 }
 
-/// How long a container may wait for this reason before its pod counts as failing; none for a reason that is no
-/// failure, as `ContainerCreating`.
+/// Returns how long a container may wait for this reason before its pod counts as failing. None for
+/// a reason that is no failure, as `ContainerCreating`.
 ///
-/// Zero means that it counts at once: the next try will not help as long as nobody changes something. The others
-/// also come from a busy runtime, and pass.
+/// Zero means that it counts at once: no further try helps before somebody changes something. The
+/// others also come from a busy runtime, and pass.
 pub fn patience(reason: &str) -> Option<Duration> {
     match reason {
         "CrashLoopBackOff"
@@ -215,20 +221,20 @@ pub fn patience(reason: &str) -> Option<Duration> {
     }
 }
 
-/// Why a rollout cannot succeed as it is.
+/// The reason for which a rollout cannot succeed as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
+pub struct RolloutFailure {
     /// The pod; none where none can be created.
     pub pod: Option<Arc<str>>,
     /// The container, where it is one container's fault.
     pub container: Option<Arc<str>>,
     /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `Unschedulable` or `Evicted`.
     pub reason: Arc<str>,
-    /// What the cluster says about it; may be empty.
+    /// The cluster's message about it; may be empty.
     pub message: Arc<str>,
 }
 
-impl fmt::Display for Failing {
+impl fmt::Display for RolloutFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.pod, &self.container) {
             (Some(pod), Some(container)) => write!(f, "pod {pod}, container {container}: ")?,
@@ -241,26 +247,26 @@ impl fmt::Display for Failing {
 }
 
 /// One signal.
-struct Signal {
+struct FailureSignal {
     /// From when on it counts; none for at once.
     from: Option<Instant>,
-    /// What tells a person most stands first.
+    /// The rank: the most telling signal comes first.
     rank: u8,
-    failing: Failing,
+    failing: RolloutFailure,
 }
 
 /// Tells why the newest revision fails, if it does: the signal that says most, of the oldest pod that shows it.
-pub fn failing(pods: &WorkloadPods, now: Instant) -> Option<Failing> {
+pub fn failing(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure> {
     let counts = signals(pods).filter(|signal| signal.from.is_none_or(|from| from <= now));
     counts.min_by_key(|signal| signal.rank).map(|signal| signal.failing)
 }
 
-/// When [`failing`] may answer otherwise although nothing is seen to change; none if never.
+/// Returns when [`failing`] may answer otherwise although nothing is seen to change; none if never.
 pub fn ripens(pods: &WorkloadPods, now: Instant) -> Option<Instant> {
     signals(pods).filter_map(|signal| signal.from).filter(|from| *from > now).min()
 }
 
-fn signals(pods: &WorkloadPods) -> impl Iterator<Item = Signal> {
+fn signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
     let living = pods.of_newest().filter(|pod| !pod.terminating);
     let of_pods = living.flat_map(|pod| [trouble(pod), restarts(pod), ended(pod), unschedulable(pod)]);
     let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
@@ -268,60 +274,60 @@ fn signals(pods: &WorkloadPods) -> impl Iterator<Item = Signal> {
     of_pods.chain(lost).chain([refused(pods)]).flatten()
 }
 
-fn trouble(pod: &PodFacts) -> Option<Signal> {
+fn trouble(pod: &PodFacts) -> Option<FailureSignal> {
     // The last words of a pod that is over are told by its end.
     let trouble = pod.trouble.as_ref().filter(|_| !pod.over)?;
     let patience = patience(&trouble.reason)?;
-    Some(Signal {
+    Some(FailureSignal {
         from: (!patience.is_zero()).then(|| trouble.since + patience),
         rank: u8::from(!patience.is_zero()),
-        failing: Failing {
+        failing: RolloutFailure {
             container: Some(trouble.container.clone()),
             ..of_pod(pod, &trouble.reason, trouble.message.clone())
         },
     })
 }
 
-fn restarts(pod: &PodFacts) -> Option<Signal> {
-    (pod.new_restarts >= RESTARTS && !pod.over).then(|| Signal {
+fn restarts(pod: &PodFacts) -> Option<FailureSignal> {
+    (pod.new_restarts >= RESTARTS && !pod.over).then(|| FailureSignal {
         from: None,
         rank: 2,
-        failing: Failing {
+        failing: RolloutFailure {
             container: pod.restarted.clone(),
             ..of_pod(pod, "Restarting", format!("it has restarted {} times", pod.restarts).into())
         },
     })
 }
 
-fn ended(pod: &PodFacts) -> Option<Signal> {
+fn ended(pod: &PodFacts) -> Option<FailureSignal> {
     let ended = pod.ended.as_ref().filter(|ended| ended.seen.is_some())?;
-    Some(Signal { from: None, rank: 3, failing: of_pod(pod, &ended.reason, ended.message.clone()) })
+    Some(FailureSignal { from: None, rank: 3, failing: of_pod(pod, &ended.reason, ended.message.clone()) })
 }
 
-fn unschedulable(pod: &PodFacts) -> Option<Signal> {
+fn unschedulable(pod: &PodFacts) -> Option<FailureSignal> {
     let unschedulable = pod.unschedulable.as_ref().filter(|_| !pod.over)?;
-    Some(Signal {
+    Some(FailureSignal {
         from: Some(unschedulable.since + UNSCHEDULABLE),
         rank: 5,
         failing: of_pod(pod, "Unschedulable", unschedulable.message.clone()),
     })
 }
 
-fn refused(pods: &WorkloadPods) -> Option<Signal> {
+fn refused(pods: &WorkloadPods) -> Option<FailureSignal> {
     let refused = pods.refused.as_ref().filter(|_| pods.newest.is_some())?;
     if !is_refusal(&refused.message) {
         return None;
     }
     let (reason, message) = ("FailedCreate".into(), refused.message.clone());
-    let failing = Failing { pod: None, container: None, reason, message };
-    Some(Signal { from: Some(refused.since + PASSING), rank: 4, failing })
+    let failing = RolloutFailure { pod: None, container: None, reason, message };
+    Some(FailureSignal { from: Some(refused.since + PASSING), rank: 4, failing })
 }
 
-/// Tells whether the API server says no to a pod as it is, by a quota, admission or validation.
+/// Returns whether the API server refuses a pod as it is, by a quota, admission or validation.
 ///
-/// A server that cannot be reached, that has just started or whose webhook does not answer tells nothing about the
-/// pod: the controller tries again, and the deadline counts. The words are those of apimachinery's `NewForbidden` and
-/// `NewInvalid` and of a webhook's answer.
+/// A server that cannot be reached, that has just started or whose webhook does not answer tells
+/// nothing about the pod. Its controller tries again, and the deadline counts. The words are those
+/// of apimachinery's `NewForbidden` and `NewInvalid` and of a webhook's answer.
 fn is_refusal(message: &str) -> bool {
     const REFUSALS: [&str; 3] = [" is forbidden: ", " is invalid: ", " denied the request"];
     // Admission whose informers have not synced, and roles that have not been read, say so right after a start.
@@ -330,6 +336,6 @@ fn is_refusal(message: &str) -> bool {
     says(&REFUSALS) && !says(&STARTING)
 }
 
-fn of_pod(pod: &PodFacts, reason: &str, message: Arc<str>) -> Failing {
-    Failing { pod: Some(pod.name.clone()), container: None, reason: reason.into(), message }
+fn of_pod(pod: &PodFacts, reason: &str, message: Arc<str>) -> RolloutFailure {
+    RolloutFailure { pod: Some(pod.name.clone()), container: None, reason: reason.into(), message }
 }

@@ -1,4 +1,5 @@
-//! What a person allows a source to do: to take objects over, to delete, and how much at once.
+//! The permissions that a person gives to a source: to take objects over, to delete, and how much
+//! at once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +8,10 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeStruct as _, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// Whether an object that exists already, and that nobody's mark claims, is taken over.
+/// Indicates whether an object that exists already, and that nobody's mark claims, is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Adopt {
+pub enum AdoptPolicy {
     /// No object that exists is taken over.
     Never,
     /// One that carries no other owner's mark is taken over.
@@ -20,11 +21,11 @@ pub enum Adopt {
     Always,
 }
 
-impl Adopt {
+impl AdoptPolicy {
     /// All, from the most careful on.
     pub const ALL: [Self; 3] = [Self::Never, Self::IfUnowned, Self::Always];
 
-    /// The word of the configuration.
+    /// Returns the word of the configuration.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -34,22 +35,22 @@ impl Adopt {
     }
 }
 
-impl fmt::Display for Adopt {
+impl fmt::Display for AdoptPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-/// Whether an object that the source no longer names is deleted.
+/// Indicates whether an object that the source no longer names is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Prune {
+pub enum PrunePolicy {
     /// It stays.
     Off,
     /// It is deleted, past all guards.
     #[default]
     On,
-    /// The source was read in part only, as somebody named single files: what they do not name is left alone, and
-    /// nothing is told of it.
+    /// The source was read in part only, as somebody named single files. All other objects are left
+    /// alone, without a word.
     Partial,
 }
 
@@ -58,7 +59,7 @@ pub enum Prune {
 /// What keeps an object from being deleted always counts: nothing is deleted on doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OptOut {
+pub enum OptOutPolicy {
     /// It may, and it is told.
     #[default]
     Allowed,
@@ -66,9 +67,9 @@ pub enum OptOut {
     Denied,
 }
 
-/// Whether a source goes on.
+/// Indicates whether a source goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Life {
+pub enum SourceLifecycle {
     /// It does.
     #[default]
     Lives,
@@ -76,7 +77,7 @@ pub enum Life {
     Ends,
 }
 
-/// How many objects of a source may be pruned without a person's confirmation.
+/// The number of objects of a source that may be pruned without a person's confirmation.
 ///
 /// Both bounds hold. One object is always allowed, unless a bound is 0: then each prune waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl Default for BlastRadius {
 }
 
 impl BlastRadius {
-    /// Whether `pruned` of the source's `total` objects, those to be pruned among them, may go at once:
+    /// Returns whether `pruned` of the source's `total` objects, those to be pruned among them, may go at once:
     /// `n ≤ max(1, min(count, percent))`.
     pub fn allows(&self, pruned: u32, total: u32) -> bool {
         if self.count == 0 || self.percent == 0 {
@@ -104,12 +105,12 @@ impl BlastRadius {
         u64::from(pruned) <= share.min(u64::from(self.count)).max(1)
     }
 
-    /// A bound on the count alone.
+    /// Returns a bound on the count alone.
     const fn by_count(count: u32) -> Self {
         Self { count, percent: 100 }
     }
 
-    /// A bound on the share alone.
+    /// Returns a bound on the share alone.
     fn by_percent(percent: u8) -> Option<Self> {
         (percent <= 100).then_some(Self { count: u32::MAX, percent })
     }
@@ -129,17 +130,17 @@ impl fmt::Display for BlastRadius {
 /// A text that is neither `10` nor `10%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a count (10) or a percentage from 0% to 100% (10%)")]
-pub struct NotABlastRadius;
+pub struct ParseBlastRadiusError;
 
 impl FromStr for BlastRadius {
-    type Err = NotABlastRadius;
+    type Err = ParseBlastRadiusError;
 
-    fn from_str(text: &str) -> Result<Self, NotABlastRadius> {
+    fn from_str(text: &str) -> Result<Self, ParseBlastRadiusError> {
         let read = match text.strip_suffix('%') {
             Some(share) => share.trim_end().parse().ok().and_then(Self::by_percent),
             None => text.parse().ok().map(Self::by_count),
         };
-        read.ok_or(NotABlastRadius)
+        read.ok_or(ParseBlastRadiusError)
     }
 }
 
@@ -190,18 +191,18 @@ impl<'de> Visitor<'de> for BlastRadiusVisitor {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BlastRadius, A::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, expecting = "count and percent")]
-        struct Both {
+        struct BlastRadiusText {
             count: u32,
-            percent: Percent,
+            percent: BlastRadiusPercent,
         }
-        let both = Both::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let both = BlastRadiusText::deserialize(de::value::MapAccessDeserializer::new(map))?;
         Ok(BlastRadius { count: both.count, percent: both.percent.0 })
     }
 }
 
-struct Percent(u8);
+struct BlastRadiusPercent(u8);
 
-impl<'de> Deserialize<'de> for Percent {
+impl<'de> Deserialize<'de> for BlastRadiusPercent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = u32::deserialize(deserializer)?;
         let wrong =

@@ -1,47 +1,48 @@
-//! The prune guard: which objects that are not wanted any more may be deleted now, and why the others not.
+//! The prune guard: the unwanted objects that may be deleted now, and the reasons for the others.
 //!
-//! This is the one place that decides about deletion. An object gets here only when a source that was read
-//! whole does not want it, no other source wants it, and it is in that source's inventory by its label *and*
-//! by our own managedFields entry; and only the seal of its release annotation makes it one that may go. What is
-//! judged is always the whole pending set: half a set inside the blast radius is not safer than the set.
+//! This is the one place that decides about deletion. An object gets here only when a source that
+//! was read whole does not want it, and no other source does. It is in that source's inventory by
+//! its label *and* by our own managedFields entry. Only the seal of its release annotation makes it
+//! one that may go. The guard always judges the whole pending set: half a set inside the blast
+//! radius is not safer than the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{BlastRadius, Life, Uid, Withheld};
+use super::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
 /// One object that is not wanted any more.
 #[derive(Clone, Debug)]
-pub struct Pending {
-    /// Who.
+pub struct PruneCandidate {
+    /// The object.
     pub id: ObjectId,
     /// Its incarnation.
     pub uid: Uid,
-    /// What its annotations ask for.
-    pub keep: Keep,
-    /// Why its source may not have it, and so not delete it either.
+    /// The policy by its annotations.
+    pub keep: KeepPolicy,
+    /// The reason for which its source may not have it, and so not delete it either.
     pub not_allowed: Option<Arc<str>>,
-    /// Why it is not known to be of this source, though it looks like it.
+    /// The reason for which it is not known to be of this source, though it looks like it.
     pub unproven: Option<Arc<str>>,
     /// A change of the same unit that is not healthy yet, in words.
     pub unfinished: Option<Arc<str>>,
     /// Another pending object that needs it.
     pub needed_by: Option<ObjectId>,
     /// Another source wants it, or may.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<WithheldDeletion>,
 }
 
-impl Pending {
-    /// Whether it is not deleted, whatever else becomes of it.
+impl PruneCandidate {
+    /// Returns whether it is not deleted, whatever else becomes of it.
     fn stays(&self) -> bool {
-        self.keep == Keep::Asked || self.unproven.is_some() || self.not_allowed.is_some()
+        self.keep == KeepPolicy::Asked || self.unproven.is_some() || self.not_allowed.is_some()
     }
 }
 
-/// What an object's annotations ask for when it is not wanted any more.
+/// The policy by an object's annotations for the time when it is not wanted any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepPolicy {
     /// It may be pruned, when the other changes of its unit are healthy.
     #[default]
     No,
@@ -54,8 +55,8 @@ pub enum Keep {
     Asked,
 }
 
-impl Keep {
-    /// The one of two under which less is deleted.
+impl KeepPolicy {
+    /// Returns the one of two under which less is deleted.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let rank = |keep: Self| match keep {
@@ -68,26 +69,27 @@ impl Keep {
     }
 }
 
-/// What holds for the whole source.
+/// The facts about the whole source.
 #[derive(Clone, Debug)]
-pub struct Guard<'a> {
-    /// Why nothing at all is pruned; none when the source prunes and was read whole.
-    pub closed: Option<Judgement>,
+pub struct PruneGuard<'a> {
+    /// The decision for all objects where nothing is pruned; none when the source prunes and was
+    /// read whole.
+    pub closed: Option<PruneDecision>,
     /// The place that the inventory was made from, where it is not the present one.
     pub other_place: Option<Arc<str>>,
-    /// How many at once without being asked.
+    /// The number of objects that go at once without a question.
     pub radius: BlastRadius,
-    /// Whoever deletes the source itself has been asked how many, and with that alone.
-    pub life: Life,
+    /// The lifecycle of the source. Deleting the source itself has been confirmed with the number.
+    pub life: SourceLifecycle,
     /// Incarnations whose deletion a person has confirmed by name.
     pub confirmed: &'a BTreeSet<Uid>,
-    /// How many objects of each kind the inventory has now, the pending ones included.
+    /// The number of objects of each kind in the inventory now, the pending ones included.
     pub inventory: &'a BTreeMap<GroupKind, u32>,
 }
 
-/// What is decided about one pending object.
+/// The decision about one pending object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum PruneDecision {
     /// It may be deleted now.
     Delete,
     /// It stays until something passes by itself.
@@ -101,23 +103,26 @@ pub enum Judgement {
 }
 
 /// Judges the whole pending set of one source.
-pub fn judge(pending: &[Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Judgement> {
-    let kept = |p: &&Pending| !p.stays() && !guard.confirmed.contains(&p.uid);
-    let unconfirmed: Vec<&Pending> = pending.iter().filter(kept).collect();
+pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
+    let kept = |p: &&PruneCandidate| !p.stays() && !guard.confirmed.contains(&p.uid);
+    let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
     let group = beyond(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
     let judged = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
-        let judgement = kept.map(|why| Judgement::Keep(why.into()));
+        let judgement = kept.map(|why| PruneDecision::Keep(why.into()));
         (p.id.clone(), judgement.unwrap_or_else(|| one(p, guard, group.get(&p.id))))
     });
     judged.collect()
 }
 
-/// Where a source ends, nobody comes back to what waits for something that stays: it stays too.
-fn used_by_kept<'a>(pending: &'a [Pending], guard: &Guard<'_>) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
+/// Returns where a source ends, nobody comes back to what waits for something that stays: it stays too.
+fn used_by_kept<'a>(
+    pending: &'a [PruneCandidate],
+    guard: &PruneGuard<'_>,
+) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
     let mut bound = BTreeMap::new();
-    if guard.life == Life::Lives {
+    if guard.life == SourceLifecycle::Lives {
         return bound;
     }
     let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.stays());
@@ -135,42 +140,42 @@ fn used_by_kept<'a>(pending: &'a [Pending], guard: &Guard<'_>) -> BTreeMap<&'a O
     bound
 }
 
-fn one(pending: &Pending, guard: &Guard<'_>, beyond: Option<&Arc<str>>) -> Judgement {
+fn one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&Arc<str>>) -> PruneDecision {
     if let Some(why) = &pending.not_allowed {
-        return Judgement::Leave(why.clone());
+        return PruneDecision::Leave(why.clone());
     }
-    if pending.keep == Keep::Asked {
-        return Judgement::Keep("not wanted any more; what stands on it asks to keep it".into());
+    if pending.keep == KeepPolicy::Asked {
+        return PruneDecision::Keep("not wanted any more; what stands on it asks to keep it".into());
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();
     }
     if let Some(why) = &pending.unproven {
-        return Judgement::Keep(why.clone());
+        return PruneDecision::Keep(why.clone());
     }
-    // Who confirms that many are to go has not said that another source may lose them.
-    if let Some(Withheld { why, is_long: false }) = &pending.withheld {
-        return Judgement::Later(format!("not pruned now: {why}").into());
+    // A confirmation that many are to go does not say that another source may lose them.
+    if let Some(WithheldDeletion { why, is_long: false }) = &pending.withheld {
+        return PruneDecision::Later(format!("not pruned now: {why}").into());
     }
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
-        return Judgement::Confirm(why.clone());
+        return PruneDecision::Confirm(why.clone());
     }
-    if let (Some(change), Keep::No | Keep::Confirm) = (&pending.unfinished, pending.keep) {
-        return Judgement::Later(format!("pruned when {change}").into());
+    if let (Some(change), KeepPolicy::No | KeepPolicy::Confirm) = (&pending.unfinished, pending.keep) {
+        return PruneDecision::Later(format!("pruned when {change}").into());
     }
     if let Some(user) = &pending.needed_by {
-        return Judgement::Later(format!("pruned after {user}, which uses it").into());
+        return PruneDecision::Later(format!("pruned after {user}, which uses it").into());
     }
-    if let Some(Withheld { why, .. }) = &pending.withheld
+    if let Some(WithheldDeletion { why, .. }) = &pending.withheld
         && !guard.confirmed.contains(&pending.uid)
     {
-        return Judgement::Confirm(why.clone());
+        return PruneDecision::Confirm(why.clone());
     }
-    Judgement::Delete
+    PruneDecision::Delete
 }
 
-/// Why an unconfirmed object needs a person, for each that does.
-fn beyond(unconfirmed: &[&Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
+/// Returns why an unconfirmed object needs a person, for each that does.
+fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
     let total: u32 = guard.inventory.values().sum();
     let count = unconfirmed.len() as u32;
     let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
@@ -185,9 +190,9 @@ fn beyond(unconfirmed: &[&Pending], guard: &Guard<'_>) -> BTreeMap<ObjectId, Arc
             Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
         } else if let Some(kind) = precious(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))
-        } else if pending.keep == Keep::Confirm {
+        } else if pending.keep == KeepPolicy::Confirm {
             Some("its annotation asks for a confirmation".to_owned())
-        } else if guard.life == Life::Ends {
+        } else if guard.life == SourceLifecycle::Ends {
             None
         } else if !guard.radius.allows(count, total) {
             Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))

@@ -1,19 +1,19 @@
-//! Why nothing is done, for every case in which nothing is done.
+//! The reason for each case in which nothing is done.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Reconcile, Shortage};
-use crate::object::{Class, GroupKind, Gvk, ObjectId};
+use super::{BudgetShortage, ReconcilePolicy};
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
-/// Why an object is not changed now. Each reaches the user in these words.
+/// The reason for which an object is not changed now. Each reaches the user in these words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
-    Blind(GroupKind, Arc<str>, Class),
+    Blind(GroupKind, Arc<str>, ErrorClass),
     /// The inventory's parent does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
@@ -25,7 +25,7 @@ pub enum Reason {
     /// Objects of an earlier wave are not finished.
     Wave(i32, ObjectId),
     /// The rollout budget does not allow it now.
-    Budget(Shortage),
+    Budget(BudgetShortage),
     /// Its claim on the rollout budget is being written.
     Claiming,
     /// Its claim cannot be written before a person mends the budget object.
@@ -56,7 +56,7 @@ pub enum Reason {
     Retrying(Arc<str>, Duration),
     /// Another writer changes the same fields again and again.
     Fight(Arc<str>, Duration),
-    /// What it should be is in a revision that is being read.
+    /// Its content is in a revision that is being read.
     Resolving(Arc<str>),
     /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be had.
     Sealed(Arc<str>),
@@ -71,17 +71,17 @@ pub enum Reason {
     /// It is not wanted any more, and stays.
     Kept(Arc<str>),
     /// Its annotation asks to leave it alone: always, or once it is there.
-    LeftAlone(Reconcile),
+    LeftAlone(ReconcilePolicy),
     /// Somebody else's annotation on the live object asks to leave it alone.
     OptedOut(&'static str),
-    /// What the other sources of the cluster want is being read.
+    /// The statements of the cluster's other sources are being read.
     Others,
     /// The source is only observed.
     Observed,
 }
 
 impl Reason {
-    /// Whether it stands until a person changes something: shown as refused, not as waiting.
+    /// Returns whether it stands until a person changes something: shown as refused, not as waiting.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -91,7 +91,7 @@ impl Reason {
 }
 
 impl Reason {
-    /// Whether the object is as somebody asked for all the same: shown as at rest, not as waiting.
+    /// Returns whether the object is as somebody asked for all the same: shown as at rest, not as waiting.
     pub fn is_as_asked(&self) -> bool {
         matches!(self, Self::Kept(_) | Self::LeftAlone(_) | Self::OptedOut(_))
     }
@@ -140,7 +140,7 @@ impl fmt::Display for Reason {
             | Self::OnHold(why)
             | Self::Prune(why)
             | Self::Kept(why) => f.write_str(why),
-            Self::LeftAlone(Reconcile::OnlyCreate) => {
+            Self::LeftAlone(ReconcilePolicy::OnlyCreate) => {
                 f.write_str("its annotation asks only to create it, and it is there")
             }
             Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),

@@ -3,14 +3,15 @@
 //! What was good before may be refused by now: by a quota, by a policy that came later, for a field that never changes.
 //! A workload that waited for that to heal would keep its token from all others.
 
-use super::book::Good;
-use super::entry::Rule;
-use super::rejection::{Substitute, Way};
+use super::book::LastGood;
+use super::entry::RefusalRule;
+use super::rejection::{RejectionAction, RollbackContent};
 use super::state::Engine;
-use super::{Recreate, is_workload};
+use super::{RecreatePolicy, is_workload};
 use crate::object::ObjectId;
 
-/// So many refusals in a row end a way back: rights and quotas are told to the API server's parts one after another.
+/// The number of refusals in a row that end a way back: the API server's parts learn of rights and
+/// quotas one after another.
 const REFUSALS: u32 = 5;
 
 impl Engine {
@@ -23,8 +24,8 @@ impl Engine {
         let inventory = self.sources[source].inventory.iter();
         let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
             let member = rejection.unit.members.get(id);
-            let back = rejection.way == Way::Back && !self.is_void(source, rejection);
-            back && member.is_some_and(|member| matches!(member.good, Good::Release(_)))
+            let back = rejection.way == RejectionAction::RollBack && !self.is_void(source, rejection);
+            back && member.is_some_and(|member| matches!(member.good, LastGood::Release(_)))
         });
         let Some(rejection) = named.cloned() else { return };
         let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
@@ -33,11 +34,11 @@ impl Engine {
 
     fn refusal_of_return(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
-        let Substitute::Known(good, _) = &entry.instead.as_ref()?.content else { return None };
+        let RollbackContent::Known(good, _) = &entry.instead.as_ref()?.content else { return None };
         let refusal = entry.refused.as_ref().filter(|refusal| refusal.content == good.hash)?;
         let final_now = match refusal.rule {
-            Rule::Webhook => false,
-            Rule::Immutable if good.traits.recreate == Recreate::Allowed => false,
+            RefusalRule::Webhook => false,
+            RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
             _ => refusal.retry.is_none() || refusal.times >= REFUSALS,
         };
         final_now.then(|| refusal.text.to_string())

@@ -1,43 +1,46 @@
-//! Contents that failed here: what is done instead, until the content changes.
+//! Contents that failed here, and the action instead, until the content changes.
 //!
-//! A rejection names the contents of a whole unit. It is in force only once the source's parent object says it, and
-//! only as long as the newest revision asks for exactly these contents: what failed may have been any of them.
+//! A rejection names the contents of a whole unit. It is in force only once the source's inventory
+//! records it. It lasts as long as the newest revision asks for exactly these contents: any of them
+//! may be at fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::book::{Good, Member, Unit, UnitText};
+use super::book::{LastGood, Unit, UnitMember, UnitText};
 use super::budget::OnFailure;
 use super::entry::SourceId;
-use super::seal::{Sealing, Seals};
+use super::seal::{HashSeals, SealStatus};
 use super::state::Engine;
-use super::{Life, Reason, Release, Shared, Want};
+use super::{Reason, Release, SharedDesired, SourceLifecycle, WantedObject};
 use crate::object::ObjectId;
 
-/// What is done about contents that are not wanted here though the newest revision asks for them.
+/// A rejection: contents that are not wanted here though the newest revision asks for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Which contents, and what was good before them.
+    /// The contents, each with its last good one.
     pub unit: Unit,
-    /// What is done.
-    pub way: Way,
-    /// Why, in words.
+    /// The action.
+    pub way: RejectionAction,
+    /// The reason, in words.
     pub cause: Arc<str>,
 }
 
-/// What is done instead of a rejected content.
+/// The action in place of a rejected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum RejectionAction {
     /// The last good content is put back.
-    Back,
+    #[serde(rename = "back")]
+    RollBack,
     /// Nothing, until a person decides.
-    Held,
+    #[serde(rename = "held")]
+    Hold,
 }
 
-/// So many bytes of a cause are kept: pods, webhooks and the API server write it, and it stands in a ConfigMap.
+/// The number of bytes kept of a cause: pods, webhooks and the API server write it, and it stands
+/// in a ConfigMap.
 const CAUSE: usize = 2000;
 
 /// As much of a cause as is kept.
@@ -51,13 +54,13 @@ pub(super) fn bounded_cause(mut cause: String) -> Arc<str> {
 
 #[derive(Serialize, Deserialize)]
 struct RejectionText {
-    way: Way,
+    way: RejectionAction,
     cause: String,
     unit: UnitText,
 }
 
-/// The text of rejections: one line of JSON each. None where the hash of a Secret is to be sealed, and no key is known.
-pub fn rejections_text(rejections: &[Rejection], seals: &Seals) -> Option<String> {
+/// Returns the text of rejections: one line of JSON each. None where the hash of a Secret is to be sealed, and no key is known.
+pub fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
             way: rejection.way,
@@ -75,7 +78,7 @@ pub fn unreadable_rejections(text: &str) -> usize {
 }
 
 /// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
-pub fn parse_rejections(text: &str, seals: &Seals) -> Vec<Rejection> {
+pub fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
         Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bounded_cause(read.cause) })
@@ -83,48 +86,48 @@ pub fn parse_rejections(text: &str, seals: &Seals) -> Vec<Rejection> {
     text.lines().filter_map(read).collect()
 }
 
-/// How the hashes of Secrets stand in a text that [`rejections_text`] has written.
-pub fn rejections_sealing(text: &str, seals: &Seals) -> Sealing {
+/// Returns how the hashes of Secrets stand in a text that [`rejections_text`] has written.
+pub fn rejections_sealing(text: &str, seals: &HashSeals) -> SealStatus {
     let read = |line| serde_json::from_str::<RejectionText>(line).ok();
     text.lines()
-        .filter(|line| Seals::may_be_in(line))
+        .filter(|line| HashSeals::may_be_in(line))
         .filter_map(read)
         .map(|read| read.unit.sealing(seals))
         .max()
         .unwrap_or_default()
 }
 
-/// What stands in for the content that the newest revision asks for.
+/// The content in place of the newest revision's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Instead {
+pub struct RollbackTarget {
     /// The content.
-    pub content: Substitute,
-    /// Why, in words.
+    pub content: RollbackContent,
+    /// The reason, in words.
     pub cause: Arc<str>,
-    /// Whether it is the content that the newest revision asks for: others of its unit go back, or its pods have
+    /// Indicates whether it is the content that the newest revision asks for: others of its unit go back, or its pods have
     /// been restarted.
     pub kept: bool,
 }
 
 /// A content that stands in for another one.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Substitute {
-    /// Whatever is there stays.
+pub enum RollbackContent {
+    /// The live content stays.
     Stay,
     /// None: the object goes away.
     Absent,
-    /// That of this release, which is being read.
+    /// The content of this release, which is being read.
     Named(Release),
     /// This one, of this release.
-    Known(Shared, Release),
-    /// That of this release, which is there already and cannot be read any more: whatever is there stays.
+    Known(SharedDesired, Release),
+    /// The content of this release, which is live and cannot be read any more: it stays.
     Lost(Release),
     /// This one, once all that goes back together with it has been read. Until then whatever is there stays.
-    Later(Box<Substitute>),
+    Later(Box<RollbackContent>),
 }
 
-impl Substitute {
-    /// What it comes to.
+impl RollbackContent {
+    /// Returns the target behind a deferred one.
     fn end(&self) -> &Self {
         match self {
             Self::Later(later) => later,
@@ -139,53 +142,59 @@ impl Substitute {
         }
     }
 
-    /// Whether something else is to be read first.
+    /// Returns whether something else is to be read first.
     pub(super) fn is_awaited(&self) -> bool {
         matches!(self, Self::Named(_) | Self::Later(_))
     }
 }
 
-impl Instead {
-    fn of(rejection: &Rejection, member: &Member) -> Self {
+impl RollbackTarget {
+    fn of(rejection: &Rejection, member: &UnitMember) -> Self {
         let content = match (&member.good, rejection.way) {
-            (_, Way::Held) => Substitute::Stay,
-            (Good::Unknown, Way::Back) => Substitute::Later(Box::new(Substitute::Stay)),
-            (Good::Absent, Way::Back) => Substitute::Later(Box::new(Substitute::Absent)),
-            (Good::Release(release), Way::Back) => Substitute::Named(release.clone()),
+            (_, RejectionAction::Hold) => RollbackContent::Stay,
+            (LastGood::Unknown, RejectionAction::RollBack) => {
+                RollbackContent::Later(Box::new(RollbackContent::Stay))
+            }
+            (LastGood::Absent, RejectionAction::RollBack) => {
+                RollbackContent::Later(Box::new(RollbackContent::Absent))
+            }
+            (LastGood::Release(release), RejectionAction::RollBack) => {
+                RollbackContent::Named(release.clone())
+            }
         };
-        let kept = matches!(&member.good, Good::Release(good) if Some(good.hash) == member.content);
+        let kept = matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
         Self { content, cause: rejection.cause.clone(), kept }
     }
 
-    /// Whether it means the same as another one, as far as that has been read.
+    /// Returns whether it means the same as another one, as far as that has been read.
     fn is(&self, other: &Self) -> bool {
         let (one, two) = (self.content.end(), other.content.end());
         let same = one.release() == two.release() && (one.release().is_some() || one == two);
         self.cause == other.cause && same
     }
 
-    /// What keeps the newest content from being released.
+    /// Returns the reason that keeps the newest content from being released.
     pub(super) fn gate(&self) -> Option<Reason> {
         match &self.content {
-            Substitute::Stay => Some(Reason::Rejected(self.cause.clone())),
-            Substitute::Named(_) | Substitute::Later(_) => {
+            RollbackContent::Stay => Some(Reason::Rejected(self.cause.clone())),
+            RollbackContent::Named(_) | RollbackContent::Later(_) => {
                 let revision = self.content.release().map(|release| release.revision.short());
                 Some(Reason::Resolving(revision.unwrap_or_default().into()))
             }
-            Substitute::Lost(release) => {
+            RollbackContent::Lost(release) => {
                 let (cause, revision) = (&self.cause, release.revision.short());
                 let why =
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
-            Substitute::Absent | Substitute::Known(..) => None,
+            RollbackContent::Absent | RollbackContent::Known(..) => None,
         }
     }
 
-    /// What is to be told of an object with which nothing else is to be done.
+    /// Returns the reason to show for an object with which nothing else is to be done.
     pub(super) fn told(&self) -> Option<Reason> {
         match &self.content {
-            Substitute::Known(_, release) => {
+            RollbackContent::Known(_, release) => {
                 let stays = if self.kept { "its content stays that of" } else { "it is back at" };
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short());
                 Some(Reason::Rejected(why.into()))
@@ -196,7 +205,7 @@ impl Instead {
 }
 
 impl Engine {
-    /// The rejections that a source's parent should say, where those are not the ones that it says.
+    /// Returns the rejections that a source's parent should say, where those are not the ones that it says.
     pub fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.rejections;
@@ -213,34 +222,35 @@ impl Engine {
         (next != *known).then_some(next)
     }
 
-    /// Whether the newest revision no longer asks for exactly what was rejected.
+    /// Returns whether the newest revision no longer asks for exactly what was rejected.
     pub(super) fn is_void(&self, source: SourceId, rejection: &Rejection) -> bool {
         let state = &self.sources[source];
         if state.head.is_none() {
             return false;
         }
-        // What a person took back was a removal, too, and now all goes.
-        if state.life == Life::Ends {
+        // A removal that a person took back is a removal, too, and now all goes.
+        if state.life == SourceLifecycle::Ends {
             return true;
         }
-        let foreign = |(id, member): (&ObjectId, &Member)| {
-            let (Some(Want::Object(newest)), Some(restarted)) = (state.catalog.want(id), member.restarted)
+        let foreign = |(id, member): (&ObjectId, &UnitMember)| {
+            let (Some(WantedObject::Object(newest)), Some(restarted)) =
+                (state.catalog.want(id), member.restarted)
             else {
                 return false;
             };
             self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
         };
-        // What goes back does so for good: its contents are in git.
-        if rejection.way == Way::Held && rejection.unit.members.iter().any(foreign) {
+        // A rollback is for good: its contents are in git.
+        if rejection.way == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
             // Where nobody can read what was rejected, it is taken to be what is asked for: nothing is tried again.
-            (Some(Want::Object(desired)), Some(content)) => {
+            (Some(WantedObject::Object(desired)), Some(content)) => {
                 !member.is_unreadable() && !desired.is_release(content)
             }
-            (Some(Want::Object(_)), None) => true,
-            (Some(Want::Held(_)), _) | (None, None) => false,
+            (Some(WantedObject::Object(_)), None) => true,
+            (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
             (None, Some(_)) => state.is_whole(),
         })
     }
@@ -253,7 +263,7 @@ impl Engine {
         let mut instead = BTreeMap::new();
         for rejection in known.iter().filter(|rejection| !self.is_void(source, rejection)) {
             for (id, member) in &rejection.unit.members {
-                instead.insert(id.clone(), Instead::of(rejection, member));
+                instead.insert(id.clone(), RollbackTarget::of(rejection, member));
             }
         }
         let before = self.sources[source].instead.iter();
@@ -279,8 +289,10 @@ impl Engine {
     pub(super) fn instead_changed(&mut self, source: SourceId, id: &ObjectId) {
         let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
         let content = named.map(|instead| &instead.content);
-        let (named, later) =
-            (matches!(content, Some(Substitute::Named(_))), matches!(content, Some(Substitute::Later(_))));
+        let (named, later) = (
+            matches!(content, Some(RollbackContent::Named(_))),
+            matches!(content, Some(RollbackContent::Later(_))),
+        );
         for (set, is_in) in [(&mut self.goes_back, named), (&mut self.returning, later)] {
             if is_in {
                 set.insert(id.clone());
@@ -292,12 +304,12 @@ impl Engine {
         self.follow_again();
         self.rewant(source, id);
         self.dirty.push(id.clone());
-        // What was added goes again, and nothing else may happen that has that judged.
+        // Added objects go again, and no other event has that judged.
         self.judge_again();
     }
 
-    /// What one source wants of an object, with what was rejected replaced.
-    pub(super) fn wants_of(&self, source: SourceId, id: &ObjectId) -> Option<Want> {
+    /// Returns the wish of one source for an object, with rejected content replaced.
+    pub(super) fn wants_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
         if self.refusal(source, id).is_some() {
             return None;
         }
@@ -306,16 +318,16 @@ impl Engine {
             return want;
         }
         match self.entry(id).and_then(|entry| Some(&entry.instead.as_ref()?.content)) {
-            Some(Substitute::Known(content, _)) => Some(Want::Object(content.clone())),
-            Some(Substitute::Absent) => None,
+            Some(RollbackContent::Known(content, _)) => Some(WantedObject::Object(content.clone())),
+            Some(RollbackContent::Absent) => None,
             _ => want,
         }
     }
 
-    /// Whether what is wanted of an object is what it was before.
+    /// Returns whether what is wanted of an object is what it was before.
     pub(super) fn goes_back(&self, id: &ObjectId) -> bool {
         let instead = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        instead.is_some_and(|instead| matches!(instead.content, Substitute::Known(..)))
+        instead.is_some_and(|instead| matches!(instead.content, RollbackContent::Known(..)))
     }
 
     /// A rollout failed: its unit is rejected, and goes back or is held.
@@ -328,17 +340,20 @@ impl Engine {
         });
         let rejection = if let Some(rejection) = failed_again {
             let member = rejection.unit.members.get(id);
-            if rejection.way == Way::Held || member.is_some_and(|member| self.shows_member(id, member)) {
+            if rejection.way == RejectionAction::Hold
+                || member.is_some_and(|member| self.shows_member(id, member))
+            {
                 return;
             }
             let cause = bounded_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
-            Rejection { way: Way::Held, cause, ..rejection }
+            Rejection { way: RejectionAction::Hold, cause, ..rejection }
         } else {
             let book = self.rollouts.book.as_ref();
             let Some(unit) = book.and_then(|book| book.unit_of(&self.applysets[source], id)) else { return };
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             if member.is_some_and(|member| !self.shows_member(id, member)) {
-                // What failed has been replaced by something newer, which is claimed already.
+                // The failed content has been replaced by something newer, which is claimed
+                // already.
                 return;
             }
             // A newer revision may have changed only what needed no rollout.
@@ -352,8 +367,8 @@ impl Engine {
         rejecting.push(rejection);
     }
 
-    /// Whether a workload whose rollout failed is put back by itself, or gets something newer: until then it keeps its
-    /// token, as its pods are of two templates.
+    /// Returns whether a workload whose rollout failed is rolled back, or gets something newer.
+    /// Until then it keeps its token, as its pods are of two templates.
     pub(super) fn will_go_back(&self, id: &ObjectId) -> bool {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();
@@ -367,29 +382,29 @@ impl Engine {
             let unit =
                 self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
-            (unit.map_or(Way::Held, |unit| self.way_of(unit, id)), member)
+            (unit.map_or(RejectionAction::Hold, |unit| self.way_of(unit, id)), member)
         };
         let bad = self.shows_member(id, member);
         let replaced = !bad && rejected.is_none();
-        replaced || (way == Way::Back && bad && matches!(member.good, Good::Release(_)))
+        replaced || (way == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
     }
 
-    fn way_of(&self, unit: &Unit, id: &ObjectId) -> Way {
-        if self.is_only_restarted(unit, id) { Way::Held } else { self.way(id) }
+    fn way_of(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
+        if self.is_only_restarted(unit, id) { RejectionAction::Hold } else { self.way(id) }
     }
 
-    fn way(&self, id: &ObjectId) -> Way {
+    fn way(&self, id: &ObjectId) -> RejectionAction {
         let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
         let hold =
             self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);
-        if hold { Way::Held } else { Way::Back }
+        if hold { RejectionAction::Hold } else { RejectionAction::RollBack }
     }
 
-    /// The first object of an earlier wave whose content was rejected, with its wave.
+    /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(super) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
         let waves = state.instead.iter().filter_map(|id| match state.catalog.want(id) {
-            Some(Want::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
+            Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });
         waves.min()

@@ -3,22 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::Engine;
-use super::{Accepted, Good, Judgement, Life, Release, Shared, SourceId, Substitute};
-use crate::object::{Hash, ObjectId, Revision};
+use super::{
+    AcceptedContent, LastGood, PruneDecision, Release, RollbackContent, SharedDesired, SourceId,
+    SourceLifecycle,
+};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 impl Engine {
-    /// The contents of older revisions that decisions need, by revision.
-    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, Hash)>> {
-        let mut found: BTreeMap<Revision, Vec<(ObjectId, Hash)>> = BTreeMap::new();
+    /// Returns the contents of older revisions that decisions need, by revision.
+    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+        let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
         for id in &self.goes_back {
             let instead = self.entries.get(id).and_then(|entry| Some(&entry.instead.as_ref()?.content));
-            if let Some(Substitute::Named(Release { hash, revision })) = instead {
+            if let Some(RollbackContent::Named(Release { hash, revision })) = instead {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
         for id in &self.named {
             let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(Accepted::Named(Release { hash, revision })) = accepted {
+            if let Some(AcceptedContent::Named(Release { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -26,14 +29,14 @@ impl Engine {
     }
 
     /// An older revision was read: the content of an object there, or nothing when it cannot be had.
-    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<Shared>) {
+    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
         self.resolved_instead(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
-            && entry.accepted == Accepted::Named(release.clone())
+            && entry.accepted == AcceptedContent::Named(release.clone())
         {
             entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
-                Some(desired) => Accepted::Known(desired),
-                None => Accepted::Lost(release.clone()),
+                Some(desired) => AcceptedContent::Known(desired),
+                None => AcceptedContent::Lost(release.clone()),
             };
             self.named.remove(id);
             self.dirty.push(id.clone());
@@ -42,18 +45,19 @@ impl Engine {
         }
     }
 
-    /// What a source that ends has is deleted in an order that its contents tell, so they are read again before.
-    pub(super) fn recalled(&self, source: SourceId) -> Option<Judgement> {
+    /// Recalls the contents of a source that ends: they tell the order of its deletions, so they
+    /// are read again before.
+    pub(super) fn recalled(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
             self.live(id).is_some_and(|live| self.source_of(live) == Some(source))
                 && self.entry(id).is_some_and(|entry| entry.wants.is_empty())
         };
-        let ends = self.sources[source].life == Life::Ends;
+        let ends = self.sources[source].life == SourceLifecycle::Ends;
         let named = self.named.iter().filter(|_| ends).find(of_source)?;
-        Some(Judgement::Later(format!("pruned when the content of {named} was read again").into()))
+        Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 
-    /// The revisions that contents in force were brought by: they must stay readable.
+    /// Returns the revisions that contents in force were brought by: they must stay readable.
     pub fn revisions(&self) -> BTreeSet<Revision> {
         let heads = self.sources.iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
@@ -61,8 +65,8 @@ impl Engine {
         let released = self.rollouts.book.iter().flat_map(|book| &book.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| match &member.good {
-            Good::Release(release) => Some(release.revision.clone()),
-            Good::Absent | Good::Unknown => None,
+            LastGood::Release(release) => Some(release.revision.clone()),
+            LastGood::Absent | LastGood::Unknown => None,
         });
         let proven = self.proven.keys().cloned().chain(self.revisions_of_claims());
         proven.chain(heads).chain(good).collect()

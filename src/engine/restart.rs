@@ -1,102 +1,108 @@
-//! Restarts for configuration that changed: which data pods use now, and which they were started with.
+//! Restarts for changed configuration: the data that pods use now, and those that they were started
+//! with.
 //!
-//! Of an object from git, what has been put there counts, so that a workload restarts right after its configuration was
-//! written, and never for somebody's passing edit of it. Of any other object, what the cluster shows counts.
+//! Of an object from git its applied content counts. So a workload restarts right after its
+//! configuration was written, and never for somebody's passing edit of it. Of any other object the
+//! cluster's data count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::book::{Good, Member, Restarted, Unit};
-use super::config_hash::{Data, Key, config_hash};
-use super::desired::Configuration;
-use super::entry::{SourceId, Topic};
-use super::seal::Sealed;
-use super::sources::Source;
-use super::started::{Pinned, Started, differing};
+use super::book::{ConfigRestart, LastGood, Unit, UnitMember};
+use super::config_hash::{ConfigData, HashKey, config_hash};
+use super::desired::ConfigRole;
+use super::entry::{SourceId, WaitTopic};
+use super::seal::SealState;
+use super::sources::SourceState;
+use super::started::{ConfigStamp, PinnedConfig, differing};
 use super::state::Engine;
-use super::{Accepted, Desired, Live, Looked, Reason, Want};
-use crate::object::{GroupKind, Hash, ObjectId};
+use super::{AcceptedContent, DesiredObject, LiveLookup, LiveObject, Reason, WantedObject};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
 pub const KEY_SECRET: &str = "config-key.rhumb.dev";
 
-/// What is known of something that has to be read.
+/// The state of something that has to be read.
 #[derive(Clone, Debug, Default)]
-pub enum Known<T> {
+pub enum ReadState<T> {
     /// It is being read.
     #[default]
     Reading,
     /// This.
-    Is(T),
+    Value(T),
     /// It cannot be read, and why: nothing waits for it.
-    Blind(Arc<str>),
+    Unreadable(Arc<str>),
 }
 
-/// What is known of the data that pods use.
+/// The data that pods use.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Configs {
-    pub(super) key: Known<Key>,
-    /// How the hashes of Secrets are recorded.
-    pub(super) sealed: Sealed,
+pub(super) struct ConfigDataState {
+    pub(super) key: ReadState<HashKey>,
+    /// The state of the seals of Secret hashes.
+    pub(super) sealed: SealState,
     /// Data of objects that are not from git.
-    followed: HashMap<ObjectId, Known<Option<Data>>>,
-    /// Of each object that pods use, the workloads that restart when it changes.
+    followed: HashMap<ObjectId, ReadState<Option<ConfigData>>>,
+    /// The workloads that restart when an object changes, by that object.
     users: HashMap<ObjectId, BTreeSet<ObjectId>>,
     /// Those of them that are not from git.
     foreign: BTreeSet<ObjectId>,
-    /// Whether other objects are to be followed than before.
+    /// Indicates whether other objects are to be followed than before.
     refollow: bool,
-    /// What the pods of each workload were started with, where this process has seen it.
-    seen: HashMap<ObjectId, Vec<Option<Data>>>,
+    /// The data that the pods of each workload were started with, where this process has seen it.
+    seen: HashMap<ObjectId, Vec<Option<ConfigData>>>,
 }
 
-/// Which contents are taken to be in force.
+/// The contents that are taken to be in force.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+enum ConfigBasis {
     /// Those that are.
     Now,
     /// Those that the newest revision of this source releases together with a workload.
     Released(SourceId),
 }
 
-/// What stands in the way of a hash.
-enum Lack {
+/// The obstacle to computing a hash.
+enum MissingConfig {
     /// This is being read.
     Reading(ObjectId),
     /// It cannot be had now.
     Blind,
 }
 
-impl Desired {
-    /// The `ConfigMaps` and Secrets whose change restarts it.
+impl DesiredObject {
+    /// Returns the `ConfigMaps` and Secrets whose change restarts it.
     pub(super) fn uses(&self) -> Option<&[ObjectId]> {
         match self.config.as_deref() {
-            Some(Configuration::Uses(used)) => Some(used),
+            Some(ConfigRole::Uses(used)) => Some(used),
             _ => None,
         }
     }
 
-    /// The data that it puts there.
-    fn data(&self) -> Option<Data> {
+    /// Returns the data that it puts there.
+    fn data(&self) -> Option<ConfigData> {
         match self.config.as_deref() {
-            Some(Configuration::Data(data)) => Some(*data),
+            Some(ConfigRole::Data(data)) => Some(*data),
             _ => None,
         }
     }
 }
 
-/// What the loop tells, and has to find out.
+/// The facts that the loop reports and has to find out.
 impl Engine {
-    /// Whether some workload asks for restarts, or the hash of a Secret is to be recorded, so that a key is needed.
+    /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded, so that a key is needed.
     pub fn needs_key(&self) -> bool {
         !self.configs.users.is_empty() || self.needs_seal()
     }
 
     /// Takes over the key for hashes of data.
-    pub fn config_key(&mut self, key: Known<Key>) {
-        let number = |key: &Known<Key>| if let Known::Is(key) = key { Some(key.number()) } else { None };
-        if let (Known::Is(_), Known::Blind(_) | Known::Reading) = (&self.configs.key, &key) {
+    pub fn config_key(&mut self, key: ReadState<HashKey>) {
+        let number = |key: &ReadState<HashKey>| {
+            if let ReadState::Value(key) = key { Some(key.number()) } else { None }
+        };
+        if let (ReadState::Value(_), ReadState::Unreadable(_) | ReadState::Reading) =
+            (&self.configs.key, &key)
+        {
             return;
         }
         let same = std::mem::discriminant(&self.configs.key) == std::mem::discriminant(&key)
@@ -108,17 +114,17 @@ impl Engine {
             for used in &used {
                 self.wake_users(used);
             }
-            self.touch(&Topic::Object(key_id()));
+            self.touch(&WaitTopic::Object(key_id()));
         }
     }
 
-    /// The objects whose data are to be followed: pods use them, and they are not from git.
+    /// Returns the objects whose data are to be followed: pods use them, and they are not from git.
     pub fn data_to_follow(&self) -> BTreeSet<ObjectId> {
         let mut used = self.configs.foreign.clone();
-        // What was rejected is tried again when they change.
+        // Rejected content is tried again when they change.
         for source in &self.sources {
             for id in &source.instead {
-                if let Some(Want::Object(newest)) = source.catalog.want(id) {
+                if let Some(WantedObject::Object(newest)) = source.catalog.want(id) {
                     used.extend(newest.uses().unwrap_or_default().iter().cloned());
                 }
             }
@@ -132,13 +138,13 @@ impl Engine {
         std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
     }
 
-    /// The sources whose workloads use the data of an object, or would, were what failed tried again.
+    /// Returns the sources whose workloads use the data of an object, or would, were what failed tried again.
     pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_for(user)).collect();
         for (number, source) in self.sources.iter().enumerate() {
             let asks = |id: &ObjectId| match source.catalog.want(id) {
-                Some(Want::Object(newest)) => newest.uses().unwrap_or_default().contains(used),
+                Some(WantedObject::Object(newest)) => newest.uses().unwrap_or_default().contains(used),
                 _ => false,
             };
             if source.instead.iter().any(asks) {
@@ -148,7 +154,7 @@ impl Engine {
         sources
     }
 
-    /// What was rejected names others than before.
+    /// Follows anew: rejected contents name other objects than before.
     pub(super) fn follow_again(&mut self) {
         self.configs.refollow = true;
     }
@@ -161,20 +167,20 @@ impl Engine {
         self.configs.refollow |= changed;
     }
 
-    /// Takes over the data of an object that is not from git; none where there is no such object. What cannot be read
-    /// any more is taken to be as it was.
-    pub fn config_data(&mut self, id: &ObjectId, data: Known<Option<Data>>) {
+    /// Takes over the data of an object that is not from git; none where there is no such object.
+    /// Data that cannot be read any more are taken to be as they were.
+    pub fn config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
         let known = self.configs.followed.get(id);
         let same = match (known, &data) {
-            (Some(Known::Is(known)), Known::Is(data)) => known == data,
-            (Some(Known::Is(_)), Known::Reading | Known::Blind(_)) => true,
-            (Some(Known::Blind(known)), Known::Blind(why)) => known == why,
+            (Some(ReadState::Value(known)), ReadState::Value(data)) => known == data,
+            (Some(ReadState::Value(_)), ReadState::Reading | ReadState::Unreadable(_)) => true,
+            (Some(ReadState::Unreadable(known)), ReadState::Unreadable(why)) => known == why,
             _ => false,
         };
         if !same {
             self.configs.followed.insert(id.clone(), data);
             self.wake_users(id);
-            self.touch(&Topic::Object(id.clone()));
+            self.touch(&WaitTopic::Object(id.clone()));
         }
     }
 
@@ -183,27 +189,29 @@ impl Engine {
         self.configs.followed.remove(id);
     }
 
-    /// Which data cannot be read, and why.
+    /// Returns which data cannot be read, and why.
     pub fn unreadable_data(&self) -> impl Iterator<Item = (&ObjectId, &Arc<str>)> {
         self.configs.followed.iter().filter_map(|(id, known)| match known {
-            Known::Blind(why) => Some((id, why)),
+            ReadState::Unreadable(why) => Some((id, why)),
             _ => None,
         })
     }
 
-    /// Whether something has to be read before it is known what restarts.
+    /// Returns whether something has to be read before it is known what restarts.
     pub fn is_reading_data(&self) -> bool {
-        let reading = |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(Known::Reading));
+        let reading =
+            |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(ReadState::Reading));
         self.is_reading_release_key()
             || self.needs_key()
-                && (matches!(self.configs.key, Known::Reading) || self.data_to_follow().iter().any(reading))
+                && (matches!(self.configs.key, ReadState::Reading)
+                    || self.data_to_follow().iter().any(reading))
     }
 
-    /// What the wish for an object is changed: whom it uses.
-    pub(super) fn track_uses(&mut self, id: &ObjectId, before: Option<&Desired>) {
+    /// Updates the users of data for a changed wish.
+    pub(super) fn track_uses(&mut self, id: &ObjectId, before: Option<&DesiredObject>) {
         let now = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
-        let used = |desired: Option<&Desired>| -> BTreeSet<ObjectId> {
-            desired.and_then(Desired::uses).unwrap_or_default().iter().cloned().collect()
+        let used = |desired: Option<&DesiredObject>| -> BTreeSet<ObjectId> {
+            desired.and_then(DesiredObject::uses).unwrap_or_default().iter().cloned().collect()
         };
         let (was, is) = (used(before), used(now.as_deref()));
         for gone in was.difference(&is) {
@@ -230,31 +238,31 @@ impl Engine {
     pub(super) fn wake_users(&mut self, used: &ObjectId) {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
         self.track_used(used);
-        // What is not there is not restarted.
+        // A missing workload is not restarted.
         if users.iter().any(|user| self.shown(user).is_some()) {
             self.restarting.clear();
         }
         for user in users {
             self.track_move(&user);
-            self.touch(&Topic::Object(user.clone()));
+            self.touch(&WaitTopic::Object(user.clone()));
             self.dirty.push(user);
         }
     }
 }
 
-/// What follows from it.
+/// The consequences.
 impl Engine {
-    /// Whether what rhumb puts there counts as an object's data: it is from git, whole, and has been taken over.
+    /// Returns whether what rhumb puts there counts as an object's data: it is from git, whole, and has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
         let whole = entry.want().is_some_and(|(_, want)| want.data().is_some());
         whole
             && !self.is_left_alone(id)
-            && (!matches!(entry.accepted, Accepted::Nothing) || self.shown(id).is_none())
+            && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.shown(id).is_none())
     }
 
-    /// The content of a used object that the newest revision of a source is about to put there.
-    fn released_with(&self, source: SourceId, id: &ObjectId) -> Option<&Desired> {
+    /// Returns the content of a used object that the newest revision of a source is about to put there.
+    fn released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
         let entry = self.entry(id)?;
         let (wanting, _) = entry.want()?;
         let candidate = entry.candidate().filter(|_| wanting == source && self.is_from_git(id))?;
@@ -263,93 +271,108 @@ impl Engine {
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 
-    fn data_of(&self, id: &ObjectId, when: When) -> Result<Option<Data>, Lack> {
+    fn data_of(&self, id: &ObjectId, when: ConfigBasis) -> Result<Option<ConfigData>, MissingConfig> {
         if !self.is_from_git(id) {
             return match self.configs.followed.get(id) {
-                Some(Known::Is(data)) => Ok(*data),
-                Some(Known::Blind(_)) => Err(Lack::Blind),
-                Some(Known::Reading) | None => Err(Lack::Reading(id.clone())),
+                Some(ReadState::Value(data)) => Ok(*data),
+                Some(ReadState::Unreadable(_)) => Err(MissingConfig::Blind),
+                Some(ReadState::Reading) | None => Err(MissingConfig::Reading(id.clone())),
             };
         }
-        if let When::Released(source) = when
+        if let ConfigBasis::Released(source) = when
             && let Some(content) = self.released_with(source, id)
         {
             return Ok(content.data());
         }
-        let Some(entry) = self.entry(id) else { return Err(Lack::Blind) };
+        let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
         match (&entry.accepted, &entry.looked) {
-            (Accepted::Known(content), _) => content.data().map(Some).ok_or(Lack::Blind),
-            (Accepted::Named(_), _) => Err(Lack::Reading(id.clone())),
-            (Accepted::Nothing, Some(Looked::Absent)) => Ok(None),
-            (Accepted::Lost(_) | Accepted::Nothing, _) => Err(Lack::Blind),
+            (AcceptedContent::Known(content), _) => content.data().map(Some).ok_or(MissingConfig::Blind),
+            (AcceptedContent::Named(_), _) => Err(MissingConfig::Reading(id.clone())),
+            (AcceptedContent::Nothing, Some(LiveLookup::Absent)) => Ok(None),
+            (AcceptedContent::Lost(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
         }
     }
 
-    /// The data that a content's pods use. What is missing though pods cannot start without it is no reason to restart.
-    fn used_data(&self, desired: &Desired, when: When) -> Result<BTreeMap<ObjectId, Option<Data>>, Lack> {
+    /// Returns the data that a content's pods use. A missing required reference never triggers a
+    /// restart.
+    fn used_data(
+        &self,
+        desired: &DesiredObject,
+        when: ConfigBasis,
+    ) -> Result<BTreeMap<ObjectId, Option<ConfigData>>, MissingConfig> {
         let (mut all, mut reading) = (BTreeMap::new(), None);
         for id in desired.uses().unwrap_or_default() {
             match self.data_of(id, when) {
-                Ok(None) if desired.needs.contains(id) => return Err(Lack::Blind),
+                Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Blind),
                 Ok(data) => drop(all.insert(id.clone(), data)),
-                Err(Lack::Reading(what)) => reading = Some(what),
-                Err(Lack::Blind) => return Err(Lack::Blind),
+                Err(MissingConfig::Reading(what)) => reading = Some(what),
+                Err(MissingConfig::Blind) => return Err(MissingConfig::Blind),
             }
         }
         match reading {
-            Some(what) => Err(Lack::Reading(what)),
+            Some(what) => Err(MissingConfig::Reading(what)),
             None => Ok(all),
         }
     }
 
-    fn hashed(&self, used: &BTreeMap<ObjectId, Option<Data>>) -> Result<(u32, Hash), Lack> {
+    fn hashed(
+        &self,
+        used: &BTreeMap<ObjectId, Option<ConfigData>>,
+    ) -> Result<(u32, ContentHash), MissingConfig> {
         match &self.configs.key {
-            Known::Is(key) => Ok((key.number(), config_hash(key, used))),
-            Known::Reading => Err(Lack::Reading(key_id())),
-            Known::Blind(_) => Err(Lack::Blind),
+            ReadState::Value(key) => Ok((key.number(), config_hash(key, used))),
+            ReadState::Reading => Err(MissingConfig::Reading(key_id())),
+            ReadState::Unreadable(_) => Err(MissingConfig::Blind),
         }
     }
 
-    fn config_of(&self, desired: &Desired, when: When) -> Result<(u32, Hash, u64), Lack> {
+    fn config_of(
+        &self,
+        desired: &DesiredObject,
+        when: ConfigBasis,
+    ) -> Result<(u32, ContentHash, u64), MissingConfig> {
         let used = self.used_data(desired, when)?;
         let (key, data) = self.hashed(&used)?;
-        let used: Vec<Option<Data>> = used.into_values().collect();
+        let used: Vec<Option<ConfigData>> = used.into_values().collect();
         let changed = self.configs.seen.get(&desired.id).map_or(0, |before| differing(before, &used));
         Ok((key, data, changed))
     }
 
-    /// What is to be told of the data that the pods of this content are started with, and so what the template carries.
-    /// What is not known stays as it is shown.
+    /// Returns the stamp of the data that this content's pods are started with, and so the hash in
+    /// the template. Unknown data stay as shown.
     pub(super) fn to_start_with(
         &self,
         source: SourceId,
-        desired: &Desired,
-        live: Option<&Live>,
-    ) -> Option<Started> {
+        desired: &DesiredObject,
+        live: Option<&LiveObject>,
+    ) -> Option<ConfigStamp> {
         let shown = live.and_then(|live| live.started);
         let same = self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         if desired.uses().is_none() {
-            // Whoever asks for no more restarts is not restarted for that either.
+            // An object that asks for no more restarts is not restarted for that either.
             return shown.filter(|_| same);
         }
         // Another template may use others.
-        let shown = shown.map(|shown| if same { shown } else { Started { changed: 0, ..shown } });
-        let Ok((key, data, changed)) = self.config_of(desired, When::Released(source)) else { return shown };
-        let pinned = |template| Started { key, data, pinned: Some(Pinned { data, template }), changed: 0 };
+        let shown = shown.map(|shown| if same { shown } else { ConfigStamp { changed: 0, ..shown } });
+        let Ok((key, data, changed)) = self.config_of(desired, ConfigBasis::Released(source)) else {
+            return shown;
+        };
+        let pinned =
+            |template| ConfigStamp { key, data, pinned: Some(PinnedConfig { data, template }), changed: 0 };
         Some(match shown {
             Some(shown) if shown.key == key && shown.data == data => shown,
-            Some(shown) if shown.key == key => Started { data, changed, ..shown },
+            Some(shown) if shown.key == key => ConfigStamp { data, changed, ..shown },
             Some(shown) => pinned(shown.template()),
-            None if live.is_some_and(Live::has_config_hash) => {
-                Started { key, data, pinned: None, changed: 0 }
+            None if live.is_some_and(LiveObject::has_config_hash) => {
+                ConfigStamp { key, data, pinned: None, changed: 0 }
             }
             None => pinned(None),
         })
     }
 
-    /// Whether the data that its pods use have changed, or are about to, so that a workload of ours is to be restarted:
-    /// with what it is to be started then.
-    pub(super) fn reconfigured(&self, id: &ObjectId) -> Option<Started> {
+    /// Returns the stamp for a restart of a workload of ours whose data have changed, or are about
+    /// to; none where none is due.
+    pub(super) fn reconfigured(&self, id: &ObjectId) -> Option<ConfigStamp> {
         let (source, desired) = self.entry(id)?.want()?;
         desired.uses()?;
         let live = self.shown(id).filter(|live| self.source_of(live) == Some(source))?;
@@ -358,10 +381,11 @@ impl Engine {
         (next.template() != started.template()).then_some(next)
     }
 
-    /// What has to be read before a new content of a workload can be released, and what of its configuration comes first.
-    pub(super) fn config_gate(&self, source: SourceId, desired: &Desired) -> Option<Reason> {
+    /// Returns the reason that gates a new content of a workload: facts to be read, and
+    /// configuration that comes first.
+    pub(super) fn config_gate(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
         let used = desired.uses()?;
-        if let Err(Lack::Reading(what)) = self.config_of(desired, When::Released(source)) {
+        if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
             return Some(Reason::Reading(what));
         }
         let mut first = used.iter().filter(|used| self.released_with(source, used).is_some());
@@ -369,55 +393,58 @@ impl Engine {
         Some(Reason::Needs(first.clone(), "is not changed yet".into()))
     }
 
-    /// What has to be read before it is known which workloads restart for a new content.
+    /// Returns the reason for which it is not known yet which workloads restart for a new content.
     pub(super) fn unread_for_users(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let users = self.configs.users.get(id).into_iter().flatten();
         let mut ours = users.filter_map(|user| self.entry(user)?.want().filter(|(by, _)| *by == source));
-        ours.find_map(|(_, desired)| match self.config_of(desired, When::Released(source)) {
-            Err(Lack::Reading(what)) if self.shown(&desired.id).is_some() => Some(Reason::Reading(what)),
+        ours.find_map(|(_, desired)| match self.config_of(desired, ConfigBasis::Released(source)) {
+            Err(MissingConfig::Reading(what)) if self.shown(&desired.id).is_some() => {
+                Some(Reason::Reading(what))
+            }
             _ => None,
         })
     }
 
-    /// The hash over those data of a workload's pods that no source brings, whatever is in force now.
-    pub(super) fn foreign_config(&self, desired: &Desired) -> Option<Hash> {
-        let brought = |source: &Source, id: &ObjectId| match source.catalog.want(id) {
-            Some(Want::Object(want)) => want.data().is_some(),
-            Some(Want::Held(_)) => true,
+    /// Returns the hash over those data of a workload's pods that no source brings, whatever is in force now.
+    pub(super) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
+        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.want(id) {
+            Some(WantedObject::Object(want)) => want.data().is_some(),
+            Some(WantedObject::Unusable(_)) => true,
             None => false,
         };
         let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
         let used = desired.uses()?.iter().filter(|used| !is_brought(used));
-        let used: Result<_, Lack> = used.map(|id| Ok((id.clone(), self.data_of(id, When::Now)?))).collect();
+        let used: Result<_, MissingConfig> =
+            used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Now)?))).collect();
         Some(self.hashed(&used.ok()?).ok()?.1)
     }
 
-    /// Which data the pods of a member of a unit are started with.
-    pub(super) fn restarted_with(&self, source: SourceId, id: &ObjectId) -> Option<Restarted> {
+    /// Returns which data the pods of a member of a unit are started with.
+    pub(super) fn restarted_with(&self, source: SourceId, id: &ObjectId) -> Option<ConfigRestart> {
         let (_, desired) = self.entry(id)?.want()?;
         let foreign = self.foreign_config(desired)?;
         let live = self.shown(id);
         let data = self.to_start_with(source, desired, live)?.data;
         let before = live.and_then(|live| live.started).map(|started| started.data);
-        Some(Restarted { data, foreign, before })
+        Some(ConfigRestart { data, foreign, before })
     }
 
-    /// Whether the cluster shows what a unit asks for: the content, and the data that pods are started with.
-    pub(super) fn shows_member(&self, id: &ObjectId, member: &Member) -> bool {
+    /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods are started with.
+    pub(super) fn shows_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
         let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
         same && member.content.is_some_and(|content| self.shows(id, content))
     }
 
-    /// Whether a unit brings nothing from git to the pods of a workload: it is restarted for data of somebody else.
+    /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted for data of somebody else.
     pub(super) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
         let used = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.uses());
         let brings = |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.stays(id, member));
         unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
     }
 
-    /// Whether a workload whose rollout failed has gone back as far as it goes, and still has what failed: the data of
-    /// somebody else are at fault, and nothing will replace its pods.
+    /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
+    /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
     pub(super) fn stays_failed(&self, id: &ObjectId) -> bool {
         let Some((_, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
         let comes = |id: &ObjectId| {
@@ -428,15 +455,15 @@ impl Engine {
         !uses.is_empty() && self.goes_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
     }
 
-    /// Whether the content of a member is what it was before.
-    fn stays(&self, id: &ObjectId, member: &Member) -> bool {
-        let Good::Release(good) = &member.good else { return false };
+    /// Returns whether the content of a member is what it was before.
+    fn stays(&self, id: &ObjectId, member: &UnitMember) -> bool {
+        let LastGood::Release(good) = &member.good else { return false };
         let want = self.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want);
         Some(good.hash) == member.content
             || want.is_some_and(|want| want.is_release(good.hash) && Some(want.hash) == member.content)
     }
 
-    /// Why a unit failed, in words.
+    /// Returns why a unit failed, in words.
     pub(super) fn cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
         let restarted = unit.members.get(id).is_some_and(|member| {
             self.stays(id, member) || (member.restarted.is_some() && self.has_template_of_before(id))
@@ -454,46 +481,47 @@ impl Engine {
         format!("revision {} failed: {id}{because}: {why}{hint}", unit.revision.short())
     }
 
-    /// Whether the newest content of a workload has the pod template of the one before it.
+    /// Returns whether the newest content of a workload has the pod template of the one before it.
     fn has_template_of_before(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
         let Some((before, (_, want))) = entry.before.as_ref().zip(entry.want()) else { return false };
         before.template == want.template
     }
 
-    /// Whether all the data are somebody else's that a workload was restarted for.
-    fn is_restarted_by_others(&self, id: &ObjectId, started: Started) -> bool {
+    /// Returns whether all the data are somebody else's that a workload was restarted for.
+    fn is_restarted_by_others(&self, id: &ObjectId, started: ConfigStamp) -> bool {
         let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
         let uses = uses.unwrap_or_default();
         let mut changed = started.positions().filter_map(|position| uses.get(position)).peekable();
         changed.peek().is_some() && changed.all(|id| !self.is_from_git(id))
     }
 
-    /// What a claim is for, where a workload is restarted with the content that it has.
-    pub(super) fn restart_key(content: Hash, data: Hash) -> Hash {
-        Hash::of_bytes(format!("{content} restarted with {data}").as_bytes())
+    /// Returns the content of a claim for a workload that is restarted with the content that it
+    /// has.
+    pub(super) fn restart_key(content: ContentHash, data: ContentHash) -> ContentHash {
+        ContentHash::of_bytes(format!("{content} restarted with {data}").as_bytes())
     }
 
     /// Remembers what the pods of a workload were started with, so that it can be told what has changed.
     pub(super) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.want()) else { return };
         let Some(started) = self.shown(id).and_then(|live| live.started) else { return };
-        let Ok(used) = self.used_data(desired, When::Now) else { return };
+        let Ok(used) = self.used_data(desired, ConfigBasis::Now) else { return };
         let Ok((_, data)) = self.hashed(&used) else { return };
         if desired.uses().is_some() && data == started.data {
             self.configs.seen.insert(id.clone(), used.into_values().collect());
         }
     }
 
-    /// The names of what has changed, of the objects that the pods of a workload use.
-    pub fn changed_words(&self, id: &ObjectId, started: Started) -> String {
+    /// Returns the names of what has changed, of the objects that the pods of a workload use.
+    pub fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
         let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
         changed_words(uses.unwrap_or_default(), started)
     }
 }
 
-/// The names of what has changed, of the objects that pods use; of all of them, where that is not known.
-pub fn changed_words(uses: &[ObjectId], started: Started) -> String {
+/// Returns the names of what has changed, of the objects that pods use; of all of them, where that is not known.
+pub fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
     let changed: Vec<&ObjectId> = started.positions().filter_map(|position| uses.get(position)).collect();
     let (named, joint) =
         if changed.is_empty() { (uses.iter().collect(), " or ") } else { (changed, " and ") };
@@ -501,27 +529,27 @@ pub fn changed_words(uses: &[ObjectId], started: Started) -> String {
     words.join(joint)
 }
 
-/// The Secret that holds the key; only its name matters here.
+/// Returns the Secret that holds the key; only its name matters here.
 pub(super) fn key_id() -> ObjectId {
     ObjectId::new(&GroupKind::new("", "Secret"), None, KEY_SECRET)
 }
 
-impl Live {
-    /// Whether our entry owns a hash of data in the pod template.
+impl LiveObject {
+    /// Returns whether our entry owns a hash of data in the pod template.
     pub(super) fn has_config_hash(&self) -> bool {
         self.ours.as_deref().is_some_and(|entry| entry.contains(super::CONFIG_HASH))
     }
 
-    /// Whether sending this would change what the pod template carries of data, as far as is known.
-    pub(super) fn is_restarted_by(&self, next: Option<Started>) -> bool {
+    /// Returns whether sending this would change what the pod template carries of data, as far as is known.
+    pub(super) fn is_restarted_by(&self, next: Option<ConfigStamp>) -> bool {
         match self.started {
-            Some(shown) => shown.template() != next.and_then(Started::template),
-            None => self.has_config_hash() || next.and_then(Started::template).is_some(),
+            Some(shown) => shown.template() != next.and_then(ConfigStamp::template),
+            None => self.has_config_hash() || next.and_then(ConfigStamp::template).is_some(),
         }
     }
 
-    /// Whether what the template carries of data is not known any more.
-    pub(super) fn lost_config(&self, next: Option<Started>) -> bool {
+    /// Returns whether what the template carries of data is not known any more.
+    pub(super) fn lost_config(&self, next: Option<ConfigStamp>) -> bool {
         self.started.is_none() && next.is_none() && self.has_config_hash()
     }
 }

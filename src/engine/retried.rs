@@ -1,33 +1,35 @@
-//! Judging again what has failed and is still there: when a person says so, and when a newer revision leaves it.
+//! Judging failed content that is still there again: by a person's order, and when a newer revision
+//! leaves it unchanged.
 //!
-//! Where the rejected content is still there, its rejection alone knows what was good. So its unit is recorded in the
-//! budget object first, and only then the parent forgets the rejection: whatever dies when, one of the two says it. From
-//! then on the rollout is judged anew, and a second failure is one as any other. What a newer revision leaves as it is
-//! belongs to that revision, too.
+//! Where the rejected content is still there, its rejection alone knows the last good one. So its
+//! unit is recorded in the rollout ledger first, and only then the inventory forgets the rejection:
+//! one of the two has it, whoever dies when. From then on the rollout is judged anew, and a second
+//! failure is one as any other. Content that a newer revision leaves unchanged belongs to that
+//! revision, too.
 
 use std::collections::BTreeSet;
 
-use super::book::{Book, Good, Unit};
-use super::carry_out::{Answer, objects};
+use super::book::{LastGood, RolloutLedger, Unit};
+use super::carry_out::{OrderAnswer, objects};
 use super::entry::SourceId;
 use super::rejection::Rejection;
-use super::rolls::{After, Roll};
+use super::rolls::{Rollout, RolloutPredecessor};
 use super::state::Engine;
-use super::{Live, RollPhase, Token, Want};
-use crate::health::Status;
+use super::{LiveObject, RolloutPhase, TokenState, WantedObject};
+use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
 impl Engine {
     /// Lets what was rejected be tried again.
-    pub(super) fn retry(&mut self, source: SourceId, id: &ObjectId) -> Answer {
+    pub(super) fn retry(&mut self, source: SourceId, id: &ObjectId) -> OrderAnswer {
         let names = |rejection: &Rejection| rejection.unit.members.contains_key(id);
         let inventory = self.sources[source].inventory.iter();
         let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
         self.sources[source].rejecting.retain(|rejecting| !names(rejecting));
         let Some(known) = known else {
-            return Answer::Now(format!("nothing to retry: nothing of {id} was rejected"));
+            return OrderAnswer::Now(format!("nothing to retry: nothing of {id} was rejected"));
         };
-        // What is being written may take the record away.
+        // The write in flight may take the record away.
         let book = self.rollouts.book.as_ref().filter(|_| !self.rollouts.saving);
         let recorded = book.is_some_and(|book| records(book, &known.unit));
         let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
@@ -36,34 +38,34 @@ impl Engine {
         if !retrying.contains(&(source, known.clone())) {
             retrying.push((source, known));
         }
-        if keeps { Answer::Later } else { Answer::Now(words) }
+        if keeps { OrderAnswer::Later } else { OrderAnswer::Now(words) }
     }
 
-    /// Whether something of a unit is not as it was good.
+    /// Returns whether something of a unit is not as it was good.
     pub(super) fn has_not_left(&self, source: SourceId, rejection: &Rejection) -> bool {
-        let was_good = |id: &ObjectId, good: &Good, live: &Live| match good {
-            Good::Release(release) => live.deleting || self.shows(id, release.hash),
-            Good::Absent | Good::Unknown => false,
+        let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
+            LastGood::Release(release) => live.deleting || self.shows(id, release.hash),
+            LastGood::Absent | LastGood::Unknown => false,
         };
         rejection.unit.members.iter().any(|(id, member)| {
-            let wanted = matches!(self.sources[source].catalog.want(id), Some(Want::Object(_)));
+            let wanted = matches!(self.sources[source].catalog.want(id), Some(WantedObject::Object(_)));
             wanted && self.shown(id).is_some_and(|live| !was_good(id, &member.good, live))
         })
     }
 
-    /// Whether a rejection of the parent is to be taken out of it.
+    /// Returns whether a rejection of the parent is to be taken out of it.
     pub(super) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
         self.orders.dropped.iter().any(|(of, dropped)| *of == source && dropped == rejection)
     }
 
-    /// Whether a unit is kept until the parent has forgotten its rejection.
+    /// Returns whether a unit is kept until the parent has forgotten its rejection.
     pub(super) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
         let retried = self.orders.restored.iter().chain(&self.orders.dropped);
         retried.into_iter().any(|(_, rejection)| shares(unit, &rejection.unit))
     }
 
     /// Records the units that are to be tried again.
-    pub(super) fn restore(&self, book: &mut Book) {
+    pub(super) fn restore(&self, book: &mut RolloutLedger) {
         for (_, rejection) in &self.orders.restored {
             if !book.units.iter().any(|unit| shares(unit, &rejection.unit)) {
                 book.units.push(rejection.unit.clone());
@@ -71,9 +73,10 @@ impl Engine {
         }
     }
 
-    /// Records what has failed, is still there, and is a part of a newer revision that writes nothing of it: that brings
-    /// only a configuration, say. Nothing else would ask for its record, and nobody would judge it.
-    pub(super) fn renew(&self, book: &mut Book) {
+    /// Records failed content that is still there and part of a newer revision that writes nothing
+    /// of it, as one that brings only a configuration. Nothing else would ask for its record, and
+    /// nobody would judge it.
+    pub(super) fn renew(&self, book: &mut RolloutLedger) {
         for unit in &mut book.units {
             let source = self.applysets.iter().position(|one| *one == unit.applyset);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
@@ -82,7 +85,7 @@ impl Engine {
                 *unit = renewed;
             }
         }
-        let failed = |(id, roll): (&ObjectId, &Roll)| roll.failed.is_some().then_some(self.wanting(id)?);
+        let failed = |(id, roll): (&ObjectId, &Rollout)| roll.failed.is_some().then_some(self.wanting(id)?);
         let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
@@ -98,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// Whether a workload of a unit has failed with its content.
+    /// Returns whether a workload of a unit has failed with its content.
     fn has_failed(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let failed = self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_some());
@@ -106,8 +109,8 @@ impl Engine {
         })
     }
 
-    /// A unit with the contents that the newest revision asks for, where all of them are there: what that revision did
-    /// not change is a part of it, too. None where something is still to come.
+    /// Returns a unit with the contents that the newest revision asks for, where all of them are
+    /// there: unchanged content is a part of it, too. None where something is still to come.
     pub(super) fn as_wanted(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.candidate().is_some() || entry.instead.is_some())
@@ -137,8 +140,8 @@ impl Engine {
         }
     }
 
-    /// Units have been recorded that came after a failure: what of them has failed, and is not rejected, is a part of
-    /// the newer revision with the content that it has.
+    /// Judges units recorded after a failure: failed content that is not rejected is a part of the
+    /// newer revision.
     pub(super) fn judge_recorded(&mut self, ids: &[ObjectId]) {
         for id in ids {
             let Some(source) = self.wanting(id) else { continue };
@@ -151,8 +154,8 @@ impl Engine {
         }
     }
 
-    /// What failed and is still there is under way again, also where this process has never seen it roll. What its
-    /// controller says of the old failure is not held against it: the time that it has begins now.
+    /// Puts failed content that is still there under way again, also where this process has never
+    /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
     fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
         let Some(live) = self.shown(id) else { return };
         let (Some(rolling), Some(shown)) = (live.rolling, live.shown_release().map(|release| release.hash))
@@ -163,28 +166,28 @@ impl Engine {
         let failed = known.and_then(|roll| roll.failed.clone());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|roll| roll.claim.is_some());
-        if failed.is_none() && (is_claimed || rolling.phase == RollPhase::Settled) {
+        if failed.is_none() && (is_claimed || rolling.phase == RolloutPhase::Settled) {
             return;
         }
         // It may say something else for a moment, and then the same again.
-        let says = (live.health.status == Status::Failed).then(|| live.health.message.clone());
+        let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
         let (told, written) = (says.or(failed), Some(live.rv));
         self.rollouts.rolls.remove(id);
         self.show_roll(id);
         let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |roll| roll.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.claim(source, shown, pods);
-        let begun = || Roll::new(Token::Held, pods, Some(claim.clone()), written);
+        let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
         let roll = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
         roll.claim.get_or_insert(claim.clone());
-        (roll.blamed, roll.after) = (told, After::Failure);
+        (roll.blamed, roll.after) = (told, RolloutPredecessor::Failure);
         self.rollouts.stale = true;
         self.changed(id);
     }
 }
 
-/// Whether the budget object has the record of a unit, or of a newer one that has taken over from it.
-fn records(book: &Book, unit: &Unit) -> bool {
+/// Returns whether the budget object has the record of a unit, or of a newer one that has taken over from it.
+fn records(book: &RolloutLedger, unit: &Unit) -> bool {
     book.units.iter().any(|known| shares(known, unit))
 }
 

@@ -1,58 +1,66 @@
-//! Ways back begin only when all that goes back together has been read.
+//! A way back begins only when all contents that go back together have been read.
 //!
-//! What failed may have been any of a unit's contents, and what was good was good together. So where one of them
-//! cannot be had any more, or was never known, the others do not go back without it: all stay as they are, until a
-//! person decides.
+//! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
+//! of them cannot be had any more, or was never known, the others do not go back without it. All
+//! stay as they are, until a person decides.
 
-use super::book::Member;
-use super::budget::Token;
+use super::book::UnitMember;
+use super::budget::TokenState;
 use super::entry::SourceId;
-use super::rejection::{Rejection, Substitute, Way, bounded_cause};
-use super::state::{Engine, Foresight};
-use super::{Live, Release, Shared};
+use super::rejection::{Rejection, RejectionAction, RollbackContent, bounded_cause};
+use super::state::{Engine, Prerequisites};
+use super::{LiveObject, Release, SharedDesired};
 use crate::object::ObjectId;
 
-/// What is known about the contents of one way back.
-enum Known {
+/// The readiness of one way back.
+enum RollbackReadiness {
     /// Not enough.
     Little,
     /// All that is needed.
     All,
-    /// That something cannot be had, in words.
+    /// Some content cannot be had, in words.
     Never(String),
 }
 
 impl Engine {
     /// The content that an object goes back to was read, or cannot be.
-    pub(super) fn resolved_instead(&mut self, id: &ObjectId, release: &Release, content: Option<&Shared>) {
-        let is_back =
-            self.shown(id).and_then(Live::shown_release).is_some_and(|shown| shown.hash == release.hash);
+    pub(super) fn resolved_instead(
+        &mut self,
+        id: &ObjectId,
+        release: &Release,
+        content: Option<&SharedDesired>,
+    ) {
+        let is_back = self
+            .shown(id)
+            .and_then(LiveObject::shown_release)
+            .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(instead) =
-            entry.instead.as_mut().filter(|i| i.content == Substitute::Named(release.clone()))
+            entry.instead.as_mut().filter(|i| i.content == RollbackContent::Named(release.clone()))
         else {
             return;
         };
         let read = match content.filter(|desired| desired.is_release(release.hash)) {
-            Some(desired) => Substitute::Known(desired.clone(), release.clone()),
+            Some(desired) => RollbackContent::Known(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone, and that the other one is lost nobody has said.
-            None if self.foresight == Foresight::AllDone => {
+            None if self.foresight == Prerequisites::AllDone => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short();
                 instead.cause =
                     format!("{}; {goes} revision {revision}, which a dry run does not read", instead.cause)
                         .into();
-                Substitute::Stay
+                RollbackContent::Stay
             }
-            None => Substitute::Lost(release.clone()),
+            None => RollbackContent::Lost(release.clone()),
         };
-        instead.content = if read == Substitute::Stay { read } else { Substitute::Later(Box::new(read)) };
+        instead.content =
+            if read == RollbackContent::Stay { read } else { RollbackContent::Later(Box::new(read)) };
         if let Some(source) = self.returns_in(id) {
             self.instead_changed(source, id);
         }
     }
 
-    /// The source whose parent says that something else stands in for what it wants of an object.
+    /// Returns the source whose parent says that something else stands in for what it wants of an object.
     pub fn returns_in(&self, id: &ObjectId) -> Option<SourceId> {
         self.sources.iter().position(|source| source.instead.contains(id))
     }
@@ -65,67 +73,68 @@ impl Engine {
         for source in 0..self.sources.len() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
-                one.way == Way::Back && one.unit.members.keys().any(|id| self.returning.contains(id))
+                one.way == RejectionAction::RollBack
+                    && one.unit.members.keys().any(|id| self.returning.contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
             for rejection in found {
                 match self.known_of(&rejection) {
-                    Known::Little => {}
-                    Known::All => self.begin_return(source, &rejection),
-                    Known::Never(why) => self.give_up(source, rejection, &why),
+                    RollbackReadiness::Little => {}
+                    RollbackReadiness::All => self.begin_return(source, &rejection),
+                    RollbackReadiness::Never(why) => self.give_up(source, rejection, &why),
                 }
             }
         }
     }
 
-    fn known_of(&self, rejection: &Rejection) -> Known {
+    fn known_of(&self, rejection: &Rejection) -> RollbackReadiness {
         let substitute = |id: &ObjectId| Some(&self.entry(id)?.instead.as_ref()?.content);
         let mut lost = None;
         for (id, member) in &rejection.unit.members {
             let Some(substitute) = substitute(id) else { continue };
             match substitute {
-                Substitute::Named(_) => return Known::Little,
-                Substitute::Later(later) => {
-                    if matches!(**later, Substitute::Stay | Substitute::Lost(_))
+                RollbackContent::Named(_) => return RollbackReadiness::Little,
+                RollbackContent::Later(later) => {
+                    if matches!(**later, RollbackContent::Stay | RollbackContent::Lost(_))
                         && (!self.would_be_shown(id) || self.is_being_written(id))
                     {
-                        return Known::Little;
+                        return RollbackReadiness::Little;
                     }
                     lost = lost.or_else(|| self.obstacle(id, member, later));
                 }
                 _ => {}
             }
         }
-        lost.map_or(Known::All, Known::Never)
+        lost.map_or(RollbackReadiness::All, RollbackReadiness::Never)
     }
 
     fn is_being_written(&self, id: &ObjectId) -> bool {
         self.rollouts.writing.contains(id)
     }
 
-    /// Why an object cannot go back, where it would have to.
-    fn obstacle(&self, id: &ObjectId, member: &Member, to: &Substitute) -> Option<String> {
+    /// Returns why an object cannot go back, where it would have to.
+    fn obstacle(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
         match to {
-            Substitute::Lost(release) => {
-                let shown = self.shown(id).and_then(Live::shown_release);
-                // What never left it, or is back already, need not be read.
+            RollbackContent::Lost(release) => {
+                let shown = self.shown(id).and_then(LiveObject::shown_release);
+                // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
                 let revision = release.revision.short();
                 (!is_there).then(|| {
                     format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
                 })
             }
-            Substitute::Stay if self.has_left(id, member) => {
+            RollbackContent::Stay if self.has_left(id, member) => {
                 Some(format!("it cannot go back, as nobody knows what {id} was before"))
             }
             _ => None,
         }
     }
 
-    /// Whether an object of which nobody knows what was good has got what a unit asks for, or may have got it. What was
-    /// never written stays as it is, and nothing is torn by that.
-    pub(super) fn has_left(&self, id: &ObjectId, member: &Member) -> bool {
+    /// Returns whether an object without a known last good content has got the unit's content, or
+    /// may have. An object that was never written stays as it is, and nothing is torn by that.
+    pub(super) fn has_left(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let Some(live) = self.shown(id) else { return member.content.is_none() };
         let Some(content) = member.content else { return false };
         let accepted = self.entry(id).and_then(|entry| entry.accepted.known());
@@ -143,7 +152,7 @@ impl Engine {
             let Some(instead) = self.entries.get_mut(id).and_then(|entry| entry.instead.as_mut()) else {
                 continue;
             };
-            if let Substitute::Later(later) = &instead.content {
+            if let RollbackContent::Later(later) = &instead.content {
                 instead.content = (**later).clone();
                 self.instead_changed(source, id);
             }
@@ -158,12 +167,12 @@ impl Engine {
 
     /// A way back ends where it is: all of the unit is held once the parent says so, and takes nothing of the budget.
     pub(super) fn hold_instead(&mut self, source: SourceId, rejection: Rejection, cause: String) {
-        let held = Rejection { way: Way::Held, cause: bounded_cause(cause), ..rejection };
+        let held = Rejection { way: RejectionAction::Hold, cause: bounded_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
             if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())
-                && roll.token == Token::Held
+                && roll.token == TokenState::Held
             {
-                (roll.token, roll.reserved) = (Token::None, 0);
+                (roll.token, roll.reserved) = (TokenState::None, 0);
                 self.rollouts.stale = true;
             }
         }

@@ -7,31 +7,32 @@ use std::sync::Arc;
 
 use super::decide::as_the_first_asks;
 use super::state::Engine;
-use super::{SourceId, Topic, Want};
+use super::{SourceId, WaitTopic, WantedObject};
 use crate::object::ObjectId;
 
-/// Why an object is decided on for another source of this process, and not for one that wants or has it.
+/// The reason for which an object is decided on for another source of this process, and not for one
+/// that wants or has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prior {
+pub struct PriorSource {
     /// In words.
     pub why: Arc<str>,
-    /// Whether the one that does not get it wants it.
+    /// Indicates whether the one that does not get it wants it.
     pub is_wanted: bool,
 }
 
 impl Engine {
-    /// Which other source of this process an object is decided on for, as seen from one that wants or has it; none where it
-    /// is decided on for that one.
-    pub fn prior(&self, source: SourceId, id: &ObjectId) -> Option<Prior> {
+    /// Returns the other source of this process that an object is decided on for, as seen from one
+    /// that wants or has it. None where it is decided on for that one.
+    pub fn prior(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
         let entry = self.entry(id)?;
         let is_wanted = entry.wants.iter().any(|(one, _)| *one == source);
         if is_wanted {
             let has_it = entry.owner.is_some_and(|owner| owner != source);
-            return has_it.then(|| Prior { why: as_the_first_asks(&entry.wants), is_wanted });
+            return has_it.then(|| PriorSource { why: as_the_first_asks(&entry.wants), is_wanted });
         }
         let (other, _) = entry.wants.first()?;
         let why = format!("source {} wants it", self.sources[*other].name);
-        Some(Prior { why: why.into(), is_wanted })
+        Some(PriorSource { why: why.into(), is_wanted })
     }
 
     /// Puts the source first that has an object, of those that want it, and says whether that is
@@ -53,10 +54,10 @@ impl Engine {
     pub(super) fn change_waves(&mut self, id: &ObjectId) {
         let wants = self.entries.get(id).map(|entry| entry.wants.clone()).unwrap_or_default();
         for (source, want) in wants {
-            if let Want::Object(desired) = want
+            if let WantedObject::Object(desired) = want
                 && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
             {
-                self.touch(&Topic::Waves(source));
+                self.touch(&WaitTopic::Waves(source));
             }
         }
         self.track_wave(id);

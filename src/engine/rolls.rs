@@ -1,77 +1,79 @@
-//! Workloads in flight: since when, how far, and whether a rollout has succeeded or failed.
+//! Workloads in flight: the beginning, the progress and the verdict of each rollout.
 //!
-//! A roll is what this process remembers of one workload while its pods are being replaced. It is made when the
-//! write goes out, or when the cluster or the budget object shows it, and ends when the workload has been whole for
-//! the time of the soak. Nothing of it has to survive: a new process makes it again from what the cluster shows.
+//! A rollout is this process' memory of one workload while its pods are being replaced. It begins
+//! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
+//! workload has been healthy for the soak time. Nothing of it has to survive: a new process makes
+//! it again from what the cluster shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::action::{Apply, Purpose};
-use super::anew::Anew;
-use super::book::{Book, Claim};
-use super::budget::{Ask, Budget, Shortage, Token};
+use super::action::{ApplyPurpose, ApplyRequest};
+use super::anew::LedgerRecovery;
+use super::book::{RolloutClaim, RolloutLedger};
+use super::budget::{Budget, BudgetShortage, ReleaseRequest, TokenState};
 use super::entry::SourceId;
-use super::evict::Fleet;
-use super::loads::Counted;
-use super::nodes::Nodes;
-use super::others::Other;
+use super::evict::DaemonSetRollout;
+use super::loads::CountedLoad;
+use super::nodes::NodeStore;
+use super::others::ForeignWorkload;
 use super::pods::{WorkloadPods, failing, ripens};
-use super::starts::Starts;
+use super::starts::StartHistory;
 use super::state::Engine;
-use super::stepping::{Step, under};
-use super::surplus::Takeback;
-use super::turns::{Course, Turn};
-use super::{Live, Reason, RollPhase, Rv, Uid};
-use crate::health::Status;
-use crate::object::{Hash, ObjectId, duration_text};
+use super::stepping::{StepState, under};
+use super::surplus::SurplusCorrection;
+use super::turns::{RolloutEvent, RolloutProgress};
+use super::{LiveObject, Reason, ResourceVersion, RolloutPhase, Uid};
+use crate::health::HealthStatus;
+use crate::object::{ContentHash, ObjectId, duration_text};
 
-/// What is known of the budget, and of what uses it.
+/// The budget, and the workloads that use it.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Rollouts {
     pub(super) budget: Budget,
     /// This process, in its claims.
     pub(super) holder: Arc<str>,
-    pub(super) rolls: BTreeMap<ObjectId, Roll>,
-    /// What is counted of each workload that a source wants, or that is provably ours.
-    pub(super) counted: HashMap<ObjectId, Counted>,
+    pub(super) rolls: BTreeMap<ObjectId, Rollout>,
+    /// The counted load of each workload that a source wants, or that is provably ours.
+    pub(super) counted: HashMap<ObjectId, CountedLoad>,
     /// Pods that are unavailable on workloads of ours.
     pub(super) away: BTreeMap<ObjectId, (SourceId, u32)>,
     /// Pods that a larger count has asked for, and that were not available yet.
     pub(super) coming: BTreeMap<ObjectId, u32>,
-    /// How many pods the managed workloads of each source, and of each namespace, ask for.
+    /// The number of pods that the managed workloads of each source, and of each namespace, ask
+    /// for.
     pub(super) pods: HashMap<SourceId, u32>,
     pub(super) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
-    pub(super) asks: BTreeSet<Ask>,
-    pub(super) asked: HashMap<ObjectId, (Ask, Claim)>,
-    /// What the budget says of each ask; void when `stale`.
-    pub(super) permits: BTreeMap<ObjectId, Option<Shortage>>,
+    pub(super) asks: BTreeSet<ReleaseRequest>,
+    pub(super) asked: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
+    /// The budget's answer to each request; void when `stale`.
+    pub(super) permits: BTreeMap<ObjectId, Option<BudgetShortage>>,
     pub(super) stale: bool,
     /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles with each round.
     pub(super) window: u32,
-    /// What began in the last minute.
-    pub(super) starts: Starts,
-    /// What is known of its beginning.
-    pub(super) anew: Anew,
-    /// What counts though nobody can read it, and what mends that, in words.
+    /// The starts of the last minute.
+    pub(super) starts: StartHistory,
+    /// The state of a ledger that may be new.
+    pub(super) anew: LedgerRecovery,
+    /// The unreadable claims that count, and their remedy, in words.
     pub(super) unread: Option<Arc<str>>,
     /// As last read or written; none before that.
-    pub(super) book: Option<Book>,
+    pub(super) book: Option<RolloutLedger>,
     /// The bytes of it that may not be left out.
     pub(super) taken: usize,
-    /// Why the budget object cannot be read before a person mends it.
+    /// The reason for which a person has to mend the ledger before it can be read.
     pub(super) unreadable: Option<Arc<str>>,
-    /// Whether another book is on its way to the API server.
+    /// Indicates whether another book is on its way to the API server.
     pub(super) saving: bool,
     /// Workloads whose rollout is over, and whose claim has not been taken back yet.
     pub(super) over: BTreeSet<ObjectId>,
-    /// Workloads whose claim was written together with a start, and that have not been written since: they hold a
-    /// token, whatever became of what rolled before.
+    /// Workloads whose claim was written together with a start, and that have not been written
+    /// since. They hold a token, whatever became of their former rollout.
     pub(super) entitled: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
-    pub(super) others: BTreeMap<ObjectId, Other>,
+    pub(super) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked at, and when that was.
     pub(super) glimpses: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and has not been told.
@@ -82,57 +84,62 @@ pub(super) struct Rollouts {
     pub(super) claiming: BTreeSet<ObjectId>,
     /// Objects that are being written now, and of which nobody knows what they show next.
     pub(super) writing: BTreeSet<ObjectId>,
-    /// What is known of the cluster's nodes, and of each `DaemonSet` whose pods are taken away one after another.
-    pub(super) nodes: Nodes,
-    pub(super) fleets: BTreeMap<ObjectId, Fleet>,
-    /// What came of taking back what scales gave to templates that are held.
-    pub(super) takebacks: BTreeMap<ObjectId, Takeback>,
-    /// What else than the budget keeps objects from being rolled out.
+    /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
+    pub(super) nodes: NodeStore,
+    pub(super) fleets: BTreeMap<ObjectId, DaemonSetRollout>,
+    /// The corrections of surplus pods that scales gave to held templates.
+    pub(super) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
+    /// The obstacles to a rollout beside the budget.
     pub(super) gates: BTreeMap<ObjectId, Reason>,
     /// Inventories of sources that this process served before, and that nobody is to serve any more.
     pub(super) retired: BTreeSet<Arc<str>>,
-    /// Whether the queue may be another one than was told.
+    /// Indicates whether the queue may be another one than was told.
     pub(super) untold: bool,
-    /// What became of rollouts, and was not told yet.
-    pub(super) turns: Vec<Turn>,
+    /// The events of rollouts that were not reported yet.
+    pub(super) turns: Vec<RolloutEvent>,
 }
 
 /// One workload in flight.
 #[derive(Clone, Debug)]
-pub(super) struct Roll {
+pub(super) struct Rollout {
     /// The version that our write made; none while it is not answered.
-    pub(super) written: Option<Rv>,
-    pub(super) token: Token,
+    pub(super) written: Option<ResourceVersion>,
+    pub(super) token: TokenState,
     /// Pods that the write may take down beyond those that were unavailable already.
     pub(super) reserved: u32,
-    /// What is claimed for it; none for a rollout that somebody else began.
-    pub(super) claim: Option<Claim>,
+    /// Its claim; none for a rollout that somebody else began.
+    pub(super) claim: Option<RolloutClaim>,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(super) blamed: Option<Arc<str>>,
     /// The farthest that it has come: updated pods, and available ones beside so many.
     best: Option<(u32, u32)>,
-    /// When it last came farther.
+    /// The time of its last progress.
     moved: Option<Instant>,
-    /// Since when it is whole.
+    /// The time since which it is healthy.
     whole: Option<Instant>,
-    /// Whether a Service is switched to it now that it is whole: it is watched until that has been soaked too.
-    pub(super) switch: Switch,
-    /// Since when its step is held and healthy.
+    /// Indicates whether a Service is switched to it now that it is whole: it is watched until that has been soaked too.
+    pub(super) switch: ServiceSwitch,
+    /// The time since which its step is held and healthy.
     pub(super) held: Option<Instant>,
     /// Its pods, as last told.
     pub(super) pods: Option<Arc<WorkloadPods>>,
     /// The pod that was to be deleted last to free it, in the version that was judged.
-    pub(super) freed: Option<(Uid, Rv)>,
-    /// Why it failed.
+    pub(super) freed: Option<(Uid, ResourceVersion)>,
+    /// The reason for its failure.
     pub(super) failed: Option<Arc<str>>,
-    /// What came before it: pods that are not Ready are waited for no longer where that had failed.
-    pub(super) after: After,
-    /// What was under way when the write went out: goes on where the write comes to nothing.
-    pub(super) before: Option<Box<Roll>>,
+    /// Its predecessor: pods that are not Ready are waited for no longer where that had failed.
+    pub(super) after: RolloutPredecessor,
+    /// The rollout under way when the write went out: it goes on where the write comes to nothing.
+    pub(super) before: Option<Box<Rollout>>,
 }
 
-impl Roll {
-    pub(super) fn new(token: Token, reserved: u32, claim: Option<Claim>, written: Option<Rv>) -> Self {
+impl Rollout {
+    pub(super) fn new(
+        token: TokenState,
+        reserved: u32,
+        claim: Option<RolloutClaim>,
+        written: Option<ResourceVersion>,
+    ) -> Self {
         Self {
             written,
             token,
@@ -142,38 +149,38 @@ impl Roll {
             best: None,
             moved: None,
             whole: None,
-            switch: Switch::None,
+            switch: ServiceSwitch::None,
             held: None,
             pods: None,
             freed: None,
             failed: None,
-            after: After::Rest,
+            after: RolloutPredecessor::Rest,
             before: None,
         }
     }
 }
 
-/// What a rollout comes after.
+/// The state that a rollout starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum RolloutPredecessor {
     /// All was well, or was still on its way.
     Rest,
-    /// What it replaces has failed.
+    /// A failed rollout.
     Failure,
 }
 
-/// Whether a Service waits to be switched to a workload.
+/// Indicates whether a Service waits to be switched to a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Switch {
+pub(super) enum ServiceSwitch {
     /// None does.
     None,
     /// One does, as the workload is whole.
     Due,
 }
 
-/// What a look at a roll comes to.
+/// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stand {
+enum RolloutVerdict {
     /// It goes on; the time changes the answer then.
     Going(Option<Instant>),
     /// It is whole, and has been for long enough.
@@ -198,17 +205,17 @@ impl Engine {
     }
 
     /// A write that may restart pods was answered with this version, or changed nothing.
-    pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<Rv>) {
+    pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
         match (self.rollouts.rolls.get_mut(id), written) {
             (Some(roll), Some(rv)) => {
                 let (first, before) = (roll.written.replace(rv).is_none(), roll.before.take());
                 // A step of the same rollout, or another try, begins nothing.
                 let going = before.filter(|before| before.failed.is_none());
-                let content = |roll: &Roll| roll.claim.as_ref().map(|claim| claim.content);
+                let content = |roll: &Rollout| roll.claim.as_ref().map(|claim| claim.content);
                 let same = going.is_some_and(|before| content(&before) == content(roll));
                 if first && !same {
                     let roll = roll.clone();
-                    self.note_turn(id, &roll, Course::Began);
+                    self.note_turn(id, &roll, RolloutProgress::Started);
                 }
             }
             (Some(roll), None) => match roll.before.take() {
@@ -220,7 +227,7 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// Whoever claimed it, nothing more comes of the claim.
+    /// Ends the claim of a workload, whoever made it.
     pub(super) fn is_over_with(&mut self, id: &ObjectId) {
         if self.own_claim(id).is_some() {
             self.rollouts.over.insert(id.clone());
@@ -228,21 +235,21 @@ impl Engine {
     }
 
     /// A write that may restart pods was not carried out, or may be seen by this version.
-    pub(super) fn roll_unanswered(&mut self, id: &ObjectId, written: Option<Rv>) {
+    pub(super) fn roll_unanswered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
         if self.rollouts.rolls.get(id).is_some_and(|roll| roll.written.is_none()) {
             self.roll_answered(id, written);
         }
     }
 
     /// A content of a workload was released.
-    pub(super) fn released(&mut self, id: &ObjectId, apply: &Apply) {
-        if apply.purpose != Purpose::Create {
+    pub(super) fn released(&mut self, id: &ObjectId, apply: &ApplyRequest) {
+        if apply.purpose != ApplyPurpose::Create {
             self.restarting.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
-            // Whether it comes up decides about its unit.
+            // Its success decides about its unit.
             let claim = self.claim(apply.source, apply.want.hash, 0);
-            let roll = Roll::new(Token::None, 0, Some(claim), Some(Rv(0)));
-            self.note_turn(id, &roll, Course::Began);
+            let roll = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
+            self.note_turn(id, &roll, RolloutProgress::Started);
             self.rollouts.rolls.insert(id.clone(), roll);
         }
     }
@@ -263,7 +270,7 @@ impl Engine {
         };
         let takes = self.takes_budget(id, live);
         if let Some(roll) = self.rollouts.rolls.get(id) {
-            // What nobody has claimed is a roll only as long as it counts.
+            // A rollout that nobody has claimed counts only as long as it takes budget.
             if !takes && roll.claim.is_none() {
                 self.rollouts.rolls.remove(id);
                 self.rollouts.stale = true;
@@ -271,16 +278,18 @@ impl Engine {
             return;
         }
         let Some(rolling) = live.rolling else { return };
-        let (written, replacing) = (Some(live.rv), rolling.phase == RollPhase::Replacing);
+        let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
         let held = under(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content)).cloned();
         let roll = match claim {
-            Some(claim) => Roll::new(Token::Held, rolling.may_lose.max(claim.pods), Some(claim), written),
+            Some(claim) => {
+                Rollout::new(TokenState::Held, rolling.may_lose.max(claim.pods), Some(claim), written)
+            }
             None if !takes => return,
             None if held => self.tokenless(id, written),
-            None if replacing => Roll::new(Token::Held, rolling.may_lose, None, written),
-            None if rolling.phase == RollPhase::FirstStart && self.is_in_unit(id) => {
+            None if replacing => Rollout::new(TokenState::Held, rolling.may_lose, None, written),
+            None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.tokenless(id, written)
             }
             None => return,
@@ -289,22 +298,22 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// A roll that takes no token: of a step that is held, or of a new workload, of which it decides about its unit
-    /// whether it comes up.
-    fn tokenless(&self, id: &ObjectId, written: Option<Rv>) -> Roll {
+    /// Returns a rollout that takes no token: of a held step, or of a new workload whose success
+    /// decides about its unit.
+    fn tokenless(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
         let wanted = self.entry(id).and_then(|entry| entry.want());
         let claim = wanted.map(|(source, desired)| self.claim(source, desired.hash, 0));
-        Roll::new(Token::None, 0, claim, written)
+        Rollout::new(TokenState::None, 0, claim, written)
     }
 
-    /// A claim of this process.
-    pub(super) fn claim(&self, source: SourceId, content: Hash, pods: u32) -> Claim {
+    /// Returns a claim of this process.
+    pub(super) fn claim(&self, source: SourceId, content: ContentHash, pods: u32) -> RolloutClaim {
         let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
-        Claim { applyset, holder, content, pods, left: false }
+        RolloutClaim { applyset, holder, content, pods, left: false }
     }
 
-    /// What the budget object says of one workload of ours.
-    pub(super) fn own_claim(&self, id: &ObjectId) -> Option<&Claim> {
+    /// Returns the ledger's claim for one workload of ours.
+    pub(super) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
         let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
         self.applysets.contains(&claim.applyset).then_some(claim)
     }
@@ -319,14 +328,14 @@ impl Engine {
             let (before, held) = (roll.switch, roll.token);
             match self.stand(&id, &mut roll, now) {
                 // The Service waits for this.
-                Stand::Going(_) if roll.switch != before => self.changed(&id),
-                Stand::Going(_) => {}
-                Stand::Done => {
+                RolloutVerdict::Going(_) if roll.switch != before => self.changed(&id),
+                RolloutVerdict::Going(_) => {}
+                RolloutVerdict::Done => {
                     self.rollouts.rolls.remove(&id);
                     done.push((id, roll));
                     continue;
                 }
-                Stand::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
+                RolloutVerdict::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
             }
             self.rollouts.stale |= roll.token != held;
             self.rollouts.rolls.insert(id, roll);
@@ -346,10 +355,10 @@ impl Engine {
     fn settle_steps(&mut self, now: Instant) {
         let held = self.rollouts.rolls.iter().filter(|(_, roll)| roll.held.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            let (over, rests) = (self.step_of(&id, now) == Some(Step::Over), self.is_resting(&id, now));
+            let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
             let Some(roll) = self.rollouts.rolls.get_mut(&id) else { continue };
-            if roll.token == Token::Held && !self.rollouts.asked.contains_key(&id) {
-                roll.token = Token::None;
+            if roll.token == TokenState::Held && !self.rollouts.asked.contains_key(&id) {
+                roll.token = TokenState::None;
                 self.rollouts.window = self.rollouts.window.saturating_add(u32::from(!rests));
                 self.rollouts.stale = true;
             }
@@ -367,12 +376,12 @@ impl Engine {
         }
     }
 
-    /// When the clock alone changes what [`Engine::advance`] finds.
+    /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, roll)| {
             match self.stand(id, &mut roll.clone(), now) {
-                Stand::Going(due) => due,
-                Stand::Done | Stand::Failed(..) => Some(now),
+                RolloutVerdict::Going(due) => due,
+                RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
         });
         let starts = [self.rollouts.starts.due(), self.rollouts.settled_at(now)].into_iter().flatten().min();
@@ -383,15 +392,15 @@ impl Engine {
             .min()
     }
 
-    /// How one roll stands. Remembers in it what is newly shown.
-    fn stand(&self, id: &ObjectId, roll: &mut Roll, now: Instant) -> Stand {
-        let Some(written) = roll.written else { return Stand::Going(None) };
+    /// Returns how one roll stands. Remembers in it what is newly shown.
+    fn stand(&self, id: &ObjectId, roll: &mut Rollout, now: Instant) -> RolloutVerdict {
+        let Some(written) = roll.written else { return RolloutVerdict::Going(None) };
         let live = match self.shown(id) {
             Some(live) if live.rv >= written => live,
             // The watch owes us an event, or the workload is being made again.
-            _ => return Stand::Going(None),
+            _ => return RolloutVerdict::Going(None),
         };
-        let Some(rolling) = live.rolling else { return Stand::Done };
+        let Some(rolling) = live.rolling else { return RolloutVerdict::Done };
         let step = self.step_of(id, now);
         let (came, best) = ((rolling.updated, rolling.available), roll.best.unwrap_or_default());
         // Pods that come and go are no progress; another template begins anew.
@@ -400,11 +409,11 @@ impl Engine {
         }
         let whole = match rolling.phase {
             _ if step.is_some() => false,
-            RollPhase::Settled => true,
+            RolloutPhase::Settled => true,
             // Nothing of it was ever up, so there is nothing to wait for.
-            RollPhase::FirstStart if !self.is_in_unit(id) => return Stand::Done,
+            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutVerdict::Done,
             // Somebody else's rollout is over with its last new pod.
-            RollPhase::Recovering if roll.claim.is_none() => return Stand::Done,
+            RolloutPhase::Recovering if roll.claim.is_none() => return RolloutVerdict::Done,
             _ => false,
         };
         if whole {
@@ -412,35 +421,35 @@ impl Engine {
             let soak = if roll.claim.is_some() { self.soak(id) } else { Duration::ZERO };
             let since = *roll.whole.get_or_insert(now);
             if now.duration_since(since) < soak {
-                return Stand::Going(Some(since + soak));
+                return RolloutVerdict::Going(Some(since + soak));
             }
             return self.soaked(id, roll, (now, soak));
         }
         roll.whole = None;
         if roll.failed.is_some() {
             if self.stays_failed(id) {
-                (roll.token, roll.reserved) = (Token::None, 0);
+                (roll.token, roll.reserved) = (TokenState::None, 0);
             }
-            return Stand::Going(None);
+            return RolloutVerdict::Going(None);
         }
         let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written);
         if let Some(failing) = pods.and_then(|pods| failing(pods, now)) {
             let pod =
                 pods.and_then(|pods| pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref()));
             let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-            return Stand::Failed(failing.to_string().into(), tellers.collect());
+            return RolloutVerdict::Failed(failing.to_string().into(), tellers.collect());
         }
-        if live.health.status == Status::Failed && !self.is_told(id, roll, live) {
-            return Stand::Failed(live.health.message.clone(), vec![live.uid.clone()]);
+        if live.health.status == HealthStatus::Failed && !self.is_told(id, roll, live) {
+            return RolloutVerdict::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
-        if let Some(Step::Held(_) | Step::Over) = step {
+        if let Some(StepState::Held(_) | StepState::Over) = step {
             // It has come as far as it was to come. Pods that are Ready and unready in turns come no farther by that.
-            let soaks = matches!(step, Some(Step::Held(Some(_)))) && !self.is_resting(id, now);
+            let soaks = matches!(step, Some(StepState::Held(Some(_)))) && !self.is_resting(id, now);
             roll.moved = roll.moved.filter(|_| soaks).or(Some(now));
             roll.reserved = 0;
             roll.held.get_or_insert(now);
-            return Stand::Going(match step {
-                Some(Step::Held(until)) => until,
+            return RolloutVerdict::Going(match step {
+                Some(StepState::Held(until)) => until,
                 _ => None,
             });
         }
@@ -448,32 +457,32 @@ impl Engine {
         let deadline = *roll.moved.get_or_insert(now) + soak + self.deadline(id);
         if now < deadline {
             let ripe = pods.and_then(|pods| ripens(pods, now));
-            return Stand::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
+            return RolloutVerdict::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
         }
         let length = duration_text(soak + self.deadline(id));
         let health = self.fleet_words(id).unwrap_or_else(|| super::gate::health_words(live));
-        Stand::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
+        RolloutVerdict::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
 
     /// It has been whole for long enough. A Service that waited for that is switched to it, and what that does is
     /// watched for as long again.
-    fn soaked(&self, id: &ObjectId, roll: &mut Roll, (now, soak): (Instant, Duration)) -> Stand {
+    fn soaked(&self, id: &ObjectId, roll: &mut Rollout, (now, soak): (Instant, Duration)) -> RolloutVerdict {
         match (roll.switch, self.is_switched_to(id)) {
             (_, true) => {
-                (roll.switch, roll.token) = (Switch::Due, Token::None);
-                Stand::Going(None)
+                (roll.switch, roll.token) = (ServiceSwitch::Due, TokenState::None);
+                RolloutVerdict::Going(None)
             }
-            (Switch::Due, false) => {
-                (roll.switch, roll.whole) = (Switch::None, Some(now));
-                if soak.is_zero() { Stand::Done } else { Stand::Going(Some(now + soak)) }
+            (ServiceSwitch::Due, false) => {
+                (roll.switch, roll.whole) = (ServiceSwitch::None, Some(now));
+                if soak.is_zero() { RolloutVerdict::Done } else { RolloutVerdict::Going(Some(now + soak)) }
             }
-            (Switch::None, false) => Stand::Done,
+            (ServiceSwitch::None, false) => RolloutVerdict::Done,
         }
     }
 
-    /// Whether a failure was told before the write that this is the rollout of: the controller of a Deployment leaves
-    /// the condition as it is until the way back has got somewhere.
-    fn is_told(&self, id: &ObjectId, roll: &Roll, live: &Live) -> bool {
+    /// Returns whether a failure was reported before the write of this rollout. The controller of a
+    /// Deployment leaves the condition as it is until the way back has made progress.
+    fn is_told(&self, id: &ObjectId, roll: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
         roll.blamed.as_deref() == Some(words)
@@ -481,11 +490,11 @@ impl Engine {
             || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
     }
 
-    fn succeeded(&mut self, id: &ObjectId, roll: &Roll) {
-        if roll.claim.is_some() && roll.token == Token::Held {
+    fn succeeded(&mut self, id: &ObjectId, roll: &Rollout) {
+        if roll.claim.is_some() && roll.token == TokenState::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
         }
-        self.note_turn(id, roll, Course::Succeeded);
+        self.note_turn(id, roll, RolloutProgress::Succeeded);
         self.is_over_with(id);
         self.rollouts.stale = true;
         self.track_wave(id);
@@ -501,10 +510,10 @@ impl Engine {
             roll.failed = Some(why.clone());
             if !returns {
                 // Other units go on; the pods that it has unavailable count all the same.
-                (roll.token, roll.reserved) = (Token::None, 0);
+                (roll.token, roll.reserved) = (TokenState::None, 0);
             }
             let roll = roll.clone();
-            self.note_turn(id, &roll, Course::Failed(why.clone()));
+            self.note_turn(id, &roll, RolloutProgress::Failed(why.clone()));
         }
         self.changed(id);
     }
@@ -543,22 +552,22 @@ impl Engine {
         }
     }
 
-    /// Whether a rollout of this workload is not over.
+    /// Returns whether a rollout of this workload is not over.
     pub(super) fn is_rolling(&self, id: &ObjectId) -> bool {
         self.rollouts.rolls.get(id).is_some_and(|roll| roll.claim.is_some())
     }
 
-    /// Whether any rollout goes on, and will end by itself.
+    /// Returns whether any rollout goes on, and will end by itself.
     pub fn is_any_under_way(&self) -> bool {
         self.rollouts.rolls.values().any(|roll| roll.failed.is_none())
     }
 
-    /// How many rollouts go on.
+    /// Returns how many rollouts go on.
     pub fn rolling(&self) -> usize {
         self.rollouts.rolls.values().filter(|roll| roll.failed.is_none()).count()
     }
 
-    /// Whether the rollout of a workload goes on, and will end by itself.
+    /// Returns whether the rollout of a workload goes on, and will end by itself.
     pub fn is_under_way(&self, id: &ObjectId) -> bool {
         self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_none())
     }
@@ -581,7 +590,7 @@ impl Engine {
 
 #[cfg(test)]
 impl Engine {
-    /// What is remembered of one workload's rollout, whatever the versions are.
+    /// Returns the text about one workload's rollout, without versions.
     pub(super) fn roll_words(&self, id: &ObjectId) -> String {
         let rollouts = &self.rollouts;
         let roll = rollouts.rolls.get(id).map(|roll| {

@@ -1,13 +1,13 @@
-//! What fits into the objects that rhumb keeps for itself: Kubernetes refuses a ConfigMap of more than 1 MiB, and one
+//! The sizes of rhumb's own objects. Kubernetes refuses a ConfigMap of more than 1 MiB, and one
 //! that is refused again and again stops everything that it is for.
 //!
-//! **Invariant:** sizes are never taken for less than they are, so what is said to fit fits.
+//! **Invariant:** sizes are never underestimated: an object that is said to fit fits.
 
 use std::collections::BTreeMap;
 
-use super::book::{Book, Claim, Good, Member, Unit};
+use super::book::{LastGood, RolloutClaim, RolloutLedger, Unit, UnitMember};
 use super::entry::SourceId;
-use super::seal::Seals;
+use super::seal::HashSeals;
 use super::state::Engine;
 use super::{Reason, lookups};
 use crate::object::ObjectId;
@@ -23,7 +23,7 @@ const RECORD: usize = 600_000;
 const MEMBER: usize = 60;
 /// A hash in hexadecimal, and what stands between two of them.
 const HASH: usize = 33;
-/// What a sealed hash is longer by.
+/// The number of bytes that a seal adds to a hash.
 const SEAL: usize = 10;
 /// Keys, quotes, commas and numbers of one claim, or of a record's beginning.
 const FRAME: usize = 120;
@@ -31,7 +31,7 @@ const FRAME: usize = 120;
 /// A rollout that waits for room asks again after this time: rollouts end in minutes.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// How large the record of one unit would be.
+/// The size of one unit's record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecordSize {
     /// Its objects.
@@ -43,7 +43,7 @@ pub(super) struct RecordSize {
 /// The records of the units that are about to be released, each by the workload that asks first.
 pub(super) type RecordSizes = BTreeMap<ObjectId, RecordSize>;
 
-/// The bytes of a text in JSON, at most: what is escaped takes up to six.
+/// Returns the bytes of a text in JSON, at most: what is escaped takes up to six.
 fn text_bytes(text: &str) -> usize {
     text.bytes().map(|byte| if byte < 0x20 || matches!(byte, b'"' | b'\\') { 6 } else { 1 }).sum()
 }
@@ -54,13 +54,13 @@ fn id_bytes(id: &ObjectId) -> usize {
     parts.into_iter().map(text_bytes).sum::<usize>() + 3
 }
 
-impl Member {
+impl UnitMember {
     fn bytes(&self, id: &ObjectId) -> usize {
         let hash = if id.is("", "Secret") { HASH + SEAL } else { HASH };
         let content = self.content.map_or(0, |_| hash);
         let good = match &self.good {
-            Good::Release(release) => hash + text_bytes(release.revision.as_str()),
-            Good::Absent | Good::Unknown => HASH,
+            LastGood::Release(release) => hash + text_bytes(release.revision.as_str()),
+            LastGood::Absent | LastGood::Unknown => HASH,
         };
         let restarted = self.restarted.map_or(0, |_| 3 * HASH);
         MEMBER + id_bytes(id) + content + good + restarted
@@ -68,17 +68,17 @@ impl Member {
 }
 
 impl Unit {
-    /// The bytes of its record, at most.
+    /// Returns the bytes of its record, at most.
     pub(super) fn bytes(&self) -> usize {
         let members: usize = self.members.iter().map(|(id, member)| member.bytes(id)).sum();
         FRAME + text_bytes(&self.applyset) + text_bytes(self.revision.as_str()) + members
     }
 }
 
-impl Book {
-    /// The bytes of what may not be left out, at most.
+impl RolloutLedger {
+    /// Returns the bytes of what may not be left out, at most.
     pub(super) fn bytes(&self) -> usize {
-        let claim = |(id, claim): (&ObjectId, &Claim)| {
+        let claim = |(id, claim): (&ObjectId, &RolloutClaim)| {
             FRAME + HASH + id_bytes(id) + text_bytes(&claim.applyset) + text_bytes(&claim.holder)
         };
         let claims: usize = self.claims.iter().map(claim).sum();
@@ -97,7 +97,7 @@ impl Book {
             + self.units.iter().map(Unit::bytes).sum::<usize>()
     }
 
-    /// Whether one more record fits.
+    /// Returns whether one more record fits.
     pub(super) fn has_room_for(&self, unit: &Unit) -> bool {
         let bytes = unit.bytes();
         bytes <= RECORD && self.bytes() + bytes <= FULL
@@ -105,7 +105,7 @@ impl Book {
 
     /// As [`Book::text`], without the queue, older units and authors where it would be longer than [`FULL`]: nothing is
     /// decided by them.
-    pub fn bounded_text(&self, seals: &Seals) -> Option<String> {
+    pub fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
         let parts: [fn(&mut Self); 3] =
@@ -122,7 +122,7 @@ impl Book {
 }
 
 impl Engine {
-    /// How large the records of the units of a source would be, as they were last found.
+    /// Returns how large the records of the units of a source would be, as they were last found.
     pub(super) fn record_sizes(&self, source: SourceId) -> RecordSizes {
         let mut sizes = RecordSizes::new();
         for (id, first) in self.restarting.get(&source).into_iter().flatten() {
@@ -134,7 +134,7 @@ impl Engine {
         sizes
     }
 
-    /// Why the unit that this workload asks for first cannot be recorded, and so not be released.
+    /// Returns why the unit that this workload asks for first cannot be recorded, and so not be released.
     pub(super) fn lacks_room(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
         let RecordSize { objects, bytes } = *self.records.get(&source)?.get(first)?;
         let kilobytes = |bytes: usize| bytes.div_ceil(1000);

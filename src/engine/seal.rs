@@ -1,12 +1,13 @@
 //! Hashes of Secrets in records that others may read.
 //!
-//! The budget object and the parents are `ConfigMap`s, which many may read who may not read Secrets; and a hash is as
-//! good as a weak password, as that is found by trying. So in these texts the hash of a Secret's content is sealed:
-//! one AES-128 block of it, under a key that is made from the key for hashes of data. Equal hashes look equal, and
-//! nobody without the key can try a content.
+//! The rollout ledger and the inventories are `ConfigMap`s, which many may read who may not read
+//! Secrets. A hash is as good as a weak password, as that is found by trying. So in these texts the
+//! hash of a Secret's content is sealed: one AES-128 block of it, under a key derived from the key
+//! for hashes of data. Equal hashes look equal, and nobody without the key can try a content.
 //!
-//! **Invariant:** only the texts know seals. Everywhere else a hash is a hash, or one that cannot be read
-//! ([`Hash::UNREADABLE`]), of which the content is never applied and never taken for another one.
+//! **Invariant:** only the texts know seals. Everywhere else a hash is a hash, or an unreadable one
+//! ([`ContentHash::UNREADABLE`]). The content of such a one is never applied, and never equals
+//! another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,37 +15,38 @@ use std::sync::Arc;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 
-use super::book::Member;
-use super::config_hash::Key;
-use super::entry::{SourceId, Topic};
-use super::rejection::{Rejection, Way};
-use super::restart::{Known, key_id};
+use super::book::UnitMember;
+use super::config_hash::HashKey;
+use super::entry::{SourceId, WaitTopic};
+use super::rejection::{Rejection, RejectionAction};
+use super::restart::{ReadState, key_id};
 use super::state::Engine;
 use super::{Reason, Release};
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
-/// What a sealed word begins with, and all of a word that could not be read: `~<number of the key>.<block>`.
+/// The first character of a sealed word, and all of a word that could not be read: `~<number of the
+/// key>.<block>`.
 const MARK: char = '~';
 
 /// The seals of all keys that this process has known. The newest one is set, each is read.
 #[derive(Clone, Debug, Default)]
-pub struct Seals(Vec<Seal>);
+pub struct HashSeals(Vec<HashSeal>);
 
 #[derive(Clone)]
-struct Seal {
+struct HashSeal {
     number: u32,
     cipher: Aes128,
 }
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for HashSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal(..)")
     }
 }
 
-/// How the hashes of Secrets stand in a text.
+/// The state of the Secret hashes in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sealing {
+pub enum SealStatus {
     /// There are none, or they are sealed as they would be now, or nobody here can read them.
     #[default]
     Fine,
@@ -54,28 +56,28 @@ pub enum Sealing {
     Locked,
 }
 
-impl Seals {
+impl HashSeals {
     /// Takes over the newest key.
-    pub(super) fn add(&mut self, key: &Key) {
+    pub(super) fn add(&mut self, key: &HashKey) {
         self.0.retain(|seal| seal.number != key.number());
-        self.0.push(Seal { number: key.number(), cipher: Aes128::new(&Array::from(key.seal())) });
+        self.0.push(HashSeal { number: key.number(), cipher: Aes128::new(&Array::from(key.seal())) });
     }
 
-    /// The number of the newest key; none where no key is known.
+    /// Returns the number of the newest key; none where no key is known.
     pub fn number(&self) -> Option<u32> {
         self.0.last().map(|seal| seal.number)
     }
 
-    /// The word for the hash of an object's content; none where it has to be sealed, and no key is known.
-    pub(super) fn word(&self, id: &ObjectId, hash: Hash) -> Option<String> {
+    /// Returns the word for the hash of an object's content; none where it has to be sealed, and no key is known.
+    pub(super) fn word(&self, id: &ObjectId, hash: ContentHash) -> Option<String> {
         match hash {
-            Hash::UNREADABLE => Some(MARK.to_string()),
+            ContentHash::UNREADABLE => Some(MARK.to_string()),
             hash if !is_secret(id) => Some(hash.to_string()),
             hash => {
                 let seal = self.0.last()?;
                 let mut block = Array::from(hash.bytes());
                 seal.cipher.encrypt_block(&mut block);
-                Some(format!("{MARK}{:08x}.{}", seal.number, Hash::from_bytes(block.into())))
+                Some(format!("{MARK}{:08x}.{}", seal.number, ContentHash::from_bytes(block.into())))
             }
         }
     }
@@ -86,93 +88,93 @@ impl Seals {
     }
 
     /// Reads what [`Seals::word`] writes, and plain words of any object: an older version wrote them.
-    pub(super) fn read(&self, word: &str) -> Hash {
+    pub(super) fn read(&self, word: &str) -> ContentHash {
         let read = match sealed(word) {
             Some((number, block)) => self.open(number, block),
-            None => Hash::parse(word),
+            None => ContentHash::parse(word),
         };
-        read.unwrap_or(Hash::UNREADABLE)
+        read.unwrap_or(ContentHash::UNREADABLE)
     }
 
     /// Reads what [`Seals::release_word`] writes; none where the hash cannot be read.
     pub(super) fn read_release(&self, word: &str) -> Option<Release> {
         let (hash, revision) = word.split_once('@')?;
-        let hash = Some(self.read(hash)).filter(|hash| *hash != Hash::UNREADABLE)?;
+        let hash = Some(self.read(hash)).filter(|hash| *hash != ContentHash::UNREADABLE)?;
         Some(Release { hash, revision: Revision::new(revision) })
     }
 
-    fn open(&self, number: u32, block: Hash) -> Option<Hash> {
+    fn open(&self, number: u32, block: ContentHash) -> Option<ContentHash> {
         let seal = self.0.iter().find(|seal| seal.number == number)?;
         let mut block = Array::from(block.bytes());
         seal.cipher.decrypt_block(&mut block);
-        Some(Hash::from_bytes(block.into()))
+        Some(ContentHash::from_bytes(block.into()))
     }
 
-    /// Whether a text may name a Secret: most do not, and need not be looked at.
+    /// Returns whether a text may name a Secret: most do not, and need not be looked at.
     pub(super) fn may_be_in(text: &str) -> bool {
         text.contains("\"Secret/")
     }
 
-    /// How one word about an object stands: a hash, or `<hash>@<revision>`.
-    pub(super) fn standing(&self, id: &ObjectId, word: &str) -> Sealing {
+    /// Returns how one word about an object stands: a hash, or `<hash>@<revision>`.
+    pub(super) fn standing(&self, id: &ObjectId, word: &str) -> SealStatus {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
         match sealed(word) {
-            Some(_) if self.0.is_empty() => Sealing::Locked,
-            Some((number, _)) if self.number() == Some(number) => Sealing::Fine,
-            Some((number, block)) if self.open(number, block).is_some() => Sealing::Stale,
-            None if is_secret(id) && Hash::parse(word).is_some() => Sealing::Stale,
-            _ => Sealing::Fine,
+            Some(_) if self.0.is_empty() => SealStatus::Locked,
+            Some((number, _)) if self.number() == Some(number) => SealStatus::Fine,
+            Some((number, block)) if self.open(number, block).is_some() => SealStatus::Stale,
+            None if is_secret(id) && ContentHash::parse(word).is_some() => SealStatus::Stale,
+            _ => SealStatus::Fine,
         }
     }
 }
 
-/// The number of its key, and its block, of a sealed word.
-fn sealed(word: &str) -> Option<(u32, Hash)> {
+/// Returns the number of its key, and its block, of a sealed word.
+fn sealed(word: &str) -> Option<(u32, ContentHash)> {
     let (number, block) = word.strip_prefix(MARK)?.split_once('.')?;
-    Some((u32::from_str_radix(number, 16).ok()?, Hash::parse(block)?))
+    Some((u32::from_str_radix(number, 16).ok()?, ContentHash::parse(block)?))
 }
 
-/// Whether the hash of an object's content must not be read by whoever may not read the object.
+/// Returns whether the hash of an object's content must not be read by whoever may not read the object.
 fn is_secret(id: &ObjectId) -> bool {
     id.is("", "Secret")
 }
 
-impl Member {
-    /// Whether nobody here can read which content is asked for.
+impl UnitMember {
+    /// Returns whether nobody here can read which content is asked for.
     pub fn is_unreadable(&self) -> bool {
-        self.content == Some(Hash::UNREADABLE)
+        self.content == Some(ContentHash::UNREADABLE)
     }
 }
 
 impl Rejection {
-    /// Where not all of it can be read, all of it is held as it is: what was good was good together.
+    /// Returns where not all of it can be read, all of it is held as it is: what was good was good together.
     #[must_use]
     pub fn held_where_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
-        if let (Way::Back, Some((id, _))) = (self.way, unreadable) {
+        if let (RejectionAction::RollBack, Some((id, _))) = (self.way, unreadable) {
             let cause = &self.cause;
             self.cause =
                 format!("{cause}; what is recorded of {id} is sealed by a key that is not known here").into();
-            self.way = Way::Held;
+            self.way = RejectionAction::Hold;
         }
         self
     }
 }
 
-/// What is known of seals, and what waits for them.
+/// The keys of seals, and the needs for one.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Sealed {
-    seals: Seals,
-    /// Whether something has to be sealed, or opened.
+pub(super) struct SealState {
+    seals: HashSeals,
+    /// Indicates whether something has to be sealed, or opened.
     wanted: bool,
-    /// Whether the budget object says something else than was last read, and cannot be read.
+    /// Indicates whether the budget object says something else than was last read, and cannot be read.
     locked: bool,
 }
 
 impl Engine {
-    /// What the texts of records are written and read with.
-    pub fn seals(&self) -> &Seals {
+    /// Returns the keys that the texts of records are written and read with.
+    pub fn seals(&self) -> &HashSeals {
         &self.configs.sealed.seals
     }
 
@@ -190,11 +192,11 @@ impl Engine {
     pub fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
         (self.sources[source].inventory, self.sources[source].to_judge) = (None, true);
-        self.touch(&Topic::Inventory(source));
+        self.touch(&WaitTopic::Inventory(source));
     }
 
-    /// The budget object as it was last read or written.
-    pub fn known_book(&self) -> Option<&super::Book> {
+    /// Returns the budget object as it was last read or written.
+    pub fn known_book(&self) -> Option<&super::RolloutLedger> {
         self.rollouts.book.as_ref()
     }
 
@@ -208,27 +210,28 @@ impl Engine {
 
     /// The newest key is known.
     pub(super) fn note_seal(&mut self) {
-        if let Known::Is(key) = &self.configs.key {
+        if let ReadState::Value(key) = &self.configs.key {
             self.configs.sealed.seals.add(key);
         }
     }
 
-    /// Why nothing can be sealed or opened; none where that can be done.
+    /// Returns why nothing can be sealed or opened; none where that can be done.
     pub fn unsealed(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
-            Known::Blind(why) => Some(Reason::Sealed(why.clone())),
-            Known::Reading | Known::Is(_) => Some(Reason::Reading(key_id())),
+            ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),
+            ReadState::Reading | ReadState::Value(_) => Some(Reason::Reading(key_id())),
         }
     }
 
-    /// Whether the record of a unit can be written.
+    /// Returns whether the record of a unit can be written.
     pub(super) fn can_be_recorded(&self, unit: &super::Unit) -> bool {
         self.seals().number().is_some() || !unit.members.keys().any(is_secret)
     }
 
-    /// What is released together with a Secret waits for the key that seals its record, and everything for the key
-    /// that opens the budget object.
+    /// Returns the reason that gates an object for want of a key. Objects released together with a
+    /// Secret wait for the key that seals the record, all objects for the key that opens the
+    /// ledger.
     pub(super) fn seal_gate(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let why = self.unsealed()?;
         let together = |units: &std::collections::BTreeMap<ObjectId, ObjectId>| {
@@ -244,7 +247,7 @@ impl Engine {
         None
     }
 
-    /// Why an inventory that cannot be opened has not been read.
+    /// Returns why an inventory that cannot be opened has not been read.
     pub(super) fn locked_inventory(&self) -> Option<Arc<str>> {
         match self.unsealed()? {
             Reason::Sealed(why) if self.configs.sealed.wanted => Some(why),

@@ -2,16 +2,16 @@
 
 /// A label selector: all its terms must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabelSelector(Vec<Term>);
+pub struct LabelSelector(Vec<SelectorTerm>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Term {
+struct SelectorTerm {
     key: String,
-    test: Test,
+    test: SelectorTest,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
+enum SelectorTest {
     Exists,
     Absent,
     In(Vec<String>),
@@ -22,19 +22,19 @@ enum Test {
 impl LabelSelector {
     /// Reads a selector; none where the text is no selector, or an empty one.
     pub fn parse(text: &str) -> Option<Self> {
-        terms(text)?.into_iter().map(read).collect::<Option<Vec<Term>>>().map(Self)
+        terms(text)?.into_iter().map(read).collect::<Option<Vec<SelectorTerm>>>().map(Self)
     }
 
-    /// Whether an object with these labels is selected.
+    /// Returns whether an object with these labels is selected.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|term| {
             let value = label(&term.key);
             let among = |values: &[String]| value.is_some_and(|value| values.iter().any(|one| one == value));
             match &term.test {
-                Test::Exists => value.is_some(),
-                Test::Absent => value.is_none(),
-                Test::In(values) => among(values),
-                Test::NotIn(values) => !among(values),
+                SelectorTest::Exists => value.is_some(),
+                SelectorTest::Absent => value.is_none(),
+                SelectorTest::In(values) => among(values),
+                SelectorTest::NotIn(values) => !among(values),
             }
         })
     }
@@ -59,30 +59,36 @@ fn terms(text: &str) -> Option<Vec<&str>> {
     (!inside).then_some(found)
 }
 
-fn read(text: &str) -> Option<Term> {
+fn read(text: &str) -> Option<SelectorTerm> {
     let whole = text.trim();
     if let Some(key) = whole.strip_prefix('!') {
-        return Some(Term { key: checked_key(key)?, test: Test::Absent });
+        return Some(SelectorTerm { key: checked_key(key)?, test: SelectorTest::Absent });
     }
     if let Some((key, value)) = whole.split_once("!=") {
-        return Some(Term { key: checked_key(key)?, test: Test::NotIn(vec![checked_value(value)?]) });
+        return Some(SelectorTerm {
+            key: checked_key(key)?,
+            test: SelectorTest::NotIn(vec![checked_value(value)?]),
+        });
     }
     if let Some((key, value)) = whole.split_once('=') {
         let value = value.strip_prefix('=').unwrap_or(value);
-        return Some(Term { key: checked_key(key)?, test: Test::In(vec![checked_value(value)?]) });
+        return Some(SelectorTerm {
+            key: checked_key(key)?,
+            test: SelectorTest::In(vec![checked_value(value)?]),
+        });
     }
     let Some((before, list)) = whole.split_once('(') else {
-        return Some(Term { key: checked_key(whole)?, test: Test::Exists });
+        return Some(SelectorTerm { key: checked_key(whole)?, test: SelectorTest::Exists });
     };
     let values = list.strip_suffix(')')?.split(',').map(checked_value).collect::<Option<Vec<_>>>()?;
     let mut words = before.split_whitespace();
     let (key, word) = (checked_key(words.next()?)?, words.next()?);
     let condition = match word {
-        "in" => Test::In(values),
-        "notin" => Test::NotIn(values),
+        "in" => SelectorTest::In(values),
+        "notin" => SelectorTest::NotIn(values),
         _ => return None,
     };
-    words.next().is_none().then_some(Term { key, test: condition })
+    words.next().is_none().then_some(SelectorTerm { key, test: condition })
 }
 
 fn checked_key(text: &str) -> Option<String> {

@@ -1,8 +1,9 @@
-//! Which sources a replica holds: who takes, keeps and lets go of which Lease.
+//! The sources that a replica holds: who takes, keeps and lets go of which Lease.
 //!
-//! Each replica decides by itself from what a look at all Leases shows, and each Lease is written by
-//! compare-and-swap, so no two ever agree wrongly. Clocks are never compared: whoever waits for a Lease to run out
-//! counts from when it saw the last change itself, and whoever holds one counts from before it asked for it.
+//! Each replica decides by itself from a list of all Leases. Each Lease is written by
+//! compare-and-swap, so no two replicas ever agree wrongly. Clocks are never compared. A replica
+//! that waits for a Lease to run out counts from when it saw the last change itself. The holder
+//! counts from before it asked for the renewal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use std::time::{Duration, Instant};
 /// A Lease that nobody has renewed for so long is free.
 pub const LASTS: Duration = Duration::from_secs(10);
 
-/// How often a Lease that is held is renewed.
+/// The interval at which a held Lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(2);
 
-/// So long after the last renewal was sent, nothing is written for a source any more. What is left until another
-/// replica can take it is for a write that the server still has in its hands.
+/// The time after the last renewal was sent within which writes for a source are sent. The rest of
+/// the Lease's duration is for writes that the server still has in its hands.
 pub const TERM: Duration = Duration::from_secs(6);
 
-/// How often the Leases are looked at.
+/// The interval at which the Leases are listed.
 pub const BEAT: Duration = Duration::from_secs(1);
 
 /// A replica that has been there for less is given nothing by the others yet: it may be one that ends again at once.
@@ -27,28 +28,28 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// The Lease of a replica that has been silent for so long is removed.
 const LITTER: Duration = Duration::from_mins(2);
 
-/// What a Lease says. Any change of it is a sign of life of its holder.
+/// The state of a Lease. Any change of it is a sign of life of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// Who holds it; none where it was let go.
+pub struct LeaseMark {
+    /// The holder; none where it was released.
     pub holder: Option<Arc<str>>,
-    /// When it was renewed last by the holder's clock: compared, never understood.
+    /// The time of the last renewal by the holder's clock: compared, never understood.
     pub renewed: Arc<str>,
-    /// How long it lasts without another renewal.
+    /// Its duration without another renewal.
     pub lasts: Duration,
 }
 
 /// A Lease as this replica has seen it.
 #[derive(Clone, Debug)]
-struct Seen {
-    mark: Mark,
-    /// When it was first seen alive.
+struct ObservedLease {
+    mark: LeaseMark,
+    /// The time at which it was first seen alive.
     first: Instant,
-    /// When its last change was seen.
+    /// The time at which its last change was seen.
     since: Instant,
 }
 
-impl Seen {
+impl ObservedLease {
     fn ends(&self) -> Instant {
         self.since + self.mark.lasts
     }
@@ -58,29 +59,30 @@ impl Seen {
     }
 }
 
-/// What one replica knows of all.
+/// One replica's view of all Leases.
 #[derive(Clone, Debug)]
-pub struct Shares {
+pub struct LeaseShares {
     own: Arc<str>,
     /// The Leases of sources.
-    sources: BTreeMap<Arc<str>, Seen>,
+    sources: BTreeMap<Arc<str>, ObservedLease>,
     /// The Leases of replicas, by the name of each.
-    replicas: BTreeMap<Arc<str>, Seen>,
-    /// What this replica holds, with when the request of its last renewal was sent.
+    replicas: BTreeMap<Arc<str>, ObservedLease>,
+    /// The sources that this replica holds, with the time at which the last renewal was sent.
     held: BTreeMap<Arc<str>, Instant>,
-    /// Since when a source has been seen to be nobody's.
+    /// The time since which a source has been seen to be nobody's.
     free: BTreeMap<Arc<str>, Instant>,
     /// Sources that were let go and that nobody took, as long as the replicas stay the same.
     unwanted: BTreeSet<Arc<str>>,
-    /// What was let go and not seen in other hands yet.
+    /// The sources that were let go and not seen in other hands yet.
     offered: BTreeSet<Arc<str>>,
-    /// What is held, and was seen not to be this replica's: somebody else may have had it meanwhile.
+    /// The held sources whose Lease was seen not to be this replica's: somebody else may have had
+    /// it meanwhile.
     broken: BTreeSet<Arc<str>>,
 }
 
-/// What one replica should do now.
+/// The next moves of one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moves {
+pub struct LeaseMoves {
     /// Sources that another replica holds now, or may have held since this one wrote for them last.
     pub lost: Vec<Arc<str>>,
     /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody is known to have
@@ -90,14 +92,14 @@ pub struct Moves {
     pub leave: Vec<Arc<str>>,
     /// Leases that are to be taken.
     pub take: Vec<Arc<str>>,
-    /// So many sources it has above its share, and others have room for them.
+    /// The number of sources above its share for which others have room.
     pub surplus: usize,
     /// Replicas that are long gone, and whose Leases can be removed.
     pub litter: Vec<Arc<str>>,
 }
 
-impl Shares {
-    /// What a replica of this name knows at first.
+impl LeaseShares {
+    /// Returns the first view of a replica of this name.
     pub fn new(own: &str) -> Self {
         Self {
             own: own.into(),
@@ -111,24 +113,24 @@ impl Shares {
         }
     }
 
-    /// What it holds.
+    /// Returns the sources that it holds.
     pub fn held(&self) -> impl Iterator<Item = &Arc<str>> {
         self.held.keys()
     }
 
-    /// Whether it holds a source.
+    /// Returns whether it holds a source.
     pub fn holds(&self, source: &str) -> bool {
         self.held.contains_key(source)
     }
 
-    /// Takes a look at all Leases, which began after all that this replica wrote was answered.
+    /// Takes a list of all Leases over, which began after all writes of this replica were answered.
     ///
-    /// A Lease that is gone without having been released counts as it was until it would have run out: somebody may
-    /// have removed it by hand, under its holder.
+    /// A Lease that is gone without having been released counts until it would have run out:
+    /// somebody may have removed it by hand, under its holder.
     pub fn seen(
         &mut self,
-        sources: BTreeMap<Arc<str>, Mark>,
-        replicas: BTreeMap<Arc<str>, Mark>,
+        sources: BTreeMap<Arc<str>, LeaseMark>,
+        replicas: BTreeMap<Arc<str>, LeaseMark>,
         now: Instant,
     ) {
         let before: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
@@ -178,21 +180,22 @@ impl Shares {
         self.offered.insert(source.clone());
     }
 
-    /// The Leases that are due for renewal.
+    /// Returns the Leases that are due for renewal.
     pub fn due(&self, now: Instant) -> Vec<Arc<str>> {
         let due = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= RENEWAL);
         due.map(|(source, _)| source.clone()).collect()
     }
 
-    /// Until when nothing can change but by what others write.
+    /// Returns the time until which nothing can change but by the writes of others.
     pub fn wake(&self, now: Instant) -> Instant {
-        let ends = self.sources.values().chain(self.replicas.values()).map(Seen::ends);
+        let ends = self.sources.values().chain(self.replicas.values()).map(ObservedLease::ends);
         let terms = self.held.values().map(|sent| *sent + TERM);
         ends.chain(terms).filter(|end| *end > now).fold(now + BEAT, Instant::min)
     }
 
-    /// What is to be done, for a replica that is to serve these sources. Notes what is nobody's.
-    pub fn moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> Moves {
+    /// Returns the moves of a replica that is to serve these sources. Notes the sources that are
+    /// nobody's.
+    pub fn moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> LeaseMoves {
         let broken = std::mem::take(&mut self.broken);
         let gone = |source: &Arc<str>| broken.contains(source) || self.is_of_another(source, now);
         let lost: Vec<Arc<str>> = self.held.keys().filter(|source| gone(source)).cloned().collect();
@@ -223,23 +226,23 @@ impl Shares {
         let surplus = kept.saturating_sub(cap).min(self.room_of_others(cap, now));
         let dead = self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + LITTER);
         let litter = dead.map(|(id, _)| id.clone()).collect();
-        Moves { lost, lapsed, leave, take, surplus, litter }
+        LeaseMoves { lost, lapsed, leave, take, surplus, litter }
     }
 
-    /// Which of its sources a replica lets go of; never one that is in the middle of a rollout.
+    /// Returns which of its sources a replica lets go of; never one that is in the middle of a rollout.
     pub fn let_go(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
         let settled = |source: &Arc<str>| !self.unwanted.contains(source) && !self.offered.contains(source);
         let idle = |source: &&Arc<str>| !busy.contains(*source) && settled(source);
         self.held.keys().rev().filter(idle).take(surplus).cloned().collect()
     }
 
-    /// The replicas that live, this one among them.
+    /// Returns the replicas that live, this one among them.
     fn living(&self, now: Instant) -> BTreeSet<&Arc<str>> {
         let others = self.replicas.iter().filter(|(_, seen)| seen.lives(now)).map(|(id, _)| id);
         others.chain([&self.own]).collect()
     }
 
-    /// Whether another replica holds a source.
+    /// Returns whether another replica holds a source.
     pub fn is_of_another(&self, source: &str, now: Instant) -> bool {
         let seen = self.sources.get(source).filter(|seen| seen.lives(now));
         seen.is_some_and(|seen| seen.mark.holder.as_ref() != Some(&self.own))
@@ -254,37 +257,37 @@ impl Shares {
         self.free = free;
     }
 
-    /// The most sources that one of so many replicas holds.
+    /// Returns the most sources that one of so many replicas holds.
     fn share(&self, wanted: &BTreeSet<Arc<str>>, replicas: usize, now: Instant) -> usize {
         let others = self.sources.keys().filter(|source| self.is_of_another(source, now));
         let all: BTreeSet<&Arc<str>> = wanted.iter().chain(others).collect();
         all.len().div_ceil(replicas.max(1))
     }
 
-    /// How many sources those replicas can still take that have come to stay.
+    /// Returns how many sources those replicas can still take that have come to stay.
     fn room_of_others(&self, cap: usize, now: Instant) -> usize {
         let settled = self.replicas.iter().filter(|(id, seen)| {
             **id != self.own && seen.lives(now) && now.duration_since(seen.first) >= SETTLED
         });
         let holds = |id: &Arc<str>| {
-            let of = |seen: &&Seen| seen.lives(now) && seen.mark.holder.as_ref() == Some(id);
+            let of = |seen: &&ObservedLease| seen.lives(now) && seen.mark.holder.as_ref() == Some(id);
             self.sources.values().filter(of).count()
         };
         settled.map(|(id, _)| cap.saturating_sub(holds(id))).sum()
     }
 }
 
-fn look(known: &mut BTreeMap<Arc<str>, Seen>, shown: BTreeMap<Arc<str>, Mark>, now: Instant) {
+fn look(known: &mut BTreeMap<Arc<str>, ObservedLease>, shown: BTreeMap<Arc<str>, LeaseMark>, now: Instant) {
     let before = std::mem::take(known);
     *known = shown
         .into_iter()
         .map(|(name, mark)| {
             let known = before.get(&name);
-            // Who comes back from the dead is new.
+            // A holder that comes back from the dead is new.
             let first = known.filter(|seen| seen.mark == mark || now < seen.ends());
             let first = first.map_or(now, |seen| seen.first);
             let since = known.filter(|seen| seen.mark == mark).map_or(now, |seen| seen.since);
-            (name, Seen { mark, first, since })
+            (name, ObservedLease { mark, first, since })
         })
         .collect();
 }

@@ -2,25 +2,25 @@
 
 use std::collections::HashSet;
 
-use super::entry::{Looked, Topic, Verified};
+use super::entry::{LiveLookup, VerifiedCoverage, WaitTopic};
 use super::state::{Engine, KindState};
-use super::watchers::{Listing, OWN, WatcherId, Watchers};
-use super::{Live, is_workload};
+use super::watchers::{OWN, WatchScope, WatcherId, WatcherSet};
+use super::{LiveObject, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
     /// An informer begins a list: what it does not show until the end is gone.
-    pub fn list_started(&mut self, listing: impl Into<Listing>) {
+    pub fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> =
-            self.live.keys().filter(|id| Watchers::is_in(&listing, id)).cloned().collect();
+            self.live.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
         known.retain(|id| self.watchers.shower_of(id) == listing.watcher);
         self.watchers.begin(&listing, known);
         self.begins_to_list(&listing);
     }
 
     /// An informer shows all there is.
-    pub fn list_complete(&mut self, listing: impl Into<Listing>) {
+    pub fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.watchers.end(&listing) {
             self.gone_by(listing.watcher, &id);
@@ -37,22 +37,22 @@ impl Engine {
         self.informer(&listing, KindState::Synced);
     }
 
-    /// What can be said of kinds has changed.
+    /// Marks all objects whose kinds have changed their state.
     pub(super) fn kinds_changed(&mut self) {
-        // What is told of workloads by others counts as long as they are not shown.
+        // Reports of workloads by others count as long as they are not shown.
         self.rollouts.stale = true;
         self.restarting.clear();
-        self.touch(&Topic::Kinds);
+        self.touch(&WaitTopic::Kinds);
         self.judge_again();
     }
 
     /// An informer shows an object, where there is only one watcher.
-    pub fn seen(&mut self, id: &ObjectId, live: Live) {
+    pub fn seen(&mut self, id: &ObjectId, live: LiveObject) {
         self.seen_by(OWN, id, live);
     }
 
     /// An informer shows an object.
-    pub fn seen_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: Live) {
+    pub fn seen_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
         let listed = self.struck(watcher, id);
         let known = self.live.get(id);
@@ -65,8 +65,8 @@ impl Engine {
             if !listed {
                 return;
             }
-            // A list is never older than what was told before it, unless the cluster itself went back to an older
-            // state, as by a restore of etcd: what is known of later versions is void.
+            // A list is never older than the events before it, unless the cluster itself went back
+            // to an older state, as by a restore of etcd: facts about later versions are void.
             if let Some(entry) = self.entries.get_mut(id) {
                 (entry.looked, entry.written) = (None, None);
             }
@@ -76,10 +76,10 @@ impl Engine {
     }
 
     /// Takes over the newest view of an object.
-    pub(super) fn show(&mut self, id: &ObjectId, live: Live) {
+    pub(super) fn show(&mut self, id: &ObjectId, live: LiveObject) {
         let newest = self.newest_of(id);
         let entry = self.entries.entry(id.clone()).or_default();
-        let is_newer = |looked: &Looked| matches!(looked, Looked::Found(found) if found.rv > live.rv);
+        let is_newer = |looked: &LiveLookup| matches!(looked, LiveLookup::Found(found) if found.rv > live.rv);
         entry.looked = entry.looked.take().filter(is_newer);
         entry.written = entry.written.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
@@ -110,7 +110,8 @@ impl Engine {
         self.gone_by(OWN, id);
     }
 
-    /// An informer no longer shows an object: it is gone, or lost our label. What another one shows is there.
+    /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
+    /// that another one shows is there.
     pub fn gone_by(&mut self, watcher: WatcherId, id: &ObjectId) {
         self.struck(watcher, id);
         if self.is_shown_by_another(watcher, id) {
@@ -133,23 +134,23 @@ impl Engine {
     }
 
     /// A look at the API server answered.
-    pub fn looked(&mut self, id: &ObjectId, mut looked: Looked) {
-        if let Looked::Found(live) = &mut looked {
+    pub fn looked(&mut self, id: &ObjectId, mut looked: LiveLookup) {
+        if let LiveLookup::Found(live) = &mut looked {
             self.prove(id, live);
         }
         let newest = self.newest_of(id);
         let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
-            (true, Looked::Absent) if overdue => self.gone_by(self.watchers.shower_of(id), id),
+            (true, LiveLookup::Absent) if overdue => self.gone_by(self.watchers.shower_of(id), id),
             // It came while the question was on its way.
-            (true, Looked::Absent) => return,
+            (true, LiveLookup::Absent) => return,
             _ => {}
         }
         if let Some(entry) = self.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.written = None;
-            if let Looked::Found(live) = &looked {
+            if let LiveLookup::Found(live) = &looked {
                 entry.know(live, newest.as_ref());
             }
             entry.looked = Some(looked);
@@ -162,13 +163,13 @@ impl Engine {
     pub(super) fn changed(&mut self, id: &ObjectId) {
         self.track_move(id);
         self.dirty.push(id.clone());
-        self.touch(&Topic::Object(id.clone()));
+        self.touch(&WaitTopic::Object(id.clone()));
         self.wake_users(id);
         self.judge_again();
     }
 
     /// The verdict of comparing a content with our entry.
-    pub fn verified(&mut self, id: &ObjectId, verified: Verified) {
+    pub fn verified(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);
             self.dirty.push(id.clone());

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::prune::Judgement;
+use super::prune::PruneDecision;
 use super::watchers::{OWN, WatcherId};
 use super::{
-    Acknowledged, Adopt, AllowList, Authored, BlastRadius, Catalog, Census, FileFacts, Life, Narrowing,
-    OptOut, PRUNE_DELAY, Paused, Prune, Rejection, Repository, Uid,
+    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, Catalog, FileFacts, Narrowing,
+    ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
+    SourceLifecycle, Uid,
 };
-use crate::object::{Diagnostic, GroupKind, Hash, ObjectId, Revision};
+use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision};
 
-/// What the parent object of a source's inventory says.
+/// The inventory of a source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
     /// Kinds that it names: a kind is named before the first object of it is written.
@@ -21,89 +22,89 @@ pub struct Inventory {
     pub namespaces: BTreeSet<Arc<str>>,
     /// The place that it was made from, where that is not the source's place now.
     pub other_place: Option<Arc<str>>,
-    /// It does not name the present place beside the others yet. What is written before it does would be taken, from one
-    /// of those, for what was brought there and is not wanted any more.
+    /// It does not name the present location beside the others yet. An object written before it
+    /// does would pass for one of theirs that is not wanted any more.
     pub unplaced: bool,
     /// Incarnations whose deletion a person has confirmed.
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
-    pub finished: BTreeMap<ObjectId, Hash>,
+    pub finished: BTreeMap<ObjectId, ContentHash>,
     /// Contents that failed here.
     pub rejections: Vec<Rejection>,
-    /// That nothing new of the whole source is released.
-    pub paused: Option<Paused>,
-    /// What became of that which people asked for.
-    pub acknowledged: Vec<Acknowledged>,
+    /// The pause of the whole source.
+    pub paused: Option<PauseIntent>,
+    /// The acknowledgements of orders and intents.
+    pub acknowledged: Vec<Acknowledgement>,
 }
 
-/// Whether a source writes.
+/// Indicates whether a source writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writes {
+pub enum SourceWrites {
     /// It does.
     Allowed,
     /// It is only observed: everything is decided, nothing is written.
     Observed,
 }
 
-/// Why a source was not read whole that nobody has looked at.
+/// The reason for which a source is incomplete that nobody has looked at.
 const UNREAD: &str = "it has not been read yet";
 
 /// One source and what it may do.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub struct Source {
+pub struct SourceState {
     /// Its name.
     pub name: Arc<str>,
     /// The id of its inventory.
     pub applyset: Arc<str>,
-    /// Whether it takes objects over.
-    pub adopt: Adopt,
-    /// Whether it deletes what it no longer names.
-    pub prune: Prune,
-    /// What it may have at all.
+    /// Indicates whether it takes objects over.
+    pub adopt: AdoptPolicy,
+    /// Indicates whether it deletes what it no longer names.
+    pub prune: PrunePolicy,
+    /// The allow-list.
     pub allow: Arc<AllowList>,
     /// Says if it heeds what others put on its live objects.
-    pub opt_out: OptOut,
-    /// How much it deletes unasked.
+    pub opt_out: OptOutPolicy,
+    /// The number of objects that it deletes unasked.
     pub radius: BlastRadius,
-    /// What it wants, by file.
+    /// Its desired state, by file.
     pub catalog: Catalog,
     /// The revision in force; none before the first read.
     pub head: Option<Revision>,
-    /// Who made the revisions of which the budget object does not tell yet.
-    pub(super) authors: Vec<(Revision, Authored)>,
-    /// Why its newest state was not read whole; none when it was.
+    /// The authors of revisions that the ledger does not have yet.
+    pub(super) authors: Vec<(Revision, Authorship)>,
+    /// The reason for which its newest state was not read whole; none when it was.
     pub incomplete: Option<Arc<str>>,
-    /// What of its newest state could hold manifests and is not read at all.
+    /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
     /// Its inventory; none before the parent was read.
     pub inventory: Option<Inventory>,
-    /// Whether it writes at all.
-    pub writes: Writes,
-    /// Whether it goes on.
-    pub life: Life,
+    /// Indicates whether it writes at all.
+    pub writes: SourceWrites,
+    /// Indicates whether it goes on.
+    pub life: SourceLifecycle,
     /// The repository that it follows.
-    pub repository: Repository,
-    /// For so long other sources may claim what it drops, before that is deleted.
+    pub repository: RepositoryIdentity,
+    /// The time for which other sources may claim a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
-    /// Whose informers show its objects.
+    /// The watcher whose informers show its objects.
     pub watcher: WatcherId,
     /// Rejections that are to be written down.
     pub(super) rejecting: Vec<Rejection>,
     /// Objects with something else instead of what the newest revision asks for.
     pub(super) instead: BTreeSet<ObjectId>,
-    /// How many objects of each kind it wants.
-    pub(super) kinds: Census,
-    /// What the cluster shows in its inventory.
-    pub(super) members: Census,
+    /// The number of wanted objects of each kind.
+    pub(super) kinds: ObjectCounts,
+    /// The number of live objects in its inventory.
+    pub(super) members: ObjectCounts,
     /// Objects with which a change of the newest revision is not done.
     pub(super) moving: BTreeSet<ObjectId>,
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
     /// Objects that are named to whoever waits for an earlier wave: only when one of them is done are all asked again.
     pub(super) awaited: BTreeSet<ObjectId>,
-    pub(super) judged: BTreeMap<ObjectId, Judgement>,
+    pub(super) judged: BTreeMap<ObjectId, PruneDecision>,
     pub(super) to_judge: bool,
     /// The reading that last left an object unwanted.
     pub(super) dropped: u64,
@@ -111,16 +112,22 @@ pub struct Source {
     pub(super) checked: u64,
 }
 
-impl Source {
-    /// A source that has not been read yet.
-    pub fn new(name: &str, applyset: &str, adopt: Adopt, prune: Prune, radius: BlastRadius) -> Self {
+impl SourceState {
+    /// Returns a source that has not been read yet.
+    pub fn new(
+        name: &str,
+        applyset: &str,
+        adopt: AdoptPolicy,
+        prune: PrunePolicy,
+        radius: BlastRadius,
+    ) -> Self {
         Self {
             name: name.into(),
             applyset: applyset.into(),
             adopt,
             prune,
             allow: Arc::default(),
-            opt_out: OptOut::default(),
+            opt_out: OptOutPolicy::default(),
             radius,
             catalog: Catalog::default(),
             head: None,
@@ -128,16 +135,16 @@ impl Source {
             incomplete: Some(UNREAD.into()),
             refused: Vec::new(),
             inventory: None,
-            writes: Writes::Allowed,
-            life: Life::Lives,
-            repository: Repository::Unknown,
+            writes: SourceWrites::Allowed,
+            life: SourceLifecycle::Lives,
+            repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
             budget: Narrowing::default(),
             watcher: OWN,
             rejecting: Vec::new(),
             instead: BTreeSet::new(),
-            kinds: Census::default(),
-            members: Census::default(),
+            kinds: ObjectCounts::default(),
+            members: ObjectCounts::default(),
             moving: BTreeSet::new(),
             waves: BTreeMap::new(),
             awaited: BTreeSet::new(),
@@ -149,8 +156,8 @@ impl Source {
     }
 }
 
-impl Source {
-    /// What reading found, in the files and beside them.
+impl SourceState {
+    /// Returns the diagnostics of reading, in the files and beside them.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = self.catalog.diagnostics();
         found.extend(self.refused.iter().cloned());
@@ -158,18 +165,18 @@ impl Source {
         found
     }
 
-    /// Whether nobody has tried yet to read it, since this process began.
+    /// Returns whether nobody has tried yet to read it, since this process began.
     pub fn is_unread(&self) -> bool {
         self.incomplete.as_deref() == Some(UNREAD)
     }
 
-    /// Whether what it does not name is known to be wanted no more.
+    /// Returns whether what it does not name is known to be wanted no more.
     pub fn is_whole(&self) -> bool {
-        self.incomplete.is_none() && self.prune != Prune::Partial
+        self.incomplete.is_none() && self.prune != PrunePolicy::Partial
     }
 
-    /// What the cluster shows in its inventory, by kind and namespace.
-    pub fn members(&self) -> &Census {
+    /// Returns the number of live objects in its inventory, by kind and namespace.
+    pub fn members(&self) -> &ObjectCounts {
         &self.members
     }
 
@@ -186,15 +193,15 @@ impl Source {
 
 /// One reading of a source: what changed since the last.
 #[derive(Debug, Default)]
-pub struct Reading {
+pub struct SourceReading {
     /// The revision that was read.
     pub revision: Option<Revision>,
-    /// Who made it; none for a folder that is no commit.
-    pub authored: Option<Authored>,
+    /// Its author; none for a folder that is no commit.
+    pub authored: Option<Authorship>,
     /// Files that changed, with what they hold now; nothing for one that is gone.
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
-    /// Why it was not read whole, beyond files that were not understood.
+    /// The reason for which it was not read whole, beyond files that were not understood.
     pub incomplete: Option<Arc<str>>,
-    /// What could hold manifests and is not read at all, each with its reason.
+    /// The files that could hold manifests and are not read at all, each with its reason.
     pub refused: Vec<Diagnostic>,
 }

@@ -1,45 +1,46 @@
-//! Which data the pods of a workload were started with, in an annotation of the workload itself.
+//! The data that the pods of a workload were started with, in an annotation of the workload itself.
 //!
-//! The pod template carries a hash of the data only once they have changed, because whatever comes into a template
-//! restarts its pods: a workload that begins to ask for restarts is not restarted for that. What its pods had then is
-//! *pinned*: these data stand for the template that was there, and going back to them is going back to it.
+//! The pod template carries a hash of the data only once they have changed, because a new
+//! annotation in a template restarts its pods: a workload that begins to ask for restarts is not
+//! restarted for that. Its pods' first data are *pinned*: these data stand for the template that
+//! was there, and going back to them is going back to it.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::object::Hash;
+use crate::object::ContentHash;
 
 /// The annotation of a workload that tells which data its pods were started with.
 pub const STARTED: &str = "rhumb.dev/config";
 
-/// How many of the objects that pods use can be told to have changed.
+/// The number of used objects whose change can be recorded.
 const TOLD: u32 = 64;
 
-/// Which data the pods of a workload were started with.
+/// The data that the pods of a workload were started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Started {
+pub struct ConfigStamp {
     /// The number of the key under which the data were hashed.
     pub key: u32,
     /// The hash over all of them.
-    pub data: Hash,
+    pub data: ContentHash,
     /// Data that stand for a template of their own.
-    pub pinned: Option<Pinned>,
-    /// Which of the objects changed that the last restart was for: a bit for each, in their order.
+    pub pinned: Option<PinnedConfig>,
+    /// The changed objects of the last restart: a bit for each, in their order.
     pub changed: u64,
 }
 
 /// Data, and what the pod template has carried with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pinned {
+pub struct PinnedConfig {
     /// The hash of the data.
-    pub data: Hash,
+    pub data: ContentHash,
     /// The hash in the template; none where it carried none.
-    pub template: Option<Hash>,
+    pub template: Option<ContentHash>,
 }
 
-impl Started {
-    /// What the pod template carries.
-    pub fn template(self) -> Option<Hash> {
+impl ConfigStamp {
+    /// Returns the hash in the pod template.
+    pub fn template(self) -> Option<ContentHash> {
         match self.pinned {
             Some(pinned) if pinned.data == self.data => pinned.template,
             _ => Some(self.data),
@@ -53,10 +54,10 @@ impl Started {
 }
 
 /// `data=<hash> key=<hex> as=<hash>:<hash or none> changed=0,2`; the last two only where there is something to say.
-impl fmt::Display for Started {
+impl fmt::Display for ConfigStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "data={} key={:08x}", self.data, self.key)?;
-        if let Some(Pinned { data, template }) = self.pinned {
+        if let Some(PinnedConfig { data, template }) = self.pinned {
             let template = template.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
             write!(f, " as={data}:{template}")?;
         }
@@ -68,26 +69,26 @@ impl fmt::Display for Started {
 /// A text that does not tell which data pods were started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not what pods were started with, as \"data=<hash> key=<hex>\"")]
-pub struct NotStarted;
+pub struct ParseConfigStampError;
 
-impl FromStr for Started {
-    type Err = NotStarted;
+impl FromStr for ConfigStamp {
+    type Err = ParseConfigStampError;
 
-    fn from_str(text: &str) -> Result<Self, NotStarted> {
-        read(text).ok_or(NotStarted)
+    fn from_str(text: &str) -> Result<Self, ParseConfigStampError> {
+        read(text).ok_or(ParseConfigStampError)
     }
 }
 
-fn read(text: &str) -> Option<Started> {
+fn read(text: &str) -> Option<ConfigStamp> {
     let (mut data, mut key, mut pinned, mut changed) = (None, None, None, 0);
     for word in text.split(' ') {
         match word.split_once('=')? {
-            ("data", hash) => data = Some(Hash::parse(hash)?),
+            ("data", hash) => data = Some(ContentHash::parse(hash)?),
             ("key", hex) => key = Some(u32::from_str_radix(hex, 16).ok()?),
             ("as", pin) => {
                 let (data, template) = pin.split_once(':')?;
-                let template = if template == "none" { None } else { Some(Hash::parse(template)?) };
-                pinned = Some(Pinned { data: Hash::parse(data)?, template });
+                let template = if template == "none" { None } else { Some(ContentHash::parse(template)?) };
+                pinned = Some(PinnedConfig { data: ContentHash::parse(data)?, template });
             }
             ("changed", positions) => {
                 for position in positions.split(',') {
@@ -99,10 +100,10 @@ fn read(text: &str) -> Option<Started> {
             _ => {}
         }
     }
-    Some(Started { key: key?, data: data?, pinned, changed })
+    Some(ConfigStamp { key: key?, data: data?, pinned, changed })
 }
 
-/// The positions of those that differ, as [`Started::changed`] tells them.
+/// Returns the positions of those that differ, as [`Started::changed`] tells them.
 pub(super) fn differing<T: PartialEq>(before: &[T], after: &[T]) -> u64 {
     if before.len() != after.len() {
         return 0;
@@ -117,29 +118,29 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let (one, two) = (Hash::of_bytes(b"1"), Hash::of_bytes(b"2"));
-        let started = |pinned, changed| Started { key: 0xab, data: one, pinned, changed };
+        let (one, two) = (ContentHash::of_bytes(b"1"), ContentHash::of_bytes(b"2"));
+        let started = |pinned, changed| ConfigStamp { key: 0xab, data: one, pinned, changed };
         for told in [
             started(None, 0),
-            started(Some(Pinned { data: one, template: None }), 0b101),
-            started(Some(Pinned { data: two, template: Some(one) }), 1 << 63),
+            started(Some(PinnedConfig { data: one, template: None }), 0b101),
+            started(Some(PinnedConfig { data: two, template: Some(one) }), 1 << 63),
         ] {
             assert_eq!(told.to_string().parse(), Ok(told));
         }
         for wrong in ["", "data=1 key=2", &format!("data={one}"), &format!("data={one} key=1 changed=64")] {
-            assert_eq!(wrong.parse::<Started>(), Err(NotStarted), "{wrong}");
+            assert_eq!(wrong.parse::<ConfigStamp>(), Err(ParseConfigStampError), "{wrong}");
         }
         assert_eq!(format!("data={one} key=ab later=x").parse(), Ok(started(None, 0)));
     }
 
     #[test]
     fn pinned_data_stand_for_the_template_that_they_had() {
-        let (one, two) = (Hash::of_bytes(b"1"), Hash::of_bytes(b"2"));
-        let with = |data, pinned| Started { key: 1, data, pinned, changed: 0 }.template();
+        let (one, two) = (ContentHash::of_bytes(b"1"), ContentHash::of_bytes(b"2"));
+        let with = |data, pinned| ConfigStamp { key: 1, data, pinned, changed: 0 }.template();
         assert_eq!(with(one, None), Some(one));
-        assert_eq!(with(one, Some(Pinned { data: one, template: None })), None);
-        assert_eq!(with(two, Some(Pinned { data: one, template: None })), Some(two));
-        assert_eq!(with(one, Some(Pinned { data: one, template: Some(two) })), Some(two));
+        assert_eq!(with(one, Some(PinnedConfig { data: one, template: None })), None);
+        assert_eq!(with(two, Some(PinnedConfig { data: one, template: None })), Some(two));
+        assert_eq!(with(one, Some(PinnedConfig { data: one, template: Some(two) })), Some(two));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Which rollouts began in the last minute, over all processes that share the budget.
+//! The rollouts that began in the last minute, over all processes that share the budget.
 //!
-//! A start is written into the budget object together with its claim. So a process that ends, reads its
-//! configuration anew or hands a source over forgets none.
+//! A start is written into the rollout ledger together with its claim. So a process that ends,
+//! reads its configuration anew or hands a source over forgets none.
 //!
-//! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has appeared since the
-//! object was last read is no older than that reading. What began before counts as much longer or shorter as the
-//! clocks differ.
+//! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has
+//! appeared since the ledger was last read is no older than that reading. An older start counts as
+//! much longer or shorter as the clocks differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::book::{Book, object_word, parse_object_word};
+use super::book::{RolloutLedger, object_word, parse_object_word};
 use crate::object::ObjectId;
 
-/// For so long what begins counts as begun in this minute.
+/// The time for which a start counts.
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Starts are kept for so long in the budget object: another host's clock may be late by the rest of it.
@@ -28,53 +28,53 @@ const MOST: usize = 600;
 
 /// The beginning of one rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct RolloutStart {
     /// The workload.
     pub id: ObjectId,
     /// The inventory that it is in.
     pub applyset: Arc<str>,
-    /// When, by the clock of whoever began it.
+    /// The time, by the clock of its process.
     pub at: Timestamp,
 }
 
 /// The form of a [`Start`] in JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StartText {
+pub(super) struct RolloutStartText {
     object: String,
     source: String,
     at: Timestamp,
 }
 
-impl StartText {
+impl RolloutStartText {
     /// Returns the text of one.
-    pub(super) fn of(start: &Start) -> Self {
+    pub(super) fn of(start: &RolloutStart) -> Self {
         Self { object: object_word(&start.id), source: start.applyset.to_string(), at: start.at }
     }
 
     /// Reads it; none where it names no object.
-    pub(super) fn read(self) -> Option<Start> {
+    pub(super) fn read(self) -> Option<RolloutStart> {
         let id = parse_object_word(&self.object)?;
-        Some(Start { id, applyset: self.source.into(), at: self.at })
+        Some(RolloutStart { id, applyset: self.source.into(), at: self.at })
     }
 }
 
-/// What this process knows of starts.
+/// The starts that this process knows.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Starts {
+pub(super) struct StartHistory {
     /// This moment, by both clocks.
     clock: Option<(Instant, Timestamp)>,
     /// Those of the last minute, each with the moment from which it counts, the oldest first.
-    counted: Vec<(Instant, Start)>,
+    counted: Vec<(Instant, RolloutStart)>,
     /// All that the budget object said when it was last read, those that no longer count too.
-    told: Vec<Start>,
+    told: Vec<RolloutStart>,
     /// The newest start of each workload that was taken for a token.
     taken: BTreeMap<ObjectId, Timestamp>,
-    /// When the budget object was last read.
+    /// The time at which the ledger was last read.
     read: Option<Instant>,
 }
 
-impl Starts {
+impl StartHistory {
     /// Takes over what time it is.
     pub(super) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.clock = Some((now, wall));
@@ -107,13 +107,13 @@ impl Starts {
     }
 
     /// Returns how many of the last minute a predicate holds for.
-    pub(super) fn count(&self, counts: impl Fn(&Start) -> bool) -> u32 {
+    pub(super) fn count(&self, counts: impl Fn(&RolloutStart) -> bool) -> u32 {
         let counted = self.counted.iter().filter(|(_, start)| counts(start)).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
     /// Takes over what the budget object says.
-    pub(super) fn read(&mut self, book: &Book) {
+    pub(super) fn read(&mut self, book: &RolloutLedger) {
         let Some((now, wall)) = self.clock else { return };
         let known = std::mem::take(&mut self.counted);
         let since_read = self.read.map(|read| now.saturating_duration_since(read));
@@ -125,12 +125,12 @@ impl Starts {
                 self.counted.push((since, start.clone()));
             }
         }
-        // Whose clock is early takes it out of the object before its minute is over.
-        let is_out = |start: &Start| !book.starts.contains(start);
+        // A process with an early clock takes it out of the ledger before its minute is over.
+        let is_out = |start: &RolloutStart| !book.starts.contains(start);
         self.counted.extend(known.into_iter().filter(|(_, start)| is_out(start)));
         self.counted.sort_by_key(|(since, _)| *since);
         if self.read.is_none() {
-            // What began before this process is not to be begun by it once more.
+            // A rollout that began before this process is not begun by it once more.
             for start in &book.starts {
                 self.take(start);
             }
@@ -142,12 +142,12 @@ impl Starts {
     }
 
     /// Takes the newest start of a workload that was not taken before, and says if there was one.
-    pub(super) fn take_newest(&mut self, book: &Book, id: &ObjectId) -> bool {
+    pub(super) fn take_newest(&mut self, book: &RolloutLedger, id: &ObjectId) -> bool {
         let newest = book.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
         newest.is_some_and(|start| self.take(start))
     }
 
-    fn take(&mut self, start: &Start) -> bool {
+    fn take(&mut self, start: &RolloutStart) -> bool {
         let is_new = self.taken.get(&start.id).is_none_or(|taken| *taken < start.at);
         if is_new {
             self.taken.insert(start.id.clone(), start.at);
@@ -156,7 +156,7 @@ impl Starts {
     }
 
     /// Writes starts of now into a book, and takes out of it what no longer counts anywhere.
-    pub(super) fn write(&self, book: &mut Book, begun: Vec<(ObjectId, Arc<str>)>) {
+    pub(super) fn write(&self, book: &mut RolloutLedger, begun: Vec<(ObjectId, Arc<str>)>) {
         let Some((_, wall)) = self.clock else { return };
         for (id, applyset) in begun {
             // Later than the one before, whatever the clocks say: it is known by its time.
@@ -164,11 +164,11 @@ impl Starts {
             let tick = Duration::from_millis(1);
             let at = before.map_or(wall, |before| wall.max(before.saturating_add(tick).unwrap_or(before)));
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
-            book.starts.push(Start { id, applyset, at });
+            book.starts.push(RolloutStart { id, applyset, at });
         }
         // Those whose clock is late are not told by their own time.
-        let counts = |start: &Start| self.counted.iter().any(|(_, counted)| counted == start);
-        let is_kept = |start: &Start| {
+        let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
+        let is_kept = |start: &RolloutStart| {
             let age = start.at.duration_until(wall);
             age < jiff::SignedDuration::try_from(KEPT).unwrap_or_default() || counts(start)
         };
@@ -180,7 +180,7 @@ impl Starts {
 }
 
 /// Returns how old a start is; none where it no longer counts.
-fn age(start: &Start, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
+fn age(start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
     let told = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
     let age = since_read.map_or(told, |since| told.min(since));
     (age < MINUTE).then_some(age)

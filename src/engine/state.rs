@@ -7,21 +7,21 @@ use std::time::Instant;
 use super::action::{Action, Decision};
 use super::authors;
 use super::claim::ReleaseProofs;
-use super::decide::{Sight, View, decide};
-use super::entry::{Accepted, Entry, Looked, SourceId, Topic};
+use super::decide::{DecisionInput, Observation, decide};
+use super::entry::{AcceptedContent, LiveLookup, ObjectEntry, SourceId, WaitTopic};
 use super::handover::{self, Handover};
 use super::lookups;
-use super::orders::Orders;
-use super::restart::Configs;
+use super::orders::OrderState;
+use super::restart::ConfigDataState;
 use super::rolls::Rollouts;
 use super::room::RecordSizes;
-use super::sources::{Inventory, Reading, Source};
-use super::watchers::Watchers;
-use super::{Adopt, Budget, Holder, Live, Reason, Substitute, Want};
-use crate::manifest::Scopes;
-use crate::object::{Class, GroupKind, Gvk, ObjectId, Revision};
+use super::sources::{Inventory, SourceReading, SourceState};
+use super::watchers::WatcherSet;
+use super::{AdoptPolicy, Budget, InventoryHolder, LiveObject, Reason, RollbackContent, WantedObject};
+use crate::manifest::KindScopes;
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
-/// What is known of a kind.
+/// The state of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KindState {
     /// Its informer has not listed all yet.
@@ -29,14 +29,14 @@ pub enum KindState {
     /// Its informer shows all there is.
     Synced,
     /// Its informer does not get through, and the class of why.
-    Blind(Arc<str>, Class),
+    Blind(Arc<str>, ErrorClass),
     /// The server certainly does not have it, so there is nothing to show.
     Absent,
 }
 
-/// Whether what must come first has to be there.
+/// Indicates whether what must come first has to be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Foresight {
+pub(super) enum Prerequisites {
     /// It has.
     #[default]
     Now,
@@ -48,23 +48,23 @@ pub(super) enum Foresight {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub struct Engine {
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<SourceState>,
     pub(super) applysets: Vec<Arc<str>>,
     heads: Vec<Revision>,
     // Boxed: a table of large values keeps nearly as much room free as it uses.
-    pub(super) entries: HashMap<ObjectId, Box<Entry>>,
-    pub(super) live: HashMap<ObjectId, Box<Live>>,
-    pub(super) watchers: Watchers,
-    pub(super) served: HashMap<Gvk, Served>,
+    pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
+    pub(super) live: HashMap<ObjectId, Box<LiveObject>>,
+    pub(super) watchers: WatcherSet,
+    pub(super) served: HashMap<Gvk, KindAvailability>,
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
-    pub(super) waiting: HashMap<Topic, BTreeSet<ObjectId>>,
-    pub(super) waits: HashMap<ObjectId, Topic>,
+    pub(super) waiting: HashMap<WaitTopic, BTreeSet<ObjectId>>,
+    pub(super) waits: HashMap<ObjectId, WaitTopic>,
     pub(super) rollouts: Rollouts,
-    pub(super) orders: Orders,
-    /// Of each source: what is released together with a workload that restarts pods, and the first such workload.
-    /// Made when it is needed, void when a content comes or goes.
+    pub(super) orders: OrderState,
+    /// The objects of each source that are released together with a workload that restarts pods,
+    /// with the first such workload. Made on demand, void when a content comes or goes.
     pub(super) restarting: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
-    /// Of each source: how large the records of those units would be.
+    /// The record sizes of those units, by source.
     pub(super) records: BTreeMap<SourceId, RecordSizes>,
     /// Objects that go back to a content that has not been read.
     pub(super) goes_back: BTreeSet<ObjectId>,
@@ -75,7 +75,7 @@ pub struct Engine {
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
-    /// How many of the objects that the cluster shows each revision brought.
+    /// The number of live objects that each revision brought.
     pub(super) brought: HashMap<Revision, u32>,
     /// The same of those alone whose seal proves it.
     pub(super) proven: HashMap<Revision, u32>,
@@ -83,16 +83,16 @@ pub struct Engine {
     pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
     readings: u64,
-    pub(super) foresight: Foresight,
-    pub(super) configs: Configs,
+    pub(super) foresight: Prerequisites,
+    pub(super) configs: ConfigDataState,
     pub(super) proofs: ReleaseProofs,
     pub(super) handover: Handover,
-    pub(super) scopes: Scopes,
+    pub(super) scopes: KindScopes,
 }
 
-/// Whether the server has a kind.
+/// Indicates whether the server has a kind.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Served {
+pub enum KindAvailability {
     /// It has.
     Yes,
     /// It has not; these versions it has.
@@ -102,7 +102,7 @@ pub enum Served {
 }
 
 impl Engine {
-    /// An engine without sources.
+    /// Returns an engine without sources.
     pub fn new(budget: Budget) -> Self {
         Self { rollouts: Rollouts::new(budget), ..Self::default() }
     }
@@ -110,48 +110,48 @@ impl Engine {
     /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
     #[must_use]
     pub fn foreseeing(mut self) -> Self {
-        self.foresight = Foresight::AllDone;
+        self.foresight = Prerequisites::AllDone;
         self
     }
 
     /// Adds a source and returns its number.
-    pub fn add_source(&mut self, source: Source) -> SourceId {
+    pub fn add_source(&mut self, source: SourceState) -> SourceId {
         self.applysets.push(source.applyset.clone());
         self.heads.push(Revision::new(""));
         self.sources.push(source);
         self.sources.len() - 1
     }
 
-    /// A source by its number.
-    pub fn source(&self, id: SourceId) -> &Source {
+    /// Returns a source by its number.
+    pub fn source(&self, id: SourceId) -> &SourceState {
         &self.sources[id]
     }
 
-    /// All sources, by number.
-    pub fn sources(&self) -> &[Source] {
+    /// Returns all sources, by number.
+    pub fn sources(&self) -> &[SourceState] {
         &self.sources
     }
 
-    /// The facts about one object.
-    pub fn entry(&self, id: &ObjectId) -> Option<&Entry> {
+    /// Returns the facts about one object.
+    pub fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
         lookups::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
-    /// All entries, in no particular order.
-    pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &Entry)> {
+    /// Returns all entries, in no particular order.
+    pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
         lookups::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
-    /// What the informers show of one object.
-    pub fn live(&self, id: &ObjectId) -> Option<&Live> {
+    /// Returns the informers' view of one object.
+    pub fn live(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookups::count(1);
         self.live.get(id).map(|live| &**live)
     }
 
-    /// All that the informers show, in no particular order.
-    pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &Live)> {
+    /// Returns all that the informers show, in no particular order.
+    pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
         lookups::count(self.live.len());
         self.live.iter().map(|(id, live)| (id, &**live))
     }
@@ -173,19 +173,19 @@ impl Engine {
     }
 
     /// Wakes whom a topic held up.
-    pub fn touch(&mut self, topic: &Topic) {
+    pub fn touch(&mut self, topic: &WaitTopic) {
         for id in self.waiting.remove(topic).unwrap_or_default() {
             self.waits.remove(&id);
             self.dirty.push(id);
         }
         if self.waits.is_empty() {
-            // What a first pass over a large source needed is given back.
+            // Memory that a first pass over a large source needed is given back.
             self.waits.shrink_to_fit();
         }
     }
 
     /// Takes over a reading of a source.
-    pub fn read(&mut self, source: SourceId, reading: Reading) {
+    pub fn read(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
@@ -199,7 +199,7 @@ impl Engine {
             self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
-            // Whether an object is finished depends on the newest revision.
+            // An object is finished by the newest revision's terms.
             self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
@@ -220,7 +220,7 @@ impl Engine {
         self.restarting.remove(&source);
         self.apply_rejections(source);
         self.find_cycles();
-        let unwanted = |id| self.entry(id).is_none_or(|entry: &Entry| entry.wants.is_empty());
+        let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.wants.is_empty());
         if first || touched.iter().any(unwanted) {
             self.readings += 1;
             self.sources[source].dropped = self.readings;
@@ -255,7 +255,7 @@ impl Engine {
         let before = entry.wants.clone();
         let was = entry.want().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
-        if let Some((_, Want::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
+        if let Some((_, WantedObject::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
                 self.definitions.remove(&**defined);
@@ -289,7 +289,7 @@ impl Engine {
             self.track(id);
             self.track_roll(id);
             self.dirty.push(id.clone());
-            self.touch(&Topic::Object(id.clone()));
+            self.touch(&WaitTopic::Object(id.clone()));
             self.track_uses(id, was.as_deref());
         }
         self.track_wave(id);
@@ -299,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// Whatever changes may change what may be pruned.
+    /// Has the prune guard judge again: any change may change its decisions.
     pub(super) fn judge_again(&mut self) {
         for source in &mut self.sources {
             source.to_judge = true;
@@ -328,14 +328,15 @@ impl Engine {
         if self.order_wants(id) {
             self.change_waves(id);
         }
-        let named = self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, Accepted::Named(_)));
+        let named =
+            self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Named(_)));
         if named {
             self.named.insert(id.clone());
         } else {
             self.named.remove(id);
         }
         let ours = self.live.get(id).is_some_and(
-            |live| matches!(&live.owner, super::Owner::Ours(set) if self.applysets.contains(set)),
+            |live| matches!(&live.owner, super::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
         if ours && self.entries.get(id).is_none_or(|entry| entry.wants.is_empty()) {
             self.unwanted.insert(id.clone());
@@ -364,15 +365,15 @@ impl Engine {
             self.apply_rejections(source);
             self.forgotten_by_parent(source);
             self.sources[source].to_judge = true;
-            self.touch(&Topic::Inventory(source));
+            self.touch(&WaitTopic::Inventory(source));
         }
     }
 
     /// Takes over whether the server has a kind.
-    pub fn served(&mut self, gvk: Gvk, served: Served) {
+    pub fn served(&mut self, gvk: Gvk, served: KindAvailability) {
         if self.served.get(&gvk) != Some(&served) {
             self.served.insert(gvk, served);
-            self.touch(&Topic::Kinds);
+            self.touch(&WaitTopic::Kinds);
         }
     }
 
@@ -395,14 +396,14 @@ impl Engine {
             return Decision { action: Action::Forget, reason: None, again: None };
         };
         let wanting = entry.want();
-        let view = View {
+        let view = DecisionInput {
             id,
             entry,
-            sight: self.sight(id, entry, now),
+            observation: self.sight(id, entry, now),
             inventories: &self.applysets,
             brings: self.brings(entry),
             rejected: entry.instead.as_ref().and_then(|instead| instead.told()),
-            adopt: wanting.map_or(Adopt::default(), |(source, _)| self.sources[source].adopt),
+            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
             scaling: self.scaling(id, entry),
@@ -411,11 +412,11 @@ impl Engine {
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             started: wanting
                 .and_then(|(source, desired)| self.to_start_with(source, desired, self.shown(id))),
-            judgement: None,
+            prune_decision: None,
             doubt: self.doubt(entry),
             finished: self.finished(id, entry),
         };
-        let view = View { judgement: self.judgement(id, &view), ..view };
+        let view = DecisionInput { prune_decision: self.judgement(id, &view), ..view };
         let decision = self.awaiting(&holder, decide(&view, now));
         let decision = self.within_allowed(id, decision);
         let decision = self.minding_others(id, decision, now);
@@ -430,32 +431,33 @@ impl Engine {
         decision
     }
 
-    /// The revision that the annotation of the wanted content is to name.
-    fn brings(&self, entry: &Entry) -> Revision {
+    /// Returns the revision that the annotation of the wanted content is to name.
+    fn brings(&self, entry: &ObjectEntry) -> Revision {
         let back = entry.instead.as_ref().and_then(|instead| match &instead.content {
-            Substitute::Known(_, release) => Some(release.revision.clone()),
+            RollbackContent::Known(_, release) => Some(release.revision.clone()),
             _ => None,
         });
         let newest = || entry.wants.first().map(|(source, _)| self.heads[*source].clone());
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 
-    /// What stands in the way of a new content. Asked only where there is one, and where it can be seen.
+    /// Returns the reason that gates a new content. Called only where there is one, and where the
+    /// object can be seen.
     fn gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
-        let blind = matches!(self.sight(id, entry, now), Sight::Blind(_) | Sight::NotSeen);
+        let blind = matches!(self.sight(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
         if blind || (entry.candidate().is_none() && self.reconfigured(id).is_none()) {
             return None;
         }
         let stays = entry.instead.as_ref().and_then(|instead| instead.gate());
-        if self.foresight == Foresight::Now {
+        if self.foresight == Prerequisites::Now {
             self.find_units(source);
         }
         stays.or_else(|| self.paused(id)).or_else(|| self.gated(source, &desired)).or_else(|| {
             match self.foresight {
-                Foresight::Now => self.unit_gate(source, &desired),
-                Foresight::AllDone => None,
+                Prerequisites::Now => self.unit_gate(source, &desired),
+                Prerequisites::AllDone => None,
             }
         })
     }
@@ -466,28 +468,29 @@ impl Engine {
             self.entries.remove(id);
             self.forget_gate(id);
             if !self.live.contains_key(id) {
-                self.touch(&Topic::Object(id.clone()));
+                self.touch(&WaitTopic::Object(id.clone()));
             } else if self.unwanted.contains(id) {
-                // Its deletion never came back, and it is shown: it is there again, in a version that is older than
-                // the deletion. What was known of that is forgotten, and it is judged anew.
+                // The event of its deletion never came, and it is shown: it is there again, in a
+                // version that is older than the deletion. The facts about that are forgotten, and
+                // it is judged anew.
                 self.entries.entry(id.clone()).or_default();
                 self.changed(id);
             }
         }
     }
 
-    /// Whose an object is, where it is in an inventory that this process does not keep.
-    fn holder_of(&mut self, id: &ObjectId, now: Instant) -> Holder {
+    /// Returns whose an object is, where it is in an inventory that this process does not keep.
+    fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
-            return Holder::Nobody;
+            return InventoryHolder::Nobody;
         };
         let set = handover::set_of(&self.sight(id, entry, now));
-        set.map_or(Holder::Nobody, |set| self.holder(id, &set, now))
+        set.map_or(InventoryHolder::Nobody, |set| self.holder(id, &set, now))
     }
 
-    fn sight<'a>(&'a self, id: &ObjectId, entry: &'a Entry, now: Instant) -> Sight<'a> {
+    fn sight<'a>(&'a self, id: &ObjectId, entry: &'a ObjectEntry, now: Instant) -> Observation<'a> {
         if let Some(blind) = self.blind(id, entry) {
-            return Sight::Blind(blind);
+            return Observation::Blind(blind);
         }
         let seen = self.live.get(id);
         if let Some((written, at)) = entry.written
@@ -495,16 +498,16 @@ impl Engine {
         {
             let overdue = now.duration_since(at) >= super::ECHO;
             return match &entry.looked {
-                Some(Looked::Found(live)) if live.rv >= written => Sight::Seen(live),
-                _ if overdue => Sight::NotSeen,
-                _ => Sight::Blind(Reason::OwnWrite),
+                Some(LiveLookup::Found(live)) if live.rv >= written => Observation::Seen(live),
+                _ if overdue => Observation::NotSeen,
+                _ => Observation::Blind(Reason::OwnWrite),
             };
         }
         match (seen, &entry.looked) {
-            (Some(live), Some(Looked::Found(newer))) if newer.rv > live.rv => Sight::Seen(newer),
-            (Some(live), _) | (None, Some(Looked::Found(live))) => Sight::Seen(live),
-            (None, Some(Looked::Absent)) => Sight::Absent,
-            (None, None) => Sight::NotSeen,
+            (Some(live), Some(LiveLookup::Found(newer))) if newer.rv > live.rv => Observation::Seen(newer),
+            (Some(live), _) | (None, Some(LiveLookup::Found(live))) => Observation::Seen(live),
+            (None, Some(LiveLookup::Absent)) => Observation::Absent,
+            (None, None) => Observation::NotSeen,
         }
     }
 }

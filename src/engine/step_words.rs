@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::selector::LabelSelector;
-use super::{Promote, Size, Steps};
+use super::{PromotionMode, StepSize, Steps};
 use crate::object::{at, duration, text_at};
 
 pub(super) const STEPS: &str = "rhumb.dev/steps";
@@ -17,9 +17,9 @@ const NODES: &str = "rhumb.dev/step-nodes";
 /// All words about steps.
 pub(super) const STEP_WORDS: [&str; 5] = [STEPS, SOAK, PROMOTE, MODE, NODES];
 
-/// How a step holds its workload.
+/// The mechanism that holds a workload in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum StepMechanism {
     Surge,
     InPlace,
     Partition,
@@ -27,26 +27,26 @@ pub(super) enum Shape {
 }
 
 /// Something wrong with the words.
-pub(super) struct Finding {
+pub(super) struct StepFinding {
     pub(super) is_error: bool,
     pub(super) message: String,
     pub(super) hint: String,
 }
 
-/// What the words of a content say.
+/// The steps in a content's annotations.
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct ParsedSteps {
     pub(super) steps: Option<Steps>,
-    pub(super) found: Vec<Finding>,
+    pub(super) found: Vec<StepFinding>,
 }
 
-impl Read {
+impl ParsedSteps {
     fn error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
-        self.found.push(Finding { is_error: true, message: message.into(), hint: hint.into() });
+        self.found.push(StepFinding { is_error: true, message: message.into(), hint: hint.into() });
     }
 
     fn warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
-        self.found.push(Finding { is_error: false, message: message.into(), hint: hint.into() });
+        self.found.push(StepFinding { is_error: false, message: message.into(), hint: hint.into() });
     }
 }
 
@@ -54,8 +54,8 @@ fn word<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
     at(content, &["metadata", "annotations", key])?.as_str()
 }
 
-pub(super) fn read(content: &Value) -> Read {
-    let mut read = Read::default();
+pub(super) fn read(content: &Value) -> ParsedSteps {
+    let mut read = ParsedSteps::default();
     let used = STEP_WORDS.into_iter().filter(|key| word(content, key).is_some());
     let Some(text) = word(content, STEPS) else {
         for key in used {
@@ -69,9 +69,9 @@ pub(super) fn read(content: &Value) -> Read {
     let kind = text_at(content, &["kind"]);
     let is_apps = text_at(content, &["apiVersion"]).starts_with("apps/");
     let shape = match kind {
-        "Deployment" if is_apps => Shape::Surge,
-        "StatefulSet" if is_apps => Shape::Partition,
-        "DaemonSet" if is_apps => Shape::OnDelete,
+        "Deployment" if is_apps => StepMechanism::Surge,
+        "StatefulSet" if is_apps => StepMechanism::Partition,
+        "DaemonSet" if is_apps => StepMechanism::OnDelete,
         _ => {
             let message =
                 format!("{STEPS} is for Deployments, StatefulSets and DaemonSets, and this is a {kind}");
@@ -92,8 +92,8 @@ pub(super) fn read(content: &Value) -> Read {
     read
 }
 
-/// Whether the workload's own strategy lets steps work.
-fn has_effect(content: &Value, kind: &str, read: &mut Read) -> bool {
+/// Returns whether the workload's own strategy lets steps work.
+fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
     if kind == "Deployment" {
         if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
             read.error(
@@ -120,7 +120,7 @@ fn has_effect(content: &Value, kind: &str, read: &mut Read) -> bool {
     true
 }
 
-fn sizes(text: &str, read: &mut Read) -> Vec<Size> {
+fn sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
     let hint = "write counts of pods, then percentages, each larger than the one before, as \"1, 25%, 50%\"";
     let mut sizes = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -134,10 +134,10 @@ fn sizes(text: &str, read: &mut Read) -> Vec<Size> {
             continue;
         };
         let is_more = match (sizes.last(), size) {
-            (Some(Size::Pods(before)), Size::Pods(pods)) => pods > *before,
-            (Some(Size::Percent(before)), Size::Percent(percent)) => percent > *before,
-            // Which is more depends on the replicas.
-            (Some(Size::Percent(_)), Size::Pods(_)) => false,
+            (Some(StepSize::Pods(before)), StepSize::Pods(pods)) => pods > *before,
+            (Some(StepSize::Percent(before)), StepSize::Percent(percent)) => percent > *before,
+            // The order of the two depends on the replicas.
+            (Some(StepSize::Percent(_)), StepSize::Pods(_)) => false,
             _ => true,
         };
         if !is_more {
@@ -148,17 +148,17 @@ fn sizes(text: &str, read: &mut Read) -> Vec<Size> {
     sizes
 }
 
-fn size(part: &str) -> Option<Size> {
+fn size(part: &str) -> Option<StepSize> {
     let number = part.strip_suffix('%').unwrap_or(part);
     let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse::<u32>().ok().filter(|number| is_plain && *number > 0)?;
     if part.ends_with('%') {
-        return (number <= 100).then_some(Size::Percent(number));
+        return (number <= 100).then_some(StepSize::Percent(number));
     }
-    Some(Size::Pods(number))
+    Some(StepSize::Pods(number))
 }
 
-fn soak(content: &Value, read: &mut Read) -> Duration {
+fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
     let Some(text) = word(content, SOAK) else { return Duration::ZERO };
     duration(text).unwrap_or_else(|| {
         read.error(
@@ -169,23 +169,23 @@ fn soak(content: &Value, read: &mut Read) -> Duration {
     })
 }
 
-fn promote(content: &Value, read: &mut Read) -> Promote {
+fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
     match word(content, PROMOTE) {
-        None | Some("auto") => Promote::Auto,
-        Some("manual") => Promote::Manual,
+        None | Some("auto") => PromotionMode::Auto,
+        Some("manual") => PromotionMode::Manual,
         Some(text) => {
             read.error(format!("{PROMOTE} is {text:?}"), "it may be auto or manual");
-            Promote::Manual
+            PromotionMode::Manual
         }
     }
 }
 
-fn mode(content: &Value, shape: Shape, read: &mut Read) -> Shape {
+fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
     let Some(text) = word(content, MODE) else { return shape };
     match (shape, text) {
-        (Shape::Surge, "surge") => Shape::Surge,
-        (Shape::Surge, "in-place") => Shape::InPlace,
-        (Shape::Surge, _) => {
+        (StepMechanism::Surge, "surge") => StepMechanism::Surge,
+        (StepMechanism::Surge, "in-place") => StepMechanism::InPlace,
+        (StepMechanism::Surge, _) => {
             read.error(format!("{MODE} is {text:?}"), "it may be in-place or surge");
             shape
         }
@@ -199,9 +199,9 @@ fn mode(content: &Value, shape: Shape, read: &mut Read) -> Shape {
     }
 }
 
-fn nodes(content: &Value, shape: Shape, read: &mut Read) -> Option<LabelSelector> {
+fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Option<LabelSelector> {
     let text = word(content, NODES)?;
-    if shape != Shape::OnDelete {
+    if shape != StepMechanism::OnDelete {
         read.error(format!("{NODES} is for DaemonSets: other pods are not bound to nodes"), "take it out");
         return None;
     }
@@ -215,9 +215,9 @@ fn nodes(content: &Value, shape: Shape, read: &mut Read) -> Option<LabelSelector
     selector
 }
 
-/// What the manifest's own partition keeps back.
-fn kept(content: &Value, shape: Shape) -> u32 {
+/// Returns the number of pods that the manifest's own partition keeps back.
+fn kept(content: &Value, shape: StepMechanism) -> u32 {
     let partition = at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
-    let partition = partition.and_then(Value::as_u64).filter(|_| shape == Shape::Partition);
+    let partition = partition.and_then(Value::as_u64).filter(|_| shape == StepMechanism::Partition);
     partition.map_or(0, |partition| u32::try_from(partition).unwrap_or(u32::MAX))
 }

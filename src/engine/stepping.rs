@@ -1,17 +1,21 @@
-//! What is laid over a workload's content while it rolls, and where its steps stand.
+//! The overlay of a workload's content during its rollout, and the state of its steps.
 
 use std::time::{Duration, Instant};
 
 use super::decide::serving;
 use super::pods::WorkloadPods;
 use super::state::Engine;
-use super::steps::{Lack, Move, Promotion, Shown, Standing, Steps, next};
-use super::{Desired, Good, Live, Overlay, RollPhase, Scaling, Strategy, is_workload};
+use super::steps::{
+    OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, next,
+};
+use super::{
+    DesiredObject, LastGood, LiveObject, Overlay, ReplicaOwner, RolloutPhase, UpdateStrategy, is_workload,
+};
 use crate::object::ObjectId;
 
-/// Where a step stands.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StepState {
     /// Its pods are not Ready yet.
     Going,
     /// Its pods are Ready, and it waits: for a person, or until this time.
@@ -21,8 +25,8 @@ pub(super) enum Step {
 }
 
 impl Engine {
-    /// What is to be laid over the wanted content of an object now.
-    pub(super) fn overlay(&self, id: &ObjectId, desired: &Desired, now: Instant) -> Option<Overlay> {
+    /// Returns the overlay for the wanted content of an object now.
+    pub(super) fn overlay(&self, id: &ObjectId, desired: &DesiredObject, now: Instant) -> Option<Overlay> {
         let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
         let steps = self.steps_of(id, desired);
         if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
@@ -31,30 +35,36 @@ impl Engine {
                 return Some(overlay);
             }
             match next(steps, &standing) {
-                Move::Enter(overlay) if self.gives_first(id, live, overlay, now) => return under(live),
-                Move::Enter(overlay) => return Some(overlay),
-                Move::Stay(_) => return under(live),
-                Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => return under(live),
-                Move::Finish => {}
+                StepDecision::Enter(overlay) if self.gives_first(id, live, overlay, now) => {
+                    return under(live);
+                }
+                StepDecision::Enter(overlay) => return Some(overlay),
+                StepDecision::Stay(_) => return under(live),
+                StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+                    return under(live);
+                }
+                StepDecision::Finish => {}
             }
         }
         self.narrowed(id, desired, live)
     }
 
-    /// What is laid over a content that scales, while a step holds the template that it has already.
+    /// Returns the overlay for a content that scales, while a step holds the template that it has
+    /// already.
     ///
-    /// The controller acts on the count and on the overlay of one write. So the same write lets no more pods go than
-    /// the step has at either count, and takes nothing of the budget; the next one goes on from there.
+    /// The controller acts on the count and on the overlay of one write. So the same write lets no
+    /// more pods go than the step has at either count, and takes nothing of the budget; the next
+    /// one goes on from there.
     fn held_at_other_count(
         &self,
         id: &ObjectId,
-        desired: &Desired,
+        desired: &DesiredObject,
         steps: &Steps,
-        standing: &Standing,
+        standing: &StepProgress,
     ) -> Option<Overlay> {
-        let Shown::Under(shown) = standing.shown else { return None };
-        let entry = self.entry(id).filter(|_| standing.promotion != Promotion::Full)?;
-        let count = desired.count.filter(|_| self.scaling(id, entry) == Scaling::ByManifest)?;
+        let OverlayState::Under(shown) = standing.shown else { return None };
+        let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
+        let count = desired.count.filter(|_| self.scaling(id, entry) == ReplicaOwner::Manifest)?;
         let release = self.shown(id)?.shown_release();
         if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
             return None;
@@ -62,36 +72,36 @@ impl Engine {
         shown.tighter(steps.overlay_of(steps.step_of(shown), count)?)
     }
 
-    /// What goes back does so at once.
-    pub(super) fn steps_of<'a>(&self, id: &ObjectId, desired: &'a Desired) -> Option<&'a Steps> {
+    /// Returns the steps of a workload; none for a rollback, which goes at once.
+    pub(super) fn steps_of<'a>(&self, id: &ObjectId, desired: &'a DesiredObject) -> Option<&'a Steps> {
         let stepped = !self.goes_back(id) && !self.reverts(id, desired);
         desired.steps.as_deref().filter(|_| stepped)
     }
 
-    /// Whether a content is the one that was good before the rollout that goes on: most pods have it still.
-    fn reverts(&self, id: &ObjectId, desired: &Desired) -> bool {
+    /// Returns whether a content is the one that was good before the rollout that goes on: most pods have it still.
+    fn reverts(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
         let unit = self.rollouts.book.as_ref().and_then(|book| {
             let source = self.entry(id)?.want()?.0;
             book.unit_of(&self.applysets[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
-            matches!(&member.good, Good::Release(good) if desired.is_release(good.hash))
+            matches!(&member.good, LastGood::Release(good) if desired.is_release(good.hash))
                 && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
         })
     }
 
-    /// A strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
-    fn narrowed(&self, id: &ObjectId, desired: &Desired, live: &Live) -> Option<Overlay> {
+    /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
+    fn narrowed(&self, id: &ObjectId, desired: &DesiredObject, live: &LiveObject) -> Option<Overlay> {
         let rolling = live.rolling?;
         let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
         let stepped = under(live).is_some_and(|overlay| overlay.step().is_some());
         let restarts = self.reconfigured(id).is_some();
         if there && !stepped && !restarts {
             let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
-            return narrow.filter(|_| rolling.phase == RollPhase::Replacing);
+            return narrow.filter(|_| rolling.phase == RolloutPhase::Replacing);
         }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
-        // What is let out of its last step goes on by its own strategy.
+        // A rollout beyond its last step goes on by its own strategy.
         if !able || !(stepped || restarts || self.would_restart(id, desired, live)) {
             return None;
         }
@@ -99,7 +109,13 @@ impl Engine {
         (desired.strategy.may_lose(rolling.replicas) > most).then_some(Overlay::Narrow(most))
     }
 
-    pub(super) fn standing(&self, id: &ObjectId, desired: &Desired, live: &Live, now: Instant) -> Standing {
+    pub(super) fn standing(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        live: &LiveObject,
+        now: Instant,
+    ) -> StepProgress {
         let release = live.shown_release();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
@@ -109,12 +125,12 @@ impl Engine {
             roll.written.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
-        let standing = Standing {
+        let standing = StepProgress {
             replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
             shown: match self.reconfigured(id) {
                 None if there || same() => live.shown,
-                _ => Shown::Other,
+                _ => OverlayState::Other,
             },
             made: pods.map_or(0, WorkloadPods::updated),
             ready: pods.map_or(0, WorkloadPods::ready_of_newest),
@@ -124,43 +140,45 @@ impl Engine {
         self.fleet_standing(id, desired, standing, now)
     }
 
-    /// Where the step stands that a workload shows; none where it shows none.
-    pub(super) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<Step> {
+    /// Returns where the step stands that a workload shows; none where it shows none.
+    pub(super) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         let live = self.shown(id)?;
         under(live).filter(|overlay| overlay.step().is_some())?;
         let (_, desired) = self.entry(id)?.want()?;
         let steps = self.steps_of(id, desired)?;
         let standing = self.standing(id, desired, live, now);
         Some(match next(steps, &standing) {
-            Move::Stay(wait) => match wait.lacks {
-                Lack::Pods { .. } => self.fleet_rests(id, now).unwrap_or(Step::Going),
-                Lack::Soak(left) => Step::Held(Some(now + left)),
-                Lack::Promotion => Step::Held(None),
+            StepDecision::Stay(wait) => match wait.lacks {
+                StepRequirement::Pods { .. } => self.fleet_rests(id, now).unwrap_or(StepState::Going),
+                StepRequirement::Soak(left) => StepState::Held(Some(now + left)),
+                StepRequirement::Promotion => StepState::Held(None),
             },
-            Move::Finish if self.waits_for_nodes(id, steps, &standing, now) => Step::Held(None),
-            Move::Enter(_) | Move::Finish => Step::Over,
+            StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => StepState::Held(None),
+            StepDecision::Enter(_) | StepDecision::Finish => StepState::Over,
         })
     }
 }
 
-/// Whether an overlay lets no more pods go than the one that is shown, and holds the same step.
-pub(super) fn only_tightens(shown: Shown, overlay: Option<Overlay>) -> bool {
+/// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same step.
+pub(super) fn only_tightens(shown: OverlayState, overlay: Option<Overlay>) -> bool {
     match (shown, overlay) {
-        (Shown::Under(shown), Some(overlay)) => shown != overlay && shown.tighter(overlay) == Some(overlay),
+        (OverlayState::Under(shown), Some(overlay)) => {
+            shown != overlay && shown.tighter(overlay) == Some(overlay)
+        }
         _ => false,
     }
 }
 
-/// What is laid over what the cluster shows.
-pub(super) fn under(live: &Live) -> Option<Overlay> {
+/// Returns the overlay that the cluster shows.
+pub(super) fn under(live: &LiveObject) -> Option<Overlay> {
     match live.shown {
-        Shown::Under(overlay) => Some(overlay),
+        OverlayState::Under(overlay) => Some(overlay),
         _ => None,
     }
 }
 
-/// The most pods that a content takes down at a time under an overlay, of so many.
-pub(super) fn takes(strategy: Strategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
+/// Returns the most pods that a content takes down at a time under an overlay, of so many.
+pub(super) fn takes(strategy: UpdateStrategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
     match overlay {
         None | Some(Overlay::Partition { .. }) => strategy.may_lose(replicas),
         Some(Overlay::Surge { .. }) => 0,

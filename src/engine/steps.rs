@@ -1,7 +1,9 @@
-//! Steps inside one workload: how many of its pods get a new template before the others, and when to go on.
+//! Steps inside one workload: the number of its pods that get a new template before the others, and
+//! the time to go on.
 //!
-//! [`Steps`] is what the annotations of a manifest ask for, [`next`] is what to do now. It keeps no state: where
-//! a rollout stands is read from the overlay that the cluster shows, so it goes on from there after any crash.
+//! [`Steps`] is the annotations' request, [`next`] the decision. It keeps no state: the progress of
+//! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
+//! crash.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,20 +11,20 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::selector::LabelSelector;
-use super::step_words::{self, Shape};
+use super::step_words::{self, StepMechanism};
 use super::{OVERLAY, Overlay};
 use crate::object::{Diagnostic, Object, annotation, at, duration_text};
 
-/// How many pods get the new template in a step.
+/// The number of pods that get the new template in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// So many.
+pub enum StepSize {
+    /// A number of pods.
     Pods(u32),
     /// This share of all pods, from 1 to 100, rounded up.
     Percent(u32),
 }
 
-impl Size {
+impl StepSize {
     fn of(self, replicas: u32) -> u32 {
         let pods = match self {
             Self::Pods(pods) => pods,
@@ -35,9 +37,9 @@ impl Size {
     }
 }
 
-/// Who lets a rollout out of a step.
+/// The way in which a rollout leaves a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Promote {
+pub enum PromotionMode {
     /// It goes on by itself.
     #[default]
     Auto,
@@ -48,10 +50,10 @@ pub enum Promote {
 /// The steps of a workload. They count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
-    pub(super) sizes: Vec<Size>,
+    pub(super) sizes: Vec<StepSize>,
     pub(super) soak: Duration,
-    pub(super) promote: Promote,
-    pub(super) shape: Shape,
+    pub(super) promote: PromotionMode,
+    pub(super) shape: StepMechanism,
     pub(super) nodes: Option<LabelSelector>,
     /// Pods that the manifest's own partition keeps from a new template, of a StatefulSet.
     pub(super) kept: u32,
@@ -64,17 +66,17 @@ impl Steps {
         read.steps.filter(|_| !read.found.iter().any(|finding| finding.is_error))
     }
 
-    /// How many steps there are.
+    /// Returns how many steps there are.
     pub fn count(&self) -> u32 {
         u32::try_from(self.sizes.len()).unwrap_or(u32::MAX)
     }
 
-    /// The nodes whose pods go first, of a DaemonSet.
+    /// Returns the nodes whose pods go first, of a DaemonSet.
     pub fn nodes(&self) -> Option<&LabelSelector> {
         self.nodes.as_ref()
     }
 
-    /// How many pods have the new template in a step; all that may have it, beyond the last. Never less than
+    /// Returns how many pods have the new template in a step; all that may have it, beyond the last. Never less than
     /// in the step before it.
     pub fn target(&self, step: u32, replicas: u32) -> u32 {
         let all = replicas.saturating_sub(self.kept);
@@ -85,21 +87,21 @@ impl Steps {
         until.map(|size| size.of(replicas)).max().unwrap_or(0).min(all)
     }
 
-    /// The overlay of a step; none beyond the last, and none where no pod could take the new template.
+    /// Returns the overlay of a step; none beyond the last, and none where no pod could take the new template.
     pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<Overlay> {
         let pods = self.target(step, replicas);
         if step == 0 || step > self.last() || pods == 0 {
             return None;
         }
         Some(match self.shape {
-            Shape::Surge => Overlay::Surge { pods, step },
-            Shape::InPlace => Overlay::InPlace { pods, step },
-            Shape::Partition => Overlay::Partition { from: replicas.saturating_sub(pods), step },
-            Shape::OnDelete => Overlay::OnDelete { step },
+            StepMechanism::Surge => Overlay::Surge { pods, step },
+            StepMechanism::InPlace => Overlay::InPlace { pods, step },
+            StepMechanism::Partition => Overlay::Partition { from: replicas.saturating_sub(pods), step },
+            StepMechanism::OnDelete => Overlay::OnDelete { step },
         })
     }
 
-    /// The step that an overlay stands for. It is told by the overlay and not by its pods: with other
+    /// Returns the step that an overlay stands for. It is told by the overlay and not by its pods: with other
     /// replicas, or other steps, the same pods would stand for another step.
     pub fn step_of(&self, overlay: Overlay) -> u32 {
         overlay.step().unwrap_or(1).clamp(1, self.last())
@@ -107,7 +109,7 @@ impl Steps {
 
     /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last step too.
     fn last(&self) -> u32 {
-        self.count().saturating_add(u32::from(self.shape == Shape::OnDelete))
+        self.count().saturating_add(u32::from(self.shape == StepMechanism::OnDelete))
     }
 }
 
@@ -120,9 +122,9 @@ pub fn misused_steps(object: &Object) -> Vec<Diagnostic> {
     told.collect()
 }
 
-/// What the cluster shows of the template that is to be rolled out.
+/// The state of the overlay for the template that is to be rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum OverlayState {
     /// No such workload: its creation replaces nothing.
     Nothing,
     /// Another template: its rollout has not begun.
@@ -135,7 +137,7 @@ pub enum Shown {
     Unreadable,
 }
 
-impl Shown {
+impl OverlayState {
     /// Reads the annotations of a live object that has the template.
     pub fn of(object: &Value) -> Self {
         let is_there = at(object, &["metadata", "annotations", OVERLAY]).is_some();
@@ -148,15 +150,15 @@ impl Shown {
     }
 }
 
-impl From<Option<Overlay>> for Shown {
+impl From<Option<Overlay>> for OverlayState {
     fn from(overlay: Option<Overlay>) -> Self {
         overlay.map_or(Self::Plain, Self::Under)
     }
 }
 
-/// What a person asked for, of this template.
+/// The promotion that a person ordered for this template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Promotion {
+pub enum PromotionRequest {
     /// Nothing.
     #[default]
     None,
@@ -169,26 +171,27 @@ pub enum Promotion {
     Full,
 }
 
-/// Where the rollout of a workload stands.
+/// The progress of a workload's rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct StepProgress {
     /// Pods asked for; of a DaemonSet, the nodes that can be counted on.
     pub replicas: u32,
-    /// What the cluster shows.
-    pub shown: Shown,
+    /// The overlay that the cluster shows.
+    pub shown: OverlayState,
     /// Pods of the new template that are not being deleted.
     pub made: u32,
     /// Those of them that are Ready.
     pub ready: u32,
-    /// For how long that many have been Ready without a restart: the age of the youngest of them.
+    /// The time for which that many have been Ready without a restart: the age of the youngest of
+    /// them.
     pub ready_for: Duration,
-    /// What a person asked for.
-    pub promotion: Promotion,
+    /// The promotion that a person ordered.
+    pub promotion: PromotionRequest,
 }
 
-/// What to do with a workload that has steps.
+/// The decision about a workload that has steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum StepDecision {
     /// Apply the content under this overlay.
     Enter(Overlay),
     /// Leave it where it is.
@@ -197,32 +200,32 @@ pub enum Move {
     Finish,
 }
 
-/// Why a workload stays in its step.
+/// The reason for which a workload stays in its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepWait {
     /// The step, from 1; beyond the last, the rest of a DaemonSet.
     pub step: u32,
-    /// How many there are.
+    /// The number of steps.
     pub of: u32,
-    /// What is missing.
-    pub lacks: Lack,
+    /// The missing requirement.
+    pub lacks: StepRequirement,
     /// Pods beyond those of the step that have the new template.
-    pub surplus: Surplus,
+    pub surplus: SurplusPods,
 }
 
 /// Pods that came by a scale to a template that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surplus {
+pub enum SurplusPods {
     /// None did.
     None,
-    /// So many, as the controller of a Deployment shares what is added.
+    /// The number of pods by the shares in which the controller of a Deployment adds them.
     Shared(u32),
-    /// So many, as a StatefulSet makes its highest pods of the new template. One of them that is deleted gets the
-    /// old one.
+    /// The number of highest pods that a StatefulSet creates with the new template. One of them
+    /// that is deleted gets the old one.
     Made(u32),
 }
 
-impl Surplus {
+impl SurplusPods {
     fn of(overlay: Overlay, made: u32, target: u32) -> Self {
         let (more, surplus): (u32, fn(u32) -> Self) = match overlay {
             Overlay::Surge { pods, .. } | Overlay::InPlace { pods, .. } => {
@@ -235,14 +238,14 @@ impl Surplus {
     }
 }
 
-/// What a step lacks.
+/// A requirement for leaving a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum StepRequirement {
     /// Pods of the new template that are Ready.
     Pods {
-        /// So many are.
+        /// The number of Ready pods.
         ready: u32,
-        /// So many should be.
+        /// The number of Ready pods that the step needs.
         target: u32,
     },
     /// Time.
@@ -258,17 +261,17 @@ impl fmt::Display for StepWait {
             (step, of) => write!(f, "step {step} of {of}: ")?,
         }
         match self.lacks {
-            Lack::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
-            Lack::Soak(left) => write!(f, "soaks {} more", duration_text(whole_seconds(left))),
-            Lack::Promotion => write!(f, "waits for `rhumb rollout promote`"),
+            StepRequirement::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
+            StepRequirement::Soak(left) => write!(f, "soaks {} more", duration_text(whole_seconds(left))),
+            StepRequirement::Promotion => write!(f, "waits for `rhumb rollout promote`"),
         }?;
         match self.surplus {
-            Surplus::None => Ok(()),
-            Surplus::Shared(more) => write!(
+            SurplusPods::None => Ok(()),
+            SurplusPods::Shared(more) => write!(
                 f,
                 "; it was scaled meanwhile, and its controller gave the new template {more} pods more than the step has"
             ),
-            Surplus::Made(more) => write!(
+            SurplusPods::Made(more) => write!(
                 f,
                 "; it was scaled meanwhile, and {more} pods more than the step has are of the new template: each keeps it until somebody deletes it"
             ),
@@ -282,44 +285,47 @@ fn whole_seconds(time: Duration) -> Duration {
 }
 
 /// Decides what to do with a workload whose new template goes in steps.
-pub fn next(steps: &Steps, standing: &Standing) -> Move {
-    let Standing { replicas, ready, .. } = *standing;
-    let enter = |step| steps.overlay_of(step, replicas).map_or(Move::Finish, Move::Enter);
-    if standing.promotion == Promotion::Full {
-        return Move::Finish;
+pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
+    let StepProgress { replicas, ready, .. } = *standing;
+    let enter = |step| steps.overlay_of(step, replicas).map_or(StepDecision::Finish, StepDecision::Enter);
+    if standing.promotion == PromotionRequest::Full {
+        return StepDecision::Finish;
     }
     let overlay = match standing.shown {
-        Shown::Other | Shown::Unreadable => return enter(1),
-        Shown::Nothing | Shown::Plain | Shown::Under(Overlay::Narrow(_)) => return Move::Finish,
-        Shown::Under(overlay) => overlay,
+        OverlayState::Other | OverlayState::Unreadable => return enter(1),
+        OverlayState::Nothing | OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_)) => {
+            return StepDecision::Finish;
+        }
+        OverlayState::Under(overlay) => overlay,
     };
     let step = steps.step_of(overlay);
     let target = steps.target(step, replicas);
-    let surplus = Surplus::of(overlay, standing.made, target);
-    let stay = |lacks| Move::Stay(StepWait { step, of: steps.count(), lacks, surplus });
+    let surplus = SurplusPods::of(overlay, standing.made, target);
+    let stay = |lacks| StepDecision::Stay(StepWait { step, of: steps.count(), lacks, surplus });
     let wanted = steps.overlay_of(step, replicas);
     if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
         return enter(step);
     }
     if ready < target {
-        return stay(Lack::Pods { ready, target });
+        return stay(StepRequirement::Pods { ready, target });
     }
-    let is_asked = standing.promotion == Promotion::OneStep { from: step };
+    let is_asked = standing.promotion == PromotionRequest::OneStep { from: step };
     if step > steps.count() || is_asked {
         return onward(steps, step, replicas);
     }
     let left = steps.soak.saturating_sub(standing.ready_for);
     if !left.is_zero() {
-        return stay(Lack::Soak(left));
+        return stay(StepRequirement::Soak(left));
     }
     match steps.promote {
-        Promote::Auto => onward(steps, step, replicas),
-        Promote::Manual => stay(Lack::Promotion),
+        PromotionMode::Auto => onward(steps, step, replicas),
+        PromotionMode::Manual => stay(StepRequirement::Promotion),
     }
 }
 
-/// Whether an overlay for fewer pods does as well. A Deployment that is scaled up while it is held gives a share
-/// of the pods to the new template by itself; a larger surge would add to them. What is too many is taken back.
+/// Returns whether an overlay for fewer pods does as well. A Deployment that is scaled up while it
+/// is held gives a share of the pods to the new template by itself; a larger surge would add to
+/// them. Surplus pods are taken back.
 fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
     match (shown, wanted) {
         (Overlay::Surge { pods, step }, Some(Overlay::Surge { pods: more, step: same })) => {
@@ -329,9 +335,9 @@ fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
     }
 }
 
-/// The step after this one; the plain content after the last.
-fn onward(steps: &Steps, step: u32, replicas: u32) -> Move {
+/// Returns the step after this one; the plain content after the last.
+fn onward(steps: &Steps, step: u32, replicas: u32) -> StepDecision {
     let is_done = step >= steps.count() && steps.target(step, replicas) == steps.target(u32::MAX, replicas);
     let next = steps.overlay_of(step.saturating_add(1), replicas).filter(|_| !is_done);
-    next.map_or(Move::Finish, Move::Enter)
+    next.map_or(StepDecision::Finish, StepDecision::Enter)
 }

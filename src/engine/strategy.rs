@@ -1,4 +1,4 @@
-//! How many pods a workload's own update strategy may take down at a time.
+//! The number of pods that a workload's own update strategy may take down at a time.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use crate::object::{GroupKind, at, text_at};
 
 /// A count or a share, as Kubernetes' `IntOrString`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Share {
+enum CountOrPercent {
     Count(u32),
     Percent(u32),
 }
 
-impl Share {
+impl CountOrPercent {
     fn read(value: Option<&Value>) -> Option<Self> {
         match value? {
             Value::Number(number) => Some(Self::Count(u32::try_from(number.as_u64()?).unwrap_or(u32::MAX))),
@@ -39,24 +39,24 @@ fn part(all: u32, share: u32, round: u64) -> u32 {
     u32::try_from((u64::from(all) * u64::from(share) + round) / 100).unwrap_or(u32::MAX)
 }
 
-/// How the controller of a workload replaces its pods.
+/// The way in which a workload's controller replaces its pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strategy(Way);
+pub struct UpdateStrategy(PodReplacement);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Way {
+enum PodReplacement {
     /// No pod moves by itself.
     #[default]
     Still,
     /// All at once.
     All,
     /// `Deployment`: by the shares of pods that may be too few and too many.
-    Surging(Share, Share),
+    Surging(CountOrPercent, CountOrPercent),
     /// `StatefulSet` and `DaemonSet`: so many at a time.
-    Stepping(Share),
+    Stepping(CountOrPercent),
 }
 
-impl Strategy {
+impl UpdateStrategy {
     /// Reads it off a content or a live object; of these only `spec.strategy`, `spec.updateStrategy` and
     /// `spec.paused` are looked at.
     pub fn of(kind: &GroupKind, content: &Value) -> Self {
@@ -66,61 +66,61 @@ impl Strategy {
             "StatefulSet" | "DaemonSet"
                 if text_at(content, &["spec", "updateStrategy", "type"]) == "OnDelete" =>
             {
-                Way::Still
+                PodReplacement::Still
             }
             "DaemonSet" => daemon_set(content),
-            "StatefulSet" => {
-                Way::Stepping(rolling(content, "updateStrategy", "maxUnavailable").unwrap_or(Share::Count(1)))
-            }
-            _ => Way::Still,
+            "StatefulSet" => PodReplacement::Stepping(
+                rolling(content, "updateStrategy", "maxUnavailable").unwrap_or(CountOrPercent::Count(1)),
+            ),
+            _ => PodReplacement::Still,
         })
     }
 
-    /// The most pods that it takes down at a time, of so many.
+    /// Returns the most pods that it takes down at a time, of so many.
     pub fn may_lose(self, replicas: u32) -> u32 {
         match self.0 {
-            Way::Still => 0,
-            Way::All => replicas,
+            PodReplacement::Still => 0,
+            PodReplacement::All => replicas,
             // `ResolveFenceposts` of the Deployment controller: both may not be zero.
-            Way::Surging(unavailable, surge) => match unavailable.down(replicas) {
+            PodReplacement::Surging(unavailable, surge) => match unavailable.down(replicas) {
                 0 if surge.up(replicas) == 0 => replicas.min(1),
                 unavailable => unavailable.min(replicas),
             },
-            Way::Stepping(unavailable) => unavailable.up(replicas).min(replicas),
+            PodReplacement::Stepping(unavailable) => unavailable.up(replicas).min(replicas),
         }
     }
 
-    /// Whether it takes down all pods before it makes new ones.
+    /// Returns whether it takes down all pods before it makes new ones.
     pub fn is_recreate(self) -> bool {
-        self.0 == Way::All
+        self.0 == PodReplacement::All
     }
 }
 
-fn deployment(content: &Value) -> Way {
+fn deployment(content: &Value) -> PodReplacement {
     if at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
-        return Way::Still;
+        return PodReplacement::Still;
     }
     if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
-        return Way::All;
+        return PodReplacement::All;
     }
     // The API's defaults.
-    let quarter = Share::Percent(25);
+    let quarter = CountOrPercent::Percent(25);
     let share = |key| rolling(content, "strategy", key).unwrap_or(quarter);
-    Way::Surging(share("maxUnavailable"), share("maxSurge"))
+    PodReplacement::Surging(share("maxUnavailable"), share("maxSurge"))
 }
 
-fn daemon_set(content: &Value) -> Way {
+fn daemon_set(content: &Value) -> PodReplacement {
     // With a surge the API allows none to be unavailable.
     let surge = rolling(content, "updateStrategy", "maxSurge");
     match rolling(content, "updateStrategy", "maxUnavailable") {
-        Some(unavailable) => Way::Stepping(unavailable),
-        None if surge.is_some_and(|surge| surge.up(100) > 0) => Way::Still,
-        None => Way::Stepping(Share::Count(1)),
+        Some(unavailable) => PodReplacement::Stepping(unavailable),
+        None if surge.is_some_and(|surge| surge.up(100) > 0) => PodReplacement::Still,
+        None => PodReplacement::Stepping(CountOrPercent::Count(1)),
     }
 }
 
-fn rolling(content: &Value, strategy: &str, key: &str) -> Option<Share> {
-    Share::read(at(content, &["spec", strategy, "rollingUpdate", key]))
+fn rolling(content: &Value, strategy: &str, key: &str) -> Option<CountOrPercent> {
+    CountOrPercent::read(at(content, &["spec", strategy, "rollingUpdate", key]))
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_strategy_takes_down_as_many_as_its_controller_does() {
         fn check(kind: &str, spec: &Value, replicas: u32, expected: u32) {
-            let strategy = Strategy::of(&GroupKind::new("apps", kind), &json!({ "spec": spec }));
+            let strategy = UpdateStrategy::of(&GroupKind::new("apps", kind), &json!({ "spec": spec }));
             assert_eq!(strategy.may_lose(replicas), expected, "{kind} {spec} {replicas}");
         }
         let rolling = |strategy: &str, unavailable: Value, surge: Value| json!({ strategy: { "rollingUpdate": { "maxUnavailable": unavailable, "maxSurge": surge } } });

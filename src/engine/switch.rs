@@ -1,14 +1,14 @@
 //! Switching a Service from one workload to another: only once the new one is whole.
 
 use super::gate::{health_words, is_healthy};
-use super::rolls::Switch;
+use super::rolls::ServiceSwitch;
 use super::state::Engine;
-use super::{Desired, Reason, is_workload};
+use super::{DesiredObject, Reason, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// Why a Service is not switched yet to the workloads that its wanted content selects.
-    pub(super) fn switch_gate(&self, service: &Desired) -> Option<Reason> {
+    /// Returns why a Service is not switched yet to the workloads that its wanted content selects.
+    pub(super) fn switch_gate(&self, service: &DesiredObject) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
         let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.want()?.1)));
@@ -22,8 +22,8 @@ impl Engine {
         targets.find_map(|(id, _)| self.not_ready(id))
     }
 
-    /// Whether the wanted content of a Service selects others than the content that is there.
-    fn is_switch(&self, service: &Desired) -> bool {
+    /// Returns whether the wanted content of a Service selects others than the content that is there.
+    fn is_switch(&self, service: &DesiredObject) -> bool {
         let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.known());
         service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
     }
@@ -37,11 +37,11 @@ impl Engine {
         if !is_healthy(live) {
             return because(format!("is {}", health_words(live)));
         }
-        let soaks = self.rollouts.rolls.get(id).is_some_and(|roll| roll.switch != Switch::Due);
+        let soaks = self.rollouts.rolls.get(id).is_some_and(|roll| roll.switch != ServiceSwitch::Due);
         if soaks { because("is rolled out".to_owned()) } else { None }
     }
 
-    /// Whether a Service waits to be switched to a workload.
+    /// Returns whether a Service waits to be switched to a workload.
     pub(super) fn is_switched_to(&self, id: &ObjectId) -> bool {
         let Some((source, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
         let Some(labels) = want.labels.as_deref() else { return false };

@@ -1,7 +1,9 @@
-//! What the workloads of each source take of the budget beside its claims, told to all who share it.
+//! The load of each source's workloads on the budget beside its claims, published to all who share
+//! it.
 //!
-//! A process sees the pods of its own sources alone. So it writes into the budget object which of them are
-//! unavailable, and how many there are. Whoever claims writes by compare-and-swap on these very numbers.
+//! A process sees the pods of its own sources alone. So it writes into the rollout ledger which of
+//! them are unavailable, and how many there are. Claims are written by compare-and-swap on these
+//! very numbers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,57 +12,59 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::book::{Book, Claim, object_word, parse_object_word};
-use super::budget::{Load, Scope, Shortage, Token};
+use super::book::{RolloutClaim, RolloutLedger, object_word, parse_object_word};
+use super::budget::{BudgetScope, BudgetShortage, TokenState, WorkloadLoad};
 use super::entry::SourceId;
 use super::rolls::Rollouts;
 use super::state::Engine;
-use super::{KindState, Live, is_workload};
+use super::{KindState, LiveObject, is_workload};
 use crate::object::ObjectId;
 
-/// So many workloads of a source are told by name, the largest numbers first: some 2 KB.
+/// The number of a source's workloads that are named, the largest numbers first: some 2 KB.
 const NAMED: usize = 20;
 
-/// What a look at another's workload has found counts for so long.
+/// The time for which the view of another process' workload counts.
 const GLIMPSE: Duration = Duration::from_secs(10);
 
 /// A look that shows all pods of a workload tells for so long that whoever has named it has ended.
 const MEMORY: Duration = Duration::from_mins(1);
 
-/// So many workloads of others are looked at in one go.
+/// The number of others' workloads that are looked at in one go.
 const LOOKS: usize = 16;
 
-/// Who serves a source tells again what it takes after such a time, though nothing has changed.
+/// The time after which a process publishes its load again, though nothing has changed.
 const RENEWED: SignedDuration = SignedDuration::from_hours(6);
 
-/// Who has told nothing for so long serves the source no more: its pods are no part of all of which percentages are.
+/// The time without a word after which a process serves its source no more: its pods leave the
+/// total of which percentages are.
 const EXPIRES: SignedDuration = SignedDuration::from_hours(24);
 
 /// A count of all pods that differs by less than such a part is not worth a write of its own.
 const PART: u32 = 20;
 
-/// What one source takes of the budget.
+/// The load of one source on the budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct BudgetTally {
     /// The inventory.
     pub applyset: Arc<str>,
     /// The name of the source.
     pub name: Arc<str>,
-    /// How many pods its workloads ask for.
+    /// The number of pods that its workloads ask for.
     pub pods: u32,
     /// The same in namespaces that have bounds of their own.
     pub pods_in: BTreeMap<Arc<str>, u32>,
-    /// Pods that are unavailable, by workload. What a claim stands for is not told again.
+    /// The unavailable pods, by workload. Pods behind a claim are not counted again.
     pub away: BTreeMap<ObjectId, u32>,
     /// Pods that are unavailable of workloads that are not named.
     pub rest: u32,
-    /// When it was told, by the clock of whoever told it; none where an older version has.
+    /// The time of publication, by the publisher's clock; none where an older version has published
+    /// it.
     pub at: Option<Timestamp>,
 }
 
 /// The form of a [`Tally`] in JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) struct TallyText {
+pub(super) struct BudgetTallyText {
     source: String,
     #[serde(default)]
     name: String,
@@ -81,9 +85,9 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl TallyText {
+impl BudgetTallyText {
     /// Returns the text of one.
-    pub(super) fn of(tally: &Tally) -> Self {
+    pub(super) fn of(tally: &BudgetTally) -> Self {
         let word = |(id, pods): (&ObjectId, &u32)| (object_word(id), *pods);
         Self {
             source: tally.applyset.to_string(),
@@ -97,8 +101,8 @@ impl TallyText {
     }
 
     /// Reads it. Pods of what cannot be read count as those of workloads that are not named.
-    pub(super) fn read(self) -> Tally {
-        let mut tally = Tally {
+    pub(super) fn read(self) -> BudgetTally {
+        let mut tally = BudgetTally {
             applyset: self.source.into(),
             name: self.name.into(),
             pods: self.pods,
@@ -117,7 +121,7 @@ impl TallyText {
     }
 }
 
-impl Tally {
+impl BudgetTally {
     /// Says if any pod of it is unavailable.
     pub(super) fn has_away(&self) -> bool {
         !self.away.is_empty() || self.rest > 0
@@ -145,11 +149,11 @@ impl Tally {
 }
 
 /// Says if the first tallies are worth a write where the others were told.
-pub(super) fn are_news(now: &[Tally], told: &[Tally]) -> bool {
+pub(super) fn are_news(now: &[BudgetTally], told: &[BudgetTally]) -> bool {
     now.len() != told.len() || now.iter().zip(told).any(|(now, told)| now.is_news_after(told))
 }
 
-impl Book {
+impl RolloutLedger {
     /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes have told.
     pub fn pods_away(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
@@ -164,7 +168,7 @@ impl Book {
     }
 
     /// Returns who has claimed, in words: `source shop, process 12 on host`.
-    pub fn holder_words(&self, claim: &Claim) -> String {
+    pub fn holder_words(&self, claim: &RolloutClaim) -> String {
         let process = claim.holder.split_once('@').and_then(|(process, host)| {
             let number = process.split('-').next()?;
             Some(format!(", process {number} on {host}"))
@@ -180,8 +184,9 @@ impl Book {
 }
 
 impl Engine {
-    /// Returns what this process tells of each of its sources. What it does not see yet stays as it was told.
-    pub(super) fn tallies(&self, book: &Book) -> Vec<Tally> {
+    /// Returns the load of each of this process' sources. The part that it does not see yet stays
+    /// as published.
+    pub(super) fn tallies(&self, book: &RolloutLedger) -> Vec<BudgetTally> {
         let told = |applyset: &Arc<str>| book.tallies.iter().find(|tally| tally.applyset == *applyset);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.shown_loads() {
@@ -200,7 +205,7 @@ impl Engine {
         self.applysets.iter().enumerate().filter_map(of).filter(|tally| !tally.is_empty()).collect()
     }
 
-    fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> Tally {
+    fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
         away.sort_by(|(id, pods), (other, others)| others.cmp(pods).then_with(|| id.cmp(other)));
         let rest = away.iter().skip(NAMED).map(|(_, pods)| *pods).fold(0, u32::saturating_add);
         away.truncate(NAMED);
@@ -210,7 +215,7 @@ impl Engine {
             let pods = *spaces?.get(name)?;
             (pods > 0).then(|| (name.clone(), pods))
         });
-        Tally {
+        BudgetTally {
             applyset: self.applysets[source].clone(),
             name: self.sources[source].name.clone(),
             pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
@@ -242,9 +247,9 @@ impl Engine {
         Timestamp::from_second(wall.as_second()).ok()
     }
 
-    /// Says if nobody has served a source for so long that what was told of it counts no more. What is unavailable of it
-    /// counts until a look shows less.
-    fn is_expired(&self, tally: &Tally) -> bool {
+    /// Returns whether nobody has served a source for so long that its published load counts no
+    /// more. Its unavailable pods count until a look shows fewer.
+    fn is_expired(&self, tally: &BudgetTally) -> bool {
         let age = tally.at.zip(self.second()).map(|(at, now)| at.duration_until(now));
         age.is_some_and(|age| age >= EXPIRES)
     }
@@ -252,12 +257,12 @@ impl Engine {
     /// Says if what this process has told is to be told again.
     pub(super) fn is_to_renew(&self) -> bool {
         let Some((book, now)) = self.rollouts.book.as_ref().zip(self.second()) else { return false };
-        let is_old = |tally: &Tally| tally.at.is_some_and(|at| at.duration_until(now) >= RENEWED);
+        let is_old = |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= RENEWED);
         book.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
     }
 
     /// Writes into a book what the sources of this process take.
-    pub(super) fn with_tallies(&self, mut book: Book, own: Vec<Tally>) -> Book {
+    pub(super) fn with_tallies(&self, mut book: RolloutLedger, own: Vec<BudgetTally>) -> RolloutLedger {
         book.tallies.retain(|tally| !self.looks_after(&tally.applyset));
         book.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
         for tally in book.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
@@ -268,12 +273,12 @@ impl Engine {
     }
 
     /// Returns what a book tells of the sources of this process.
-    pub(super) fn own_tallies(&self, book: &Book) -> Vec<Tally> {
+    pub(super) fn own_tallies(&self, book: &RolloutLedger) -> Vec<BudgetTally> {
         book.tallies.iter().filter(|tally| self.looks_after(&tally.applyset)).cloned().collect()
     }
 
     /// Returns what counts because others have told it: this process does not see those workloads.
-    pub(super) fn told_tallies(&self) -> impl Iterator<Item = (Option<SourceId>, &Tally)> {
+    pub(super) fn told_tallies(&self) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
         let told = self.rollouts.book.iter().flat_map(|book| &book.tallies);
         told.filter_map(|tally| {
             let source = self.applysets.iter().position(|applyset| *applyset == tally.applyset);
@@ -283,7 +288,7 @@ impl Engine {
     }
 
     /// Adds to what this process sees what others have told.
-    pub(super) fn with_told(&self, mut loads: Vec<Load>) -> Vec<Load> {
+    pub(super) fn with_told(&self, mut loads: Vec<WorkloadLoad>) -> Vec<WorkloadLoad> {
         if self.told_tallies().next().is_none() {
             return loads;
         }
@@ -296,7 +301,7 @@ impl Engine {
                     load.away = load.away.max(away);
                 } else if away > 0 {
                     places.insert(id.clone(), loads.len());
-                    loads.push(Load { id: id.clone(), source, token: Token::None, away });
+                    loads.push(WorkloadLoad { id: id.clone(), source, token: TokenState::None, away });
                 }
             }
         }
@@ -304,10 +309,10 @@ impl Engine {
     }
 
     /// Returns pods that are unavailable of workloads that nobody names. They count in each namespace.
-    pub(super) fn unnamed(&self, scope: &Scope) -> u32 {
+    pub(super) fn unnamed(&self, scope: &BudgetScope) -> u32 {
         let counts = |source: Option<SourceId>| match scope {
-            Scope::Cluster | Scope::Namespace(_) => true,
-            Scope::Source(number, _) => source == Some(*number),
+            BudgetScope::Cluster | BudgetScope::Namespace(_) => true,
+            BudgetScope::Source(number, _) => source == Some(*number),
         };
         let told = self.told_tallies().filter(|(source, _)| counts(*source));
         let told = told.filter(|(_, tally)| !self.is_outlived(tally));
@@ -315,9 +320,10 @@ impl Engine {
         told.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
     }
 
-    /// Says if looks have shown all workloads that a tally names whole, which are those that had lost the most pods.
-    /// Whoever has told it would have told others instead, and has ended.
-    fn is_outlived(&self, tally: &Tally) -> bool {
+    /// Returns whether looks have shown as healthy all workloads that a tally names, which are
+    /// those that had lost the most pods. Its publisher would have named others instead, and has
+    /// ended.
+    fn is_outlived(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_whole = |id: &ObjectId| {
             let glimpse = self.rollouts.glimpses.get(id);
@@ -364,7 +370,7 @@ impl Engine {
     }
 
     /// Takes over a look at a workload of others. It can only lower what they have told.
-    pub(super) fn glimpse(&mut self, id: &ObjectId, live: Option<&Live>, now: Instant) {
+    pub(super) fn glimpse(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
         let told = self.told_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
         if let Some(told) = told {
             let seen =
@@ -375,10 +381,10 @@ impl Engine {
     }
 
     /// Says of what is short because of others who they are.
-    pub(super) fn told_holders(&self, permits: &mut BTreeMap<ObjectId, Option<Shortage>>) {
+    pub(super) fn told_holders(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
         let Some(words) = self.others_words() else { return };
         for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
-            *shortage = Shortage::Shared(Box::new(shortage.clone()), words.clone());
+            *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
         }
     }
 

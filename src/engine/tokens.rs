@@ -6,25 +6,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::action::{Action, Apply, Decision, Purpose, Removal, Restarts};
-use super::book::{Book, Claim, Unit};
-use super::budget::{Ask, Bound, Priority, Scope, Shortage, Token, release};
-use super::rolls::{After, Roll};
-use super::starts::Start;
-use super::state::{Engine, Foresight};
-use super::{Live, Reason, RollPhase, is_workload};
-use crate::health::Status;
-use crate::object::{Hash, ObjectId};
+use super::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk};
+use super::book::{RolloutClaim, RolloutLedger, Unit};
+use super::budget::{
+    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, release,
+};
+use super::rolls::{Rollout, RolloutPredecessor};
+use super::starts::RolloutStart;
+use super::state::{Engine, Prerequisites};
+use super::{LiveObject, Reason, RolloutPhase, is_workload};
+use crate::health::HealthStatus;
+use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
     /// Gives a write that may restart pods a claim, or makes it wait for one.
     pub(super) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.foresight == Foresight::AllDone {
+        if self.foresight == Prerequisites::AllDone {
             return decision;
         }
         if let Action::DryRun(apply) = &decision.action {
             // Until the answer is here it keeps its place in the queue.
-            let apply = Apply { restarts: Restarts::Maybe, ..apply.clone() };
+            let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
             if let Some((ask, claim)) = self.asks_for(id, &Action::Apply(apply)) {
                 self.ask(ask, claim);
             }
@@ -38,7 +40,7 @@ impl Engine {
         };
         let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
         // A step that is held has given its token back, and asks for the next one anew.
-        let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::None);
+        let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == TokenState::None);
         self.ask(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
         let entitled = self.rollouts.entitled.contains(id);
@@ -65,7 +67,7 @@ impl Engine {
         Decision::wait(Reason::Claiming)
     }
 
-    /// Whether a workload has its claim, and only what is released together with it has not been written yet.
+    /// Returns whether a workload has its claim, and only what is released together with it has not been written yet.
     fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
@@ -80,29 +82,35 @@ impl Engine {
         !refused && self.is_in_unit(need) && asked.is_some() && asked == granted
     }
 
-    fn asks_for(&self, id: &ObjectId, action: &Action) -> Option<(Ask, Claim)> {
+    fn asks_for(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
         let (source, priority, wave, content, lost) = match action {
-            Action::Apply(apply) if apply.restarts == Restarts::Maybe => {
+            Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
-                    Purpose::Repair => Priority::Repair,
-                    _ if self.goes_back(id) => Priority::Rollback,
-                    _ => Priority::Candidate,
+                    ApplyPurpose::Repair => ReleasePriority::Repair,
+                    _ if self.goes_back(id) => ReleasePriority::Rollback,
+                    _ => ReleasePriority::Candidate,
                 };
                 let lost = |replicas| self.taken_by(id, apply, replicas);
                 let content = match (apply.purpose, apply.form.started) {
-                    (Purpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
+                    (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
                     _ => apply.want.hash,
                 };
                 (apply.source, priority, apply.want.wave, content, self.lost(id, lost))
             }
-            Action::Delete(_, _, Removal::Recreate) if is_workload(id) => {
+            Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.want()?;
-                (source, Priority::Candidate, desired.wave, desired.hash, self.lost(id, |replicas| replicas))
+                (
+                    source,
+                    ReleasePriority::Candidate,
+                    desired.wave,
+                    desired.hash,
+                    self.lost(id, |replicas| replicas),
+                )
             }
             Action::Nothing => return self.asks_for_nodes(id),
             _ => return None,
         };
-        let ask = Ask { priority, wave, id: id.clone(), source, cost: lost };
+        let ask = ReleaseRequest { priority, wave, id: id.clone(), source, cost: lost };
         Some((ask, self.claim(source, content, lost)))
     }
 
@@ -115,7 +123,7 @@ impl Engine {
         may_lose(replicas).saturating_sub(away)
     }
 
-    fn ask(&mut self, ask: Ask, claim: Claim) {
+    fn ask(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
         let id = ask.id.clone();
         let new = self.rollouts.asked.insert(id.clone(), (ask.clone(), claim.clone()));
         if let Some((old, _)) = &new
@@ -130,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Whether a workload that asks has its claim, and has not been written yet.
+    /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(super) fn is_claimed(&self, id: &ObjectId) -> bool {
         let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
         let granted = self.own_claim(id).map(|claim| claim.content);
@@ -138,8 +146,8 @@ impl Engine {
         asked.is_some() && asked == granted && counts
     }
 
-    /// What the budget lacks for an ask.
-    fn short_of(&mut self, id: &ObjectId) -> Option<Shortage> {
+    /// Returns the shortage of the budget for a request.
+    fn short_of(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
         if self.rollouts.stale {
             self.settle_budget();
         }
@@ -156,8 +164,8 @@ impl Engine {
         }
     }
 
-    /// What the budget says of each ask.
-    pub(super) fn permits(&self) -> BTreeMap<ObjectId, Option<Shortage>> {
+    /// Returns the budget's answer to each request.
+    pub(super) fn permits(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
         if self.rollouts.asks.is_empty() {
             return BTreeMap::new();
         }
@@ -171,26 +179,26 @@ impl Engine {
         permits
     }
 
-    /// The bounds in numbers of now.
-    pub(super) fn bounds(&self) -> Vec<Bound> {
+    /// Returns the bounds in numbers of now.
+    pub(super) fn bounds(&self) -> Vec<BudgetBound> {
         let (rollouts, budget) = (&self.rollouts, &self.rollouts.budget);
-        let starts = |most: u32, counts: &dyn Fn(&Start) -> bool| {
+        let starts = |most: u32, counts: &dyn Fn(&RolloutStart) -> bool| {
             (most.saturating_sub(rollouts.starts.count(counts)), most)
         };
-        let mut bounds = vec![Bound {
-            scope: Scope::Cluster,
+        let mut bounds = vec![BudgetBound {
+            scope: BudgetScope::Cluster,
             workloads: budget.max_workloads,
             away: budget.max_unavailable.of(self.pods_of_all()),
-            unnamed: self.unnamed(&Scope::Cluster),
-            unread: self.unread(&Scope::Cluster),
+            unnamed: self.unnamed(&BudgetScope::Cluster),
+            unread: self.unread(&BudgetScope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
         for (number, source) in self.sources.iter().enumerate() {
             let narrowing = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
-            let scope = Scope::Source(number, source.name.clone());
-            let of_it = |start: &Start| start.applyset == source.applyset;
-            bounds.push(Bound {
+            let scope = BudgetScope::Source(number, source.name.clone());
+            let of_it = |start: &RolloutStart| start.applyset == source.applyset;
+            bounds.push(BudgetBound {
                 unnamed: self.unnamed(&scope),
                 unread: self.unread(&scope),
                 scope,
@@ -201,9 +209,9 @@ impl Engine {
         }
         for (name, narrowing) in &budget.namespaces {
             let pods = self.pods_of_all_in(name);
-            let scope = Scope::Namespace(name.clone());
-            let in_it = |start: &Start| start.id.namespace() == Some(name);
-            bounds.push(Bound {
+            let scope = BudgetScope::Namespace(name.clone());
+            let in_it = |start: &RolloutStart| start.id.namespace() == Some(name);
+            bounds.push(BudgetBound {
                 unnamed: self.unnamed(&scope),
                 unread: self.unread(&scope),
                 scope,
@@ -222,8 +230,8 @@ impl Engine {
             self.rollouts.anew.need();
         }
         let takes = match action {
-            Action::Apply(apply) => apply.restarts == Restarts::Maybe,
-            Action::Delete(_, _, Removal::Recreate) => is_workload(id),
+            Action::Apply(apply) => apply.restarts == RestartRisk::Maybe,
+            Action::Delete(_, _, DeletionReason::Recreate) => is_workload(id),
             _ => false,
         };
         if !takes {
@@ -237,14 +245,18 @@ impl Engine {
             None => (0, self.own_claim(id).cloned()),
         };
         let health = self.shown(id).map(|live| &live.health);
-        let blamed =
-            health.filter(|health| health.status == Status::Failed).map(|health| health.message.clone());
-        let mut roll = Roll::new(Token::Held, cost, claim, None);
+        let blamed = health
+            .filter(|health| health.status == HealthStatus::Failed)
+            .map(|health| health.message.clone());
+        let mut roll = Rollout::new(TokenState::Held, cost, claim, None);
         roll.blamed = blamed;
         let before = self.rollouts.rolls.remove(id);
         roll.pods = before.as_ref().and_then(|before| before.pods.clone());
-        if before.as_ref().is_some_and(|before| before.failed.is_some() || before.after == After::Failure) {
-            roll.after = After::Failure;
+        if before
+            .as_ref()
+            .is_some_and(|before| before.failed.is_some() || before.after == RolloutPredecessor::Failure)
+        {
+            roll.after = RolloutPredecessor::Failure;
         }
         roll.before = before.map(Box::new);
         self.rollouts.rolls.insert(id.clone(), roll);
@@ -252,7 +264,7 @@ impl Engine {
     }
 
     /// Takes over what the budget object says; `Book::default()` where there is none.
-    pub fn book(&mut self, book: Book) {
+    pub fn book(&mut self, book: RolloutLedger) {
         let book = self.rollouts.with_lost(book);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         self.rollouts.over.retain(|id| book.claims.contains_key(id));
@@ -261,7 +273,8 @@ impl Engine {
         let opened = book.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
         let claims = book.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
-        let claims: Vec<(ObjectId, Claim)> = claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
+        let claims: Vec<(ObjectId, RolloutClaim)> =
+            claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
         self.rollouts.starts.read(&book);
@@ -313,20 +326,20 @@ impl Engine {
         }
     }
 
-    /// What [`Engine::next_book`] told is on its way: until [`Engine::book`] is told again nobody knows what the budget
-    /// object says.
-    pub fn saving_book(&mut self, next: &Book) {
+    /// Records that the ledger of [`Engine::next_book`] is in flight. Until [`Engine::book`] is
+    /// called again nobody knows its content.
+    pub fn saving_book(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.sends(next);
     }
 
-    /// Whether the cluster shows this content.
-    pub(super) fn shows(&self, id: &ObjectId, content: Hash) -> bool {
-        let release = self.shown(id).and_then(Live::shown_release);
+    /// Returns whether the cluster shows this content.
+    pub(super) fn shows(&self, id: &ObjectId, content: ContentHash) -> bool {
+        let release = self.shown(id).and_then(LiveObject::shown_release);
         let Some(release) = release else { return false };
         let entry = self.entry(id);
         let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
-        let same = |desired: &super::Shared| {
+        let same = |desired: &super::SharedDesired| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
             (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
         };
@@ -336,8 +349,8 @@ impl Engine {
             })
     }
 
-    /// What the budget object should say, where that is not what it says.
-    pub fn next_book(&self) -> Option<Book> {
+    /// Returns the ledger as it should be, where it is not so.
+    pub fn next_book(&self) -> Option<RolloutLedger> {
         let book = self.rollouts.book.as_ref()?;
         let mut next = book.clone();
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
@@ -346,7 +359,7 @@ impl Engine {
                 return self.counts(id, claim);
             }
             !ours(&claim.applyset)
-                || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == Token::Held)
+                || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == TokenState::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.written.is_some())
@@ -360,7 +373,7 @@ impl Engine {
         for (id, roll) in &self.rollouts.rolls {
             let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;
-            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == Token::Held && !newer) {
+            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == TokenState::Held && !newer) {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
@@ -380,7 +393,7 @@ impl Engine {
         let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
-            if ask.priority == Priority::Candidate {
+            if ask.priority == ReleasePriority::Candidate {
                 let unit = self.unit(ask.source, id);
                 if !self.is_known(&unit) || !next.has_room_for(&unit) {
                     continue;
@@ -406,7 +419,7 @@ impl Engine {
 /// The end of a process.
 impl Engine {
     /// Returns what the budget object should say once this process has ended; none where it says so.
-    pub fn last_book(&self) -> Option<Book> {
+    pub fn last_book(&self) -> Option<RolloutLedger> {
         let book = self.rollouts.book.as_ref()?;
         let mut next = book.clone();
         let holder = &self.rollouts.holder;
@@ -414,7 +427,7 @@ impl Engine {
             let rolling = self.live(id).and_then(|live| live.rolling);
             let awaits = self.rollouts.rolls.get(id).and_then(|roll| roll.written);
             let is_seen = awaits.is_none_or(|rv| self.live(id).is_some_and(|live| live.rv >= rv));
-            let at_rest = rolling.is_none_or(|rolling| rolling.phase == RollPhase::Settled);
+            let at_rest = rolling.is_none_or(|rolling| rolling.phase == RolloutPhase::Settled);
             is_seen && at_rest && self.would_be_shown(id) && !self.rollouts.writing.contains(id)
         };
         next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
@@ -430,9 +443,9 @@ impl Engine {
     }
 }
 
-/// Whether a record says of all members of a unit what they ask for.
+/// Returns whether a record says of all members of a unit what they ask for.
 fn holds(known: &Unit, unit: &Unit) -> bool {
-    let told = |(id, member): (&ObjectId, &super::Member)| {
+    let told = |(id, member): (&ObjectId, &super::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };
     known.applyset == unit.applyset && unit.members.iter().all(told)

@@ -5,19 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::book::{Good, Member, Unit};
-use super::carry_out::{Answer, hand, objects};
-use super::entry::{Entry, SourceId};
-use super::order::GivenOrder;
-use super::rejection::{Rejection, Way};
+use super::book::{LastGood, Unit, UnitMember};
+use super::carry_out::{OrderAnswer, hand, objects};
+use super::entry::{ObjectEntry, SourceId};
+use super::order::Order;
+use super::rejection::{Rejection, RejectionAction};
 use super::state::Engine;
-use super::{Release, Shared, Want};
-use crate::graph::Units;
-use crate::object::{Hash, ObjectId, Revision};
+use super::{Release, SharedDesired, WantedObject};
+use crate::graph::ConnectedUnits;
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// A way back by hand: what older content is to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undo {
+pub struct UndoRequest {
     /// The order's token.
     pub token: Arc<str>,
     /// The object that it names.
@@ -33,43 +33,44 @@ pub struct Undo {
     /// Revisions that were in force here, as rhumb itself has written down: these may be gone back to, wherever the
     /// followed reference stands now.
     pub in_force: BTreeSet<Revision>,
-    /// Who ordered it; empty where that is not said.
+    /// The giver of the order; empty where that is not said.
     pub by: Arc<str>,
 }
 
-/// What an older revision says.
+/// The contents of an older revision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct PastRevision {
     /// The revision.
     pub revision: Revision,
     /// The contents that it has.
-    pub contents: BTreeMap<ObjectId, Shared>,
+    pub contents: BTreeMap<ObjectId, SharedDesired>,
 }
 
 impl Engine {
-    pub(super) fn undo(&mut self, source: SourceId, order: &GivenOrder, to: Option<Arc<str>>) -> Answer {
+    pub(super) fn undo(&mut self, source: SourceId, order: &Order, to: Option<Arc<str>>) -> OrderAnswer {
         // Before the key was read nothing proves which revision brought what is there.
         if self.is_reading_release_key() {
-            return Answer::Later;
+            return OrderAnswer::Later;
         }
         let id = &order.object;
-        // What was there before stands in rhumb's own record, and needs no proof on the object.
+        // The contents before it stand in rhumb's own record, and need no proof on the object.
         if let Some(unit) = self.replaced(source, id).filter(|_| to.is_none()) {
-            return Answer::Now(self.take_back(source, order, unit));
+            return OrderAnswer::Now(self.take_back(source, order, unit));
         }
         let release = self.shown(id).and_then(|live| live.release.as_ref());
         let Some(from) = release.map(|release| release.revision.clone()) else {
-            return Answer::Now(format!("nothing to undo: {id} shows no content of a revision"));
+            return OrderAnswer::Now(format!("nothing to undo: {id} shows no content of a revision"));
         };
         let objects = self.brought_together(source, id, &from);
         let (token, by) = (order.token.clone(), order.by.clone());
         let in_force = self.revisions_in_force(source);
-        let undo = Undo { token: token.clone(), id: id.clone(), source, from, to, objects, in_force, by };
+        let undo =
+            UndoRequest { token: token.clone(), id: id.clone(), source, from, to, objects, in_force, by };
         self.orders.undos.insert(token, undo);
-        Answer::Later
+        OrderAnswer::Later
     }
 
-    /// The revisions of a source that were in force here, as far as that is written down in rhumb's own namespace.
+    /// Returns the revisions of a source that were in force here, as far as that is written down in rhumb's own namespace.
     fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let applyset = &self.applysets[source];
         let book = self.rollouts.book.iter();
@@ -81,16 +82,16 @@ impl Engine {
         units.chain(read).chain(self.sources[source].head.clone()).collect()
     }
 
-    /// The unit that brought the content that an object shows, as far as its contents are still there.
+    /// Returns the unit that brought the content that an object shows, as far as its contents are still there.
     fn replaced(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
-        let shows = |id: &ObjectId, member: &Member| match member.content {
+        let shows = |id: &ObjectId, member: &UnitMember| match member.content {
             Some(content) => self.shows(id, content),
             None => self.shown(id).is_none(),
         };
         let past = &self.rollouts.book.as_ref()?.past;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
-            let readable = !unit.members.values().any(Member::is_unreadable);
+            let readable = !unit.members.values().any(UnitMember::is_unreadable);
             unit.applyset == self.applysets[source]
                 && readable
                 && member.is_some_and(|member| shows(id, member))
@@ -101,30 +102,31 @@ impl Engine {
     }
 
     /// Goes back to what was in force before a unit.
-    fn take_back(&mut self, source: SourceId, order: &GivenOrder, mut unit: Unit) -> String {
+    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: Unit) -> String {
         let id = &order.object;
-        let unknown =
-            |(id, member): &(&ObjectId, &Member)| member.good == Good::Unknown && self.has_left(id, member);
+        let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
+            member.good == LastGood::Unknown && self.has_left(id, member)
+        };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
             return format!("nothing to undo: nobody knows what {lost} was before; name a revision");
         }
         let to = match unit.members.get(id).map(|member| &member.good) {
-            Some(Good::Release(good)) => good.revision.short().to_owned(),
+            Some(LastGood::Release(good)) => good.revision.short().to_owned(),
             _ => format!("what was before {}", unit.revision.short()),
         };
         for (id, member) in &mut unit.members {
             member.content = self.wanted_hash(source, id);
         }
-        let is_asked_for = |member: &Member| matches!(&member.good, Good::Release(good) if Some(good.hash) == member.content);
+        let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
         self.undone(source, (id, &order.by), unit, &to)
     }
 
-    pub(super) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<Hash> {
+    pub(super) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
         match self.sources[source].catalog.want(id) {
-            Some(Want::Object(desired)) => Some(desired.hash),
+            Some(WantedObject::Object(desired)) => Some(desired.hash),
             _ => None,
         }
     }
@@ -133,19 +135,19 @@ impl Engine {
         let from = unit.revision.short().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", hand(by)).into();
-        self.reject_by_hand(source, Rejection { unit, way: Way::Back, cause });
+        self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
         words
     }
 
-    /// The objects of a source that one revision brought and that are connected with this one.
+    /// Returns the objects of a source that one revision brought and that are connected with this one.
     fn brought_together(&self, source: SourceId, id: &ObjectId, revision: &Revision) -> Vec<ObjectId> {
         let brought = |other: &ObjectId| {
             let live = self.shown(other)?;
             let same = live.release.as_ref().is_some_and(|release| release.revision == *revision);
             (same && self.source_of(live) == Some(source)).then_some(())
         };
-        let mut units = Units::default();
-        let nodes: Vec<(&ObjectId, &Entry)> =
+        let mut units = ConnectedUnits::default();
+        let nodes: Vec<(&ObjectId, &ObjectEntry)> =
             self.entries().filter(|(other, _)| brought(other).is_some()).collect();
         for (other, _) in &nodes {
             units.add(other);
@@ -168,13 +170,13 @@ impl Engine {
         found
     }
 
-    /// The ways back whose contents are to be looked up.
-    pub fn undos(&self) -> impl Iterator<Item = &Undo> {
+    /// Returns the ways back whose contents are to be looked up.
+    pub fn undos(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
-    /// What a way back leads to was looked up, or why it cannot be had, in words.
-    pub fn looked_back(&mut self, token: &str, past: Result<Past, String>) {
+    /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
+    pub fn looked_back(&mut self, token: &str, past: Result<PastRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;
@@ -190,7 +192,7 @@ impl Engine {
         self.carried_out(undo.source, (&undo.token, &undo.id, &undo.by), words);
     }
 
-    fn go_back(&mut self, undo: &Undo, shown: &Release, past: &Past) -> String {
+    fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
         let (id, to) = (&undo.id, past.revision.short());
         let wanted = |id: &ObjectId| self.wanted_hash(undo.source, id);
         let target = past.contents.get(id);
@@ -201,10 +203,10 @@ impl Engine {
             return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
         }
         let member = |id: &ObjectId| {
-            let good = past.contents.get(id).map_or(Good::Absent, |desired| {
-                Good::Release(Release { hash: desired.hash, revision: past.revision.clone() })
+            let good = past.contents.get(id).map_or(LastGood::Absent, |desired| {
+                LastGood::Release(Release { hash: desired.hash, revision: past.revision.clone() })
             });
-            (id.clone(), Member { content: wanted(id), good, restarted: None })
+            (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
         };
         let unit = Unit {
             applyset: self.applysets[undo.source].clone(),

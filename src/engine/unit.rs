@@ -1,42 +1,43 @@
-//! What one revision changes together: found before anything of it is released, recorded with its first claim.
+//! The objects that one revision changes together: found before any of them is released, recorded
+//! with the first claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::book::{Good, Member, Unit};
-use super::entry::{Entry, SourceId};
+use super::book::{LastGood, Unit, UnitMember};
+use super::entry::{ObjectEntry, SourceId};
 use super::lookups;
 use super::state::{Engine, KindState};
-use super::{Desired, Live, Reason, Source, Substitute, is_workload};
-use crate::graph::{Node, Units, connected};
+use super::{DesiredObject, LiveObject, Reason, RollbackContent, SourceState, is_workload};
+use crate::graph::{ConnectedUnits, GraphNode, connected};
 use crate::object::{GroupKind, ObjectId, Revision};
 
 impl Engine {
-    /// The objects that the newest revision of a source changes and that are connected, as far as they have not been
+    /// Returns the objects that the newest revision of a source changes and that are connected, as far as they have not been
     /// released.
-    fn connected(&self, source: SourceId) -> (Units, Vec<ObjectId>) {
+    fn connected(&self, source: SourceId) -> (ConnectedUnits, Vec<ObjectId>) {
         let differs = |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.differs(source, id, entry));
         let nodes: Vec<&ObjectId> = self.may_differ(source).into_iter().filter(differs).collect();
         let units = self.joined(&nodes);
         (units, nodes.into_iter().cloned().collect())
     }
 
-    /// What the newest revision of a source may ask for otherwise than the cluster must show. Each commit asks, so it is
-    /// not found by a walk over everything.
+    /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
+    /// so it is not found by a walk over everything.
     pub(super) fn may_differ(&self, source: SourceId) -> BTreeSet<&ObjectId> {
-        let Source { moving, instead, .. } = &self.sources[source];
+        let SourceState { moving, instead, .. } = &self.sources[source];
         lookups::count(moving.len() + instead.len() + self.unwanted.len());
         moving.iter().chain(instead).chain(&self.unwanted).collect()
     }
 
-    /// What of these objects belongs together, by what they refer to and select.
+    /// Returns the connected parts of these objects, by their references and selectors.
     pub fn parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
         let units = self.joined(objects);
         units.parts().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
     }
 
-    /// The connected parts among these objects alone, by their wanted and their accepted contents.
-    pub(super) fn joined(&self, nodes: &[&ObjectId]) -> Units {
-        let alone = nodes.iter().map(|id| Node { id, refs: &[], selects: None, labels: None });
+    /// Returns the connected parts among these objects alone, by their wanted and their accepted contents.
+    pub(super) fn joined(&self, nodes: &[&ObjectId]) -> ConnectedUnits {
+        let alone = nodes.iter().map(|id| GraphNode { id, refs: &[], selects: None, labels: None });
         let contents = nodes.iter().filter_map(|id| {
             let entry = self.entry(id)?;
             Some((*id, entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.known())))
@@ -45,17 +46,17 @@ impl Engine {
         connected(alone.chain(all))
     }
 
-    /// Whether the newest revision of a source asks for something else than the cluster must show.
-    pub(super) fn differs(&self, source: SourceId, id: &ObjectId, entry: &Entry) -> bool {
+    /// Returns whether the newest revision of a source asks for something else than the cluster must show.
+    pub(super) fn differs(&self, source: SourceId, id: &ObjectId, entry: &ObjectEntry) -> bool {
         if let Some((wanting, _)) = entry.want() {
             let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);
         }
-        let of_source = |live: &Live| self.member_of(live) == Some(source);
+        let of_source = |live: &LiveObject| self.member_of(live) == Some(source);
         entry.wants.is_empty() && self.live(id).is_some_and(of_source)
     }
 
-    /// The unit of an object that is about to be released.
+    /// Returns the unit of an object that is about to be released.
     pub(super) fn unit(&self, source: SourceId, id: &ObjectId) -> Unit {
         let (units, nodes) = self.connected(source);
         let members = nodes.iter().filter(|node| units.together(node, id));
@@ -69,19 +70,19 @@ impl Engine {
         unit
     }
 
-    pub(super) fn member(&self, source: SourceId, id: &ObjectId) -> Member {
-        let content = self.entry(id).and_then(Entry::want).map(|(_, desired)| desired.hash);
+    pub(super) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
+        let content = self.entry(id).and_then(ObjectEntry::want).map(|(_, desired)| desired.hash);
         let good = match self.shown(id) {
-            None if self.would_be_shown(id) => Good::Absent,
-            None => Good::Unknown,
-            // What somebody else put there, or nobody knows, cannot be put back.
-            Some(live) if self.source_of(live) != Some(source) => Good::Unknown,
-            Some(live) => self.known_release(id, live).map_or(Good::Unknown, Good::Release),
+            None if self.would_be_shown(id) => LastGood::Absent,
+            None => LastGood::Unknown,
+            // Content of somebody else, or of unknown origin, cannot be put back.
+            Some(live) if self.source_of(live) != Some(source) => LastGood::Unknown,
+            Some(live) => self.known_release(id, live).map_or(LastGood::Unknown, LastGood::Release),
         };
-        Member { content, good, restarted: self.restarted_with(source, id) }
+        UnitMember { content, good, restarted: self.restarted_with(source, id) }
     }
 
-    /// Whether it is known of each object of a unit what is there. Informers do not show what lacks our label, and what
+    /// Returns whether it is known of each object of a unit what is there. Informers do not show what lacks our label, and what
     /// is adopted must not be taken for added: going back would delete it.
     pub(super) fn is_known(&self, unit: &Unit) -> bool {
         self.can_be_recorded(unit)
@@ -91,13 +92,13 @@ impl Engine {
             })
     }
 
-    /// Whether an object is in a unit that is being released.
+    /// Returns whether an object is in a unit that is being released.
     pub(super) fn is_in_unit(&self, id: &ObjectId) -> bool {
         let book = self.rollouts.book.as_ref();
         book.is_some_and(|book| self.applysets.iter().any(|applyset| book.unit_of(applyset, id).is_some()))
     }
 
-    /// Whether all of a unit has been released and is whole, or its contents were rejected.
+    /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
     pub(super) fn is_over(&self, unit: &Unit) -> bool {
         let Some(source) = self.applysets.iter().position(|one| *one == unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
@@ -118,7 +119,7 @@ impl Engine {
                 (Some(_), Some(live)) => super::gate::is_healthy(live),
                 (Some(_), None) => false,
             };
-            // What the newest revision no longer wants is no part of it any more.
+            // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
             !flying && !unreleased && (released || dropped) && self.would_be_shown(id)
         })
@@ -128,16 +129,16 @@ impl Engine {
         unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.instead.is_some()))
     }
 
-    /// Whether a unit that is over has replaced something.
+    /// Returns whether a unit that is over has replaced something.
     pub(super) fn can_be_undone(&self, unit: &Unit) -> bool {
-        let replaced = |member: &Member| matches!(&member.good, Good::Release(good) if Some(good.hash) != member.content);
+        let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) != member.content);
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
-    /// A change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
+    /// Returns a change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
     /// before its workload.
-    pub(super) fn unit_gate(&mut self, source: SourceId, desired: &Desired) -> Option<Reason> {
-        // What goes back waits for nobody: its workload comes after it.
+    pub(super) fn unit_gate(&mut self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+        // A rollback waits for nobody: its workload comes after it.
         if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
             return None;
         }
@@ -166,10 +167,10 @@ impl Engine {
         (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
     }
 
-    /// Whether a workload cannot begin to roll before something that is released together with it: then that does not
+    /// Returns whether a workload cannot begin to roll before something that is released together with it: then that does not
     /// wait for the workload.
-    fn waits_for_it(&self, source: SourceId, workload: &ObjectId, desired: &Desired) -> bool {
-        let Some((_, first)) = self.entry(workload).and_then(Entry::want) else { return false };
+    fn waits_for_it(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
+        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::want) else { return false };
         let together = |id: &ObjectId| {
             self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
@@ -183,7 +184,7 @@ impl Engine {
         }
     }
 
-    /// A kind of which nobody knows yet what there is, and so what is released together, and where it goes back to.
+    /// Returns a kind of which nobody knows yet what there is, and so what is released together, and where it goes back to.
     fn unlisted_yet(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
@@ -200,9 +201,9 @@ impl Engine {
         }
     }
 
-    /// Whether what an object needs is released together with it, and only waits for that: it comes first, once the
+    /// Returns whether what an object needs is released together with it, and only waits for that: it comes first, once the
     /// object has its claim.
-    pub(super) fn comes_with(&self, source: SourceId, desired: &Desired, need: &ObjectId) -> bool {
+    pub(super) fn comes_with(&self, source: SourceId, desired: &DesiredObject, need: &ObjectId) -> bool {
         let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
         let refused = self.is_suspended(need)
@@ -214,14 +215,14 @@ impl Engine {
         together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)
     }
 
-    fn is_recorded(&self, source: SourceId, desired: &Desired) -> bool {
+    fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
         // On the way back nothing waits for the workload: it waits for what it uses.
         if self.goes_back(&desired.id) {
             return true;
         }
         let unit =
             self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], &desired.id));
-        let is_it = |unit: &Unit, member: &Member| {
+        let is_it = |unit: &Unit, member: &UnitMember| {
             // Where nobody can read the content, the revision tells that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
             member.content == Some(desired.hash) || (member.is_unreadable() && same())
@@ -229,8 +230,8 @@ impl Engine {
         unit.is_some_and(|unit| unit.members.get(&desired.id).is_some_and(|member| is_it(unit, member)))
     }
 
-    /// Of each object that is released together with a workload that restarts pods, or that is new beside what is
-    /// changed: the first such workload.
+    /// Returns the first workload that restarts pods, for each object released together with one or
+    /// new beside changed ones.
     fn restarting_units(&self, source: SourceId) -> BTreeMap<ObjectId, ObjectId> {
         let state = &self.sources[source];
         if state.head.is_none() {
@@ -260,12 +261,12 @@ impl Engine {
         nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
     }
 
-    /// Whether the wanted content of a workload restarts pods, as far as the contents tell.
+    /// Returns whether the wanted content of a workload restarts pods, as far as the contents tell.
     fn restarts_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };
-        let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == Substitute::Stay);
+        let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == RollbackContent::Stay);
         let changes = |live| entry.candidate().is_some_and(|want| self.would_restart(id, want, live));
         let restarts =
             |live| super::decide::serving(id, live) && (changes(live) || self.reconfigured(id).is_some());
@@ -273,12 +274,12 @@ impl Engine {
     }
 }
 
-/// What connects an object with others, by one of its contents.
-fn links<'a>(id: &'a ObjectId, content: &'a Desired) -> impl Iterator<Item = Node<'a>> {
-    // What selects everything says nothing about what belongs together.
+/// Returns the connections of an object with others, by one of its contents.
+fn links<'a>(id: &'a ObjectId, content: &'a DesiredObject) -> impl Iterator<Item = GraphNode<'a>> {
+    // A selector that matches everything says nothing about connections.
     let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
-    let named = Node { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
-    let after = Node { id, refs: &content.after, selects: None, labels: None };
-    let uses = Node { id, refs: content.uses().unwrap_or_default(), selects: None, labels: None };
+    let named = GraphNode { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
+    let after = GraphNode { id, refs: &content.after, selects: None, labels: None };
+    let uses = GraphNode { id, refs: content.uses().unwrap_or_default(), selects: None, labels: None };
     [named, after, uses].into_iter()
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::entry::SourceId;
-use super::state::{Engine, KindState, Served};
-use super::{Prune, Source};
-use crate::object::{Class, GroupKind};
+use super::state::{Engine, KindAvailability, KindState};
+use super::{PrunePolicy, SourceState};
+use crate::object::{ErrorClass, GroupKind};
 
-/// Why a kind is not listed whose API group is another server's that is down.
+/// The reason for a kind whose API group is another server's that is down.
 pub const GROUP_DOWN: &str = "the server of its API group does not answer";
 
 impl Engine {
-    /// The first kind of a source's inventory or manifests that is not listed.
+    /// Returns the first kind of a source's inventory or manifests that is not listed.
     pub(super) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let kinds =
@@ -19,23 +19,23 @@ impl Engine {
         kinds.min().cloned()
     }
 
-    /// Why a source prunes nothing at all until a person does something, and what: a kind cannot be listed. None
+    /// Returns why a source prunes nothing at all until a person does something, and what: a kind cannot be listed. None
     /// where that passes by itself, and where nothing is pruned anyway.
     pub fn unlisted(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
-        if state.prune != Prune::On || state.inventory.is_none() || state.head.is_none() {
+        if state.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {
             return None;
         }
         let kind = self.unlisted_kind(source)?;
         let (why, advice) = match (self.missing_kind(&kind), self.kind_state(source, &kind)) {
-            (_, Some(KindState::Blind(why, Class::Forbidden))) => {
+            (_, Some(KindState::Blind(why, ErrorClass::Forbidden))) => {
                 (why.clone(), "let the user list and watch it".to_owned())
             }
             (_, Some(KindState::Blind(why, _))) if **why == *GROUP_DOWN => {
                 (why.clone(), "repair it, or delete its APIService if it is gone for good".to_owned())
             }
             (Some(why), _) => (why, self.without(state, &kind)?),
-            (None, Some(KindState::Blind(why, class))) if *class != Class::Transient => {
+            (None, Some(KindState::Blind(why, class))) if *class != ErrorClass::Transient => {
                 (why.clone(), self.without(state, &kind)?)
             }
             // It passes by itself.
@@ -44,23 +44,23 @@ impl Engine {
         Some(format!("nothing is pruned while {kind} cannot be listed: {why}; {advice}"))
     }
 
-    /// Whether a kind is wanted that the server has in no version.
+    /// Returns whether a kind is wanted that the server has in no version.
     pub fn is_unserved(&self, kind: &GroupKind) -> bool {
         self.missing_kind(kind).is_some()
     }
 
-    /// Why the server has no such kind, as far as it is wanted.
+    /// Returns why the server has no such kind, as far as it is wanted.
     pub(super) fn missing_kind(&self, kind: &GroupKind) -> Option<Arc<str>> {
         self.served.iter().find_map(|(gvk, served)| match served {
-            Served::No(others) if others.is_empty() && gvk.group_kind() == *kind => {
+            KindAvailability::No(others) if others.is_empty() && gvk.group_kind() == *kind => {
                 Some("the server has no such kind".into())
             }
             _ => None,
         })
     }
 
-    /// What to do about a kind that the server does not have; nothing where a source brings it.
-    fn without(&self, state: &Source, kind: &GroupKind) -> Option<String> {
+    /// Returns the remedy for a kind that the server does not have; none where a source brings it.
+    fn without(&self, state: &SourceState, kind: &GroupKind) -> Option<String> {
         if self.definition_of(kind).is_some() {
             return None;
         }

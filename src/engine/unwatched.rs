@@ -1,22 +1,23 @@
-//! What a source once had where nobody looks for it any more: it stays, and it stays written down.
+//! The objects that a source once had where nobody looks for them any more: they stay, and they
+//! stay recorded.
 
 use std::collections::BTreeSet;
 
 use super::entry::SourceId;
 use super::state::{Engine, KindState};
-use crate::manifest::Scope;
+use crate::manifest::KindScope;
 use crate::object::GroupKind;
 
 impl Engine {
-    /// Whether objects of a kind may be where the informers of a source do not look. One that the server does not have
+    /// Returns whether objects of a kind may be where the informers of a source do not look. One that the server does not have
     /// has none anywhere.
     pub fn may_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
-        self.scopes.get(kind) != Some(Scope::Cluster)
+        self.scopes.get(kind) != Some(KindScope::Cluster)
             && self.kind_state(source, kind) != Some(&KindState::Absent)
     }
 
-    /// Whether a source's inventory names kinds or namespaces that are not looked at for it. What it has there is not
-    /// known, so it must not be forgotten.
+    /// Returns whether a source's inventory names kinds or namespaces that are not looked at for
+    /// it. Its objects there are not known, so they must not be forgotten.
     pub fn has_unwatched(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
         inventory.kinds.iter().any(|kind| !self.admits(source, kind))
@@ -28,7 +29,7 @@ impl Engine {
         self.unlisted(source).into_iter().chain(self.unwatched(source))
     }
 
-    /// The namespaces of a source's inventory that are not looked into for it, and what that means, in words.
+    /// Returns the namespaces of a source's inventory that are not looked into for it, and what that means, in words.
     pub fn unwatched(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         let inventory = state.inventory.iter().flat_map(|inventory| &inventory.namespaces);

@@ -1,38 +1,41 @@
-//! What the rollout budget is used for now, in numbers for people. Nothing is decided by them.
+//! The use of the rollout budget now, in numbers for people. Nothing is decided by them.
 
-use super::budget::{Scope, Token};
+use super::budget::{BudgetScope, TokenState};
 use super::state::Engine;
-use super::{Load, OnFailure};
+use super::{OnFailure, WorkloadLoad};
 
-/// What of the cluster's rollout budget is in use.
+/// The use of the cluster's rollout budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct BudgetUsage {
     /// Workloads in flight, and how many may be.
     pub workloads: (u32, u32),
-    /// So many may begin to roll at a time just now: it grows by each success.
+    /// The number of rollouts that may begin at a time now: it grows by each success.
     pub window: u32,
     /// Pods that are unavailable or may become so by what was begun, and how many may be.
     pub unavailable: (u32, u32),
     /// Rollouts that began in the last minute, and how many may.
     pub starts: (u32, u32),
-    /// What follows from a failure, where nothing narrower says otherwise.
+    /// The action after a failure, where nothing narrower says otherwise.
     pub on_failure: OnFailure,
-    /// Whether the budget object has been read: nothing rolls before.
+    /// Indicates whether the budget object has been read: nothing rolls before.
     pub known: bool,
 }
 
 impl Engine {
-    /// What of the rollout budget of the whole cluster is in use.
-    pub fn usage(&self) -> Usage {
+    /// Returns the use of the whole cluster's rollout budget.
+    pub fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
-        let in_flight = loads.iter().filter(|load| load.token == Token::Held).count();
-        let whole = self.bounds().into_iter().find(|bound| bound.scope == Scope::Cluster);
+        let in_flight = loads.iter().filter(|load| load.token == TokenState::Held).count();
+        let whole = self.bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
         let (workloads, away, starts) = whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.away, b.starts));
-        Usage {
-            workloads: ((in_flight as u32).saturating_add(self.unread(&Scope::Cluster)), workloads),
+        BudgetUsage {
+            workloads: ((in_flight as u32).saturating_add(self.unread(&BudgetScope::Cluster)), workloads),
             window: rollouts.window,
             unavailable: (
-                loads.iter().map(|load| load.away).fold(self.unnamed(&Scope::Cluster), u32::saturating_add),
+                loads
+                    .iter()
+                    .map(|load| load.away)
+                    .fold(self.unnamed(&BudgetScope::Cluster), u32::saturating_add),
                 away,
             ),
             starts: (starts.1.saturating_sub(starts.0), starts.1),
@@ -42,9 +45,11 @@ impl Engine {
     }
 
     /// Workloads that roll now, and those that others have claimed, each with what it takes of the budget.
-    pub fn rolling_now(&self) -> Vec<Load> {
-        let taking = |load: &Load| load.token == Token::Held || self.rollouts.rolls.contains_key(&load.id);
-        let mut loads: Vec<Load> = self.loads().into_iter().filter(taking).collect();
+    pub fn rolling_now(&self) -> Vec<WorkloadLoad> {
+        let taking = |load: &WorkloadLoad| {
+            load.token == TokenState::Held || self.rollouts.rolls.contains_key(&load.id)
+        };
+        let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));
         loads
     }

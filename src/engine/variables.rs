@@ -1,7 +1,7 @@
 //! Variables that another tool was to fill in, as Flux' `${VAR}`.
 //!
-//! **Invariant:** only a scalar without white space counts. What runs in a pod, or is data for it, has `${VAR}` of its
-//! own: that of a shell, of nginx, of a template. So has prose.
+//! **Invariant:** only a scalar without white space counts. Programs and data in a pod have
+//! `${VAR}` of their own: those of a shell, of nginx, of a template. So has prose.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ const OPAQUE: [&str; 8] =
 
 /// A scalar with a variable in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unfilled {
+pub(super) struct UnfilledVariable {
     /// The path of the field, as `spec.rules[0].host`.
     pub(super) path: String,
     /// The name of the variable.
@@ -24,7 +24,7 @@ pub(super) struct Unfilled {
 /// Finds the first variable that nobody has filled in, unless the object says that it is meant as it stands.
 ///
 /// A definition of a kind has patterns and prose alone.
-pub(super) fn unfilled(object: &Object) -> Option<Unfilled> {
+pub(super) fn unfilled(object: &Object) -> Option<UnfilledVariable> {
     if object.id.kind() == "CustomResourceDefinition" || asks_for_literals(&object.body) {
         return None;
     }
@@ -61,14 +61,14 @@ fn scalars(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Finds the first text with a variable, in the order of the object.
-fn first(value: &Value) -> Option<Unfilled> {
+fn first(value: &Value) -> Option<UnfilledVariable> {
     let mut open = vec![(String::new(), false, value)];
     while let Some((path, is_env, value)) = open.pop() {
         let begin = open.len();
         match value {
             Value::String(text) => {
                 if let Some(variable) = variable(text) {
-                    return Some(Unfilled { path, variable: variable.to_owned() });
+                    return Some(UnfilledVariable { path, variable: variable.to_owned() });
                 }
             }
             Value::Object(map) => {
@@ -88,7 +88,7 @@ fn first(value: &Value) -> Option<Unfilled> {
     None
 }
 
-/// The name of the first variable in a text: `${NAME}`, or with a default behind `:=`, `:-`, `=` or `-`.
+/// Returns the name of the first variable in a text: `${NAME}`, or with a default behind `:=`, `:-`, `=` or `-`.
 fn variable(text: &str) -> Option<&str> {
     if text.contains(char::is_whitespace) {
         return None;
@@ -113,14 +113,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::{GroupKind, Gvk, ObjectId, Origin};
+    use crate::object::{GroupKind, Gvk, ManifestOrigin, ObjectId};
 
     fn found(kind: &str, body: &Value) -> Option<(String, String)> {
         let object = Object {
             id: ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"),
             gvk: Gvk::new("", "v1", kind),
             body: Arc::new(body.clone()),
-            origin: Origin { file: "a.yaml".into(), line: 1, column: 1 },
+            origin: ManifestOrigin { file: "a.yaml".into(), line: 1, column: 1 },
         };
         unfilled(&object).map(|unfilled| (unfilled.path, unfilled.variable))
     }

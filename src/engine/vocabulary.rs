@@ -5,11 +5,11 @@
 //! **Invariant:** a word by which another tool would do something else with the object, and that cannot be carried
 //! over, is never passed over. It holds its object back.
 
-use super::{Keep, Reconcile};
+use super::{KeepPolicy, ReconcilePolicy};
 
 /// The map of an object's metadata that a word stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum MetadataMap {
     /// In a label.
     Label,
     /// In an annotation.
@@ -18,7 +18,7 @@ pub enum Carrier {
 
 /// The maps in which a tool looks for its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum MetadataMaps {
     Annotation,
     Label,
     Either,
@@ -26,7 +26,7 @@ enum Place {
 
 /// The way in which a tool compares the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spelling {
+enum ValueMatch {
     /// Letter by letter.
     Exact,
     /// In any case.
@@ -39,11 +39,11 @@ enum Spelling {
 
 /// The effect of a word of another tool on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum WordEffect {
     /// The object stays when no source names it any more, or waits for a person.
-    Keep(Keep),
+    Keep(KeepPolicy),
     /// The object is left alone, or only created.
-    Leave(Reconcile),
+    Leave(ReconcilePolicy),
     /// The object may be deleted and created again.
     Recreate,
     /// It is read elsewhere, and means this word of ours.
@@ -56,35 +56,35 @@ pub enum Meaning {
 
 /// One word of another tool.
 #[derive(Debug)]
-pub struct Word {
+pub struct ToolWord {
     /// Its key; one that ends in `/` stands for all keys that begin so.
     pub key: &'static str,
-    place: Place,
-    spelling: Spelling,
-    values: &'static [(&'static str, Meaning)],
+    place: MetadataMaps,
+    spelling: ValueMatch,
+    values: &'static [(&'static str, WordEffect)],
     /// The meaning of any other value.
-    otherwise: Meaning,
+    otherwise: WordEffect,
 }
 
-const KEPT: Meaning = Meaning::Keep(Keep::Asked);
-const CONFIRMED: Meaning = Meaning::Keep(Keep::Confirm);
-const LEFT: Meaning = Meaning::Leave(Reconcile::Disabled);
-const ONCE: Meaning = Meaning::Leave(Reconcile::OnlyCreate);
-const DEFAULT: Meaning = Meaning::Ignored("that is so here without a word");
-const UNREAD: Meaning = Meaning::HeldBack("is not understood");
-const OWNER: Meaning = Meaning::Ignored("tells whose a live object is");
-const HOOKS_ONLY: Meaning = Meaning::Ignored("says something of hooks alone");
-const VIEW: Meaning = Meaning::Ignored("changes only what Argo CD shows or compares");
-const ITS_OWN: Meaning = Meaning::Ignored("speaks to Argo CD, of an object of its own");
+const KEPT: WordEffect = WordEffect::Keep(KeepPolicy::Asked);
+const CONFIRMED: WordEffect = WordEffect::Keep(KeepPolicy::Confirm);
+const LEFT: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
+const ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
+const DEFAULT: WordEffect = WordEffect::Ignored("that is so here without a word");
+const UNREAD: WordEffect = WordEffect::HeldBack("is not understood");
+const OWNER: WordEffect = WordEffect::Ignored("tells whose a live object is");
+const HOOKS_ONLY: WordEffect = WordEffect::Ignored("says something of hooks alone");
+const VIEW: WordEffect = WordEffect::Ignored("changes only what Argo CD shows or compares");
+const ITS_OWN: WordEffect = WordEffect::Ignored("speaks to Argo CD, of an object of its own");
 const HOOK: &str = "asks to run it at one moment of a sync or release, and rhumb has no such moments";
 
 /// All words of other tools that are known.
-pub const WORDS: &[Word] = &[
+pub const WORDS: &[ToolWord] = &[
     list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, UNREAD),
-    list("argocd.argoproj.io/hook", &[("Skip", LEFT)], Meaning::HeldBack(HOOK)),
-    Word {
-        spelling: Spelling::Number,
-        ..exact("argocd.argoproj.io/sync-wave", &[], Meaning::Same("rhumb.dev/wave"))
+    list("argocd.argoproj.io/hook", &[("Skip", LEFT)], WordEffect::HeldBack(HOOK)),
+    ToolWord {
+        spelling: ValueMatch::Number,
+        ..exact("argocd.argoproj.io/sync-wave", &[], WordEffect::Same("rhumb.dev/wave"))
     },
     free("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
     free("argocd.argoproj.io/compare-options", VIEW),
@@ -117,10 +117,10 @@ pub const WORDS: &[Word] = &[
         "kustomize.toolkit.fluxcd.io/ssa",
         &[("Ignore", LEFT), ("IfNotPresent", ONCE), ("Override", DEFAULT), ("Merge", DEFAULT)],
     ),
-    flux("kustomize.toolkit.fluxcd.io/force", &[("enabled", Meaning::Recreate), ("disabled", DEFAULT)]),
+    flux("kustomize.toolkit.fluxcd.io/force", &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT)]),
     flux(
         SUBSTITUTE,
-        &[("disabled", Meaning::Ignored("`${VAR}` in it is meant as it stands")), ("enabled", DEFAULT)],
+        &[("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")), ("enabled", DEFAULT)],
     ),
     label("kustomize.toolkit.fluxcd.io/name", OWNER),
     label("kustomize.toolkit.fluxcd.io/namespace", OWNER),
@@ -128,31 +128,34 @@ pub const WORDS: &[Word] = &[
     label("helm.toolkit.fluxcd.io/name", OWNER),
     label("helm.toolkit.fluxcd.io/namespace", OWNER),
     flux("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT)]),
-    label("toolkit.fluxcd.io/tenant", Meaning::Ignored("names a tenant of Flux")),
-    free("event.toolkit.fluxcd.io/", Meaning::Ignored("goes into Flux's events alone")),
+    label("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
+    free("event.toolkit.fluxcd.io/", WordEffect::Ignored("goes into Flux's events alone")),
     flux("fluxcd.controlplane.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
     flux("fluxcd.controlplane.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
-    Word { place: Place::Annotation, ..flux("helm.sh/resource-policy", &[("keep", KEPT)]) },
-    free("helm.sh/hook", Meaning::HeldBack(HOOK)),
+    ToolWord { place: MetadataMaps::Annotation, ..flux("helm.sh/resource-policy", &[("keep", KEPT)]) },
+    free("helm.sh/hook", WordEffect::HeldBack(HOOK)),
     free("helm.sh/hook-weight", HOOKS_ONLY),
     free("helm.sh/hook-delete-policy", HOOKS_ONLY),
     free("helm.sh/hook-output-log-policy", HOOKS_ONLY),
     exact("client.lifecycle.config.k8s.io/deletion", &[("detach", KEPT)], UNREAD),
     exact("client.lifecycle.config.k8s.io/mutation", &[("ignore", ONCE)], UNREAD),
     exact("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEPT)], UNREAD),
-    free("config.kubernetes.io/depends-on", Meaning::Same("rhumb.dev/depends-on")),
+    free("config.kubernetes.io/depends-on", WordEffect::Same("rhumb.dev/depends-on")),
     exact("kapp.k14s.io/delete-strategy", &[("orphan", KEPT), ("", DEFAULT)], UNREAD),
     free("kapp.k14s.io/noop", LEFT),
     free("kapp.k14s.io/exists", LEFT),
     exact("kapp.k14s.io/update-strategy", &[("skip", ONCE)], DEFAULT),
-    free("kapp.k14s.io/create-strategy", Meaning::Ignored("`adopt` of the source says that")),
-    free("kapp.k14s.io/owned-for-deletion", Meaning::Ignored("asks for what controllers make to be deleted")),
+    free("kapp.k14s.io/create-strategy", WordEffect::Ignored("`adopt` of the source says that")),
+    free(
+        "kapp.k14s.io/owned-for-deletion",
+        WordEffect::Ignored("asks for what controllers make to be deleted"),
+    ),
 ];
 
 /// The annotation that says that `${VAR}` in an object is meant as it stands.
 pub(super) const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
-const ARGO_OPTIONS: &[(&str, Meaning)] = &[
+const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
     ("Prune=false", KEPT),
     ("Prune=confirm", CONFIRMED),
     ("Prune=true", DEFAULT),
@@ -160,16 +163,16 @@ const ARGO_OPTIONS: &[(&str, Meaning)] = &[
     ("Delete=false", KEPT),
     ("Delete=confirm", CONFIRMED),
     ("Delete=true", DEFAULT),
-    ("Force=true", Meaning::Recreate),
+    ("Force=true", WordEffect::Recreate),
     ("Force=false", DEFAULT),
-    ("Replace=true", Meaning::Ignored("a server-side apply needs no replacing")),
+    ("Replace=true", WordEffect::Ignored("a server-side apply needs no replacing")),
     ("Replace=false", DEFAULT),
     ("ServerSideApply=true", DEFAULT),
-    ("ServerSideApply=false", Meaning::Ignored("everything is applied by the server")),
+    ("ServerSideApply=false", WordEffect::Ignored("everything is applied by the server")),
     ("ClientSideApplyMigration=true", DEFAULT),
-    ("ClientSideApplyMigration=false", Meaning::Ignored("what kubectl has set is always taken over")),
+    ("ClientSideApplyMigration=false", WordEffect::Ignored("what kubectl has set is always taken over")),
     ("Validate=true", DEFAULT),
-    ("Validate=false", Meaning::Ignored("the API server checks everything")),
+    ("Validate=false", WordEffect::Ignored("the API server checks everything")),
     ("SkipDryRunOnMissingResource=true", DEFAULT),
     ("SkipDryRunOnMissingResource=false", DEFAULT),
     ("ApplyOutOfSyncOnly=true", DEFAULT),
@@ -178,79 +181,89 @@ const ARGO_OPTIONS: &[(&str, Meaning)] = &[
     ("PruneLast=false", DEFAULT),
     ("PrunePropagationPolicy=foreground", DEFAULT),
     ("PrunePropagationPolicy=background", DEFAULT),
-    ("CreateNamespace=true", Meaning::Ignored("a namespace is created by its own manifest")),
+    ("CreateNamespace=true", WordEffect::Ignored("a namespace is created by its own manifest")),
     ("CreateNamespace=false", DEFAULT),
     ("FailOnSharedResource=true", DEFAULT),
     ("FailOnSharedResource=false", DEFAULT),
-    ("RespectIgnoreDifferences=true", Meaning::Ignored("`rhumb.dev/ignore-fields` says that")),
+    ("RespectIgnoreDifferences=true", WordEffect::Ignored("`rhumb.dev/ignore-fields` says that")),
     ("RespectIgnoreDifferences=false", DEFAULT),
     ("", DEFAULT),
 ];
 
-const fn exact(key: &'static str, values: &'static [(&'static str, Meaning)], otherwise: Meaning) -> Word {
-    Word { key, place: Place::Annotation, spelling: Spelling::Exact, values, otherwise }
+const fn exact(
+    key: &'static str,
+    values: &'static [(&'static str, WordEffect)],
+    otherwise: WordEffect,
+) -> ToolWord {
+    ToolWord { key, place: MetadataMaps::Annotation, spelling: ValueMatch::Exact, values, otherwise }
 }
 
-const fn list(key: &'static str, values: &'static [(&'static str, Meaning)], otherwise: Meaning) -> Word {
-    Word { spelling: Spelling::List, ..exact(key, values, otherwise) }
+const fn list(
+    key: &'static str,
+    values: &'static [(&'static str, WordEffect)],
+    otherwise: WordEffect,
+) -> ToolWord {
+    ToolWord { spelling: ValueMatch::List, ..exact(key, values, otherwise) }
 }
 
-/// A word of which any value means the same.
-const fn free(key: &'static str, meaning: Meaning) -> Word {
+/// Returns a word of which any value means the same.
+const fn free(key: &'static str, meaning: WordEffect) -> ToolWord {
     exact(key, &[], meaning)
 }
 
-const fn label(key: &'static str, meaning: Meaning) -> Word {
-    Word { place: Place::Label, ..free(key, meaning) }
+const fn label(key: &'static str, meaning: WordEffect) -> ToolWord {
+    ToolWord { place: MetadataMaps::Label, ..free(key, meaning) }
 }
 
 /// Flux reads its words from labels too, in any case.
-const fn flux(key: &'static str, values: &'static [(&'static str, Meaning)]) -> Word {
-    Word { place: Place::Either, spelling: Spelling::AnyCase, ..exact(key, values, UNREAD) }
+const fn flux(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
+    ToolWord { place: MetadataMaps::Either, spelling: ValueMatch::AnyCase, ..exact(key, values, UNREAD) }
 }
 
-impl Word {
+impl ToolWord {
     /// Finds the word of a key.
     pub fn of(key: &str) -> Option<&'static Self> {
         WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
     }
 
     /// Returns each part of a value with its meaning. Where the tool does not look, nothing is said.
-    fn read<'a>(&self, carrier: Carrier, value: &'a str) -> Vec<(&'a str, Meaning)> {
+    fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, WordEffect)> {
         let is_read = match self.place {
-            Place::Either => true,
-            Place::Annotation => carrier == Carrier::Annotation,
-            Place::Label => carrier == Carrier::Label,
+            MetadataMaps::Either => true,
+            MetadataMaps::Annotation => carrier == MetadataMap::Annotation,
+            MetadataMaps::Label => carrier == MetadataMap::Label,
         };
         if !is_read {
             return Vec::new();
         }
         match self.spelling {
-            Spelling::List => value.split(',').map(|part| (part.trim(), self.meaning(part.trim()))).collect(),
+            ValueMatch::List => {
+                value.split(',').map(|part| (part.trim(), self.meaning(part.trim()))).collect()
+            }
             _ => vec![(value, self.meaning(value))],
         }
     }
 
-    fn meaning(&self, value: &str) -> Meaning {
+    fn meaning(&self, value: &str) -> WordEffect {
         let same = |spelled: &str| match self.spelling {
-            Spelling::AnyCase => spelled.eq_ignore_ascii_case(value.trim()),
+            ValueMatch::AnyCase => spelled.eq_ignore_ascii_case(value.trim()),
             _ => spelled == value,
         };
-        if self.spelling == Spelling::Number && value.trim().parse::<i32>().is_err() {
-            return Meaning::HeldBack("is no whole number");
+        if self.spelling == ValueMatch::Number && value.trim().parse::<i32>().is_err() {
+            return WordEffect::HeldBack("is no whole number");
         }
         let listed = self.values.iter().find(|(spelled, _)| same(spelled));
         listed.map_or(self.otherwise, |(_, meaning)| *meaning)
     }
 
     /// Returns each value that is told apart, with its meaning; `*` for any other.
-    pub fn meanings(&self) -> impl Iterator<Item = (&'static str, Meaning)> {
+    pub fn meanings(&self) -> impl Iterator<Item = (&'static str, WordEffect)> {
         self.values.iter().copied().chain([("*", self.otherwise)])
     }
 
     /// Returns true where it says something about the object's deletion.
     fn is_about_deletion(&self) -> bool {
-        self.values.iter().any(|(_, meaning)| matches!(meaning, Meaning::Keep(_)))
+        self.values.iter().any(|(_, meaning)| matches!(meaning, WordEffect::Keep(_)))
     }
 }
 
@@ -261,8 +274,8 @@ fn is_reserved(key: &str) -> bool {
 }
 
 /// Returns why a label or annotation holds its object back, in words that follow the key, and a hint.
-pub(super) fn objection(carrier: Carrier, key: &str, value: &str) -> Option<(String, &'static str)> {
-    let Some(word) = Word::of(key) else {
+pub(super) fn objection(carrier: MetadataMap, key: &str, value: &str) -> Option<(String, &'static str)> {
+    let Some(word) = ToolWord::of(key) else {
         return is_reserved(key)
             .then(|| ("is not understood".to_owned(), "take it out, or say it in a word of rhumb.dev"));
     };
@@ -273,66 +286,66 @@ pub(super) fn objection(carrier: Carrier, key: &str, value: &str) -> Option<(Str
     };
     let parts = word.read(carrier, value);
     parts.into_iter().find_map(|(part, meaning)| match meaning {
-        Meaning::HeldBack(why) => Some((format!("is {part:?}, which {why}"), hint)),
+        WordEffect::HeldBack(why) => Some((format!("is {part:?}, which {why}"), hint)),
         _ => None,
     })
 }
 
 /// The wishes in the words on an object, those of other tools and ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asks {
+pub struct ToolRequests {
     /// Its fate when no source names it any more.
-    pub keep: Keep,
+    pub keep: KeepPolicy,
     /// The treatment that it asks for while a source names it.
-    pub reconcile: Reconcile,
+    pub reconcile: ReconcilePolicy,
     /// The word that asks for that.
     pub left_by: Option<&'static str>,
     /// It may be deleted and created again.
     pub recreates: bool,
 }
 
-impl Asks {
+impl ToolRequests {
     /// Reads all labels and annotations of an object.
     ///
     /// What cannot be read and is about deletion counts as a question to a person: nothing is deleted on doubt.
-    pub fn of<'a>(marks: impl Iterator<Item = (Carrier, &'a str, &'a str)>) -> Self {
+    pub fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
         let mut asks = Self::default();
         for (carrier, key, value) in marks {
             asks.read_ours(carrier, key, value);
-            let Some(word) = Word::of(key) else { continue };
+            let Some(word) = ToolWord::of(key) else { continue };
             for (_, meaning) in word.read(carrier, value) {
                 match meaning {
-                    Meaning::Keep(keep) => asks.keep = asks.keep.stricter(keep),
-                    Meaning::Leave(reconcile) => asks.leave(reconcile, word.key),
-                    Meaning::Recreate => asks.recreates = true,
-                    Meaning::HeldBack(_) if word.is_about_deletion() => {
-                        asks.keep = asks.keep.stricter(Keep::Confirm);
+                    WordEffect::Keep(keep) => asks.keep = asks.keep.stricter(keep),
+                    WordEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
+                    WordEffect::Recreate => asks.recreates = true,
+                    WordEffect::HeldBack(_) if word.is_about_deletion() => {
+                        asks.keep = asks.keep.stricter(KeepPolicy::Confirm);
                     }
-                    Meaning::Same(_) | Meaning::Ignored(_) | Meaning::HeldBack(_) => {}
+                    WordEffect::Same(_) | WordEffect::Ignored(_) | WordEffect::HeldBack(_) => {}
                 }
             }
         }
         asks
     }
 
-    fn read_ours(&mut self, carrier: Carrier, key: &str, value: &str) {
+    fn read_ours(&mut self, carrier: MetadataMap, key: &str, value: &str) {
         match (carrier, key, value) {
-            (Carrier::Label, ..) => {}
-            (_, PRUNE, "never") => self.keep = self.keep.stricter(Keep::Asked),
-            (_, PRUNE, "first") => self.keep = self.keep.stricter(Keep::First),
-            (_, PRUNE, _) => self.keep = self.keep.stricter(Keep::Confirm),
-            (_, super::RECONCILE, "disabled") => self.leave(Reconcile::Disabled, super::RECONCILE),
+            (MetadataMap::Label, ..) => {}
+            (_, PRUNE, "never") => self.keep = self.keep.stricter(KeepPolicy::Asked),
+            (_, PRUNE, "first") => self.keep = self.keep.stricter(KeepPolicy::First),
+            (_, PRUNE, _) => self.keep = self.keep.stricter(KeepPolicy::Confirm),
+            (_, super::RECONCILE, "disabled") => self.leave(ReconcilePolicy::Disabled, super::RECONCILE),
             (_, "rhumb.dev/recreate", "true") => self.recreates = true,
             _ => {}
         }
     }
 
     /// Notes who is to be left alone, which is not pruned either.
-    fn leave(&mut self, reconcile: Reconcile, word: &'static str) {
-        if reconcile == Reconcile::Disabled {
-            self.keep = self.keep.stricter(Keep::Asked);
+    fn leave(&mut self, reconcile: ReconcilePolicy, word: &'static str) {
+        if reconcile == ReconcilePolicy::Disabled {
+            self.keep = self.keep.stricter(KeepPolicy::Asked);
         }
-        if self.reconcile != Reconcile::Disabled {
+        if self.reconcile != ReconcilePolicy::Disabled {
             (self.reconcile, self.left_by) = (reconcile, Some(word));
         }
     }

@@ -11,18 +11,19 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::action::Decision;
-use super::budget::Token;
+use super::budget::TokenState;
 use super::state::Engine;
 use super::stepping::under;
-use super::steps::{Move, next};
-use super::tally::{Tally, are_news};
-use super::{Book, Reason, object_word, parse_object_word};
+use super::steps::{StepDecision, next};
+use super::tally::{BudgetTally, are_news};
+use super::{Reason, RolloutLedger, object_word, parse_object_word};
 use crate::object::ObjectId;
 
-/// So many objects of one process are told: some 20 KB, in an object that is written twice for each rollout.
+/// The number of objects of one process that are published: some 20 KB, in an object that is
+/// written twice for each rollout.
 pub const TOLD: usize = 100;
 
-/// So many bytes of a reason are told: a server's own words may be of any length.
+/// The number of bytes of a reason that are published: a server's message may be of any length.
 const LENGTH: usize = 300;
 
 /// A queue that changes while no claim does is told no more often.
@@ -30,19 +31,19 @@ pub const EVERY: Duration = Duration::from_secs(2);
 
 /// One object that waits to be rolled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued {
-    /// Which.
+pub struct QueuedObject {
+    /// The object.
     pub id: ObjectId,
     /// The inventory that it is in.
     pub applyset: Arc<str>,
     /// Its place among so many that wait for the budget, from 1; none for one that waits for something else.
     pub place: Option<(u32, u32)>,
-    /// Why it waits.
+    /// The reason for its wait.
     pub reason: Arc<str>,
 }
 
 /// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
-impl fmt::Display for Queued {
+impl fmt::Display for QueuedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Some((place, of)) => {
@@ -66,7 +67,7 @@ fn ordinal(number: u32) -> String {
 
 /// The form of a [`Queued`] in JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) struct QueuedText {
+pub(super) struct QueuedObjectText {
     object: String,
     source: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,9 +75,9 @@ pub(super) struct QueuedText {
     reason: String,
 }
 
-impl QueuedText {
-    /// The text of one.
-    pub(super) fn of(queued: &Queued) -> Self {
+impl QueuedObjectText {
+    /// Returns the text of one.
+    pub(super) fn of(queued: &QueuedObject) -> Self {
         Self {
             object: object_word(&queued.id),
             source: queued.applyset.to_string(),
@@ -85,30 +86,30 @@ impl QueuedText {
         }
     }
 
-    /// What it says.
-    pub(super) fn read(self) -> Option<Queued> {
+    /// Returns the queued object.
+    pub(super) fn read(self) -> Option<QueuedObject> {
         let id = parse_object_word(&self.object)?;
         // Others write it, too.
         let reason = shortened(&self.reason);
-        Some(Queued { id, applyset: self.source.into(), place: self.place, reason })
+        Some(QueuedObject { id, applyset: self.source.into(), place: self.place, reason })
     }
 }
 
-/// What this process has told of its queue, and when.
+/// The part of its queue that this process has published, and the time.
 #[derive(Debug, Default)]
-pub struct Telling {
+pub struct QueuePublication {
     /// None where nobody knows what the budget object says of it.
-    told: Option<(Vec<Queued>, Vec<Tally>)>,
-    /// When the queue was last looked at.
+    told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
+    /// The time at which the queue was last looked at.
     looked: Option<Instant>,
-    /// When it is to be looked at again.
+    /// The time of the next look.
     pub due: Option<Instant>,
 }
 
-impl Telling {
-    /// The budget object with the queue in it, where that has changed and nothing else is to be written. To be asked
+impl QueuePublication {
+    /// Returns the budget object with the queue in it, where that has changed and nothing else is to be written. To be asked
     /// in each turn: at most every [`EVERY`] it looks, and never while nothing has changed.
-    pub fn book(&mut self, engine: &mut Engine, now: Instant) -> Option<Book> {
+    pub fn book(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;
             return None;
@@ -123,16 +124,16 @@ impl Telling {
         let (queue, tallies) = (engine.queue(), engine.tallies(&book));
         (self.looked, engine.rollouts.untold) = (Some(now), false);
         let told = self.told.clone().unwrap_or_else(|| (engine.own_part(&book), engine.own_tallies(&book)));
-        // How many pods there are is no reason to make the object: without it shares are of fewer pods.
-        let is_made =
-            book != (Book { begun: book.begun, ..Book::default() }) || tallies.iter().any(Tally::has_away);
+        // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
+        let is_made = book != (RolloutLedger { begun: book.begun, ..RolloutLedger::default() })
+            || tallies.iter().any(BudgetTally::has_away);
         let news = queue != told.0 || (is_made && are_news(&tallies, &told.1));
         news.then(|| self.put(engine, engine.with_tallies(book, tallies), queue))
     }
 
     /// Puts the queue into what is about to be written. Where it has been told a moment ago only what is claimed goes
     /// out of it: a rollout waits for this write.
-    pub fn beside(&mut self, engine: &mut Engine, mut book: Book, now: Instant) -> Book {
+    pub fn beside(&mut self, engine: &mut Engine, mut book: RolloutLedger, now: Instant) -> RolloutLedger {
         if self.looked.is_some_and(|looked| now < looked + EVERY) {
             let before = engine.rollouts.book.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
@@ -146,12 +147,12 @@ impl Telling {
         self.put(engine, book, queue)
     }
 
-    /// What was to be told may not have been.
+    /// Records that a publication may have failed.
     pub fn failed(&mut self, engine: &mut Engine) {
         (self.told, engine.rollouts.untold) = (None, true);
     }
 
-    fn put(&mut self, engine: &Engine, book: Book, queue: Vec<Queued>) -> Book {
+    fn put(&mut self, engine: &Engine, book: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
         let book = engine.with_queue(book, &queue);
         self.told = Some((queue, engine.own_tallies(&book)));
         book
@@ -159,14 +160,14 @@ impl Telling {
 }
 
 impl Engine {
-    /// The queue: first those that want a token and have none, in the order in which they get one, then those that
-    /// something else keeps from being rolled out.
-    pub fn queue(&self) -> Vec<Queued> {
+    /// Returns the queue: first the objects that want a token, in the order in which they get one.
+    /// Then those that something else keeps from being rolled out.
+    pub fn queue(&self) -> Vec<QueuedObject> {
         let permits = self.permits();
         let asks = self.rollouts.asks.iter();
         let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
-        let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| Queued {
+        let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| QueuedObject {
             id: ask.id.clone(),
             applyset: self.applysets[ask.source].clone(),
             place: Some((place, of)),
@@ -174,30 +175,35 @@ impl Engine {
         });
         let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
             let applyset = self.applysets[self.wanting(id)?].clone();
-            Some(Queued { id: id.clone(), applyset, place: None, reason: shortened(&reason.to_string()) })
+            Some(QueuedObject {
+                id: id.clone(),
+                applyset,
+                place: None,
+                reason: shortened(&reason.to_string()),
+            })
         });
         numbered.chain(others).take(TOLD).collect()
     }
 
     /// Without what the budget object says of the sources of this process.
-    pub fn without_queue(&self, book: Book) -> Book {
+    pub fn without_queue(&self, book: RolloutLedger) -> RolloutLedger {
         self.with_queue(book, &[])
     }
 
     /// Returns what the budget object should say once nobody works on the queue of this process; none where it says so.
-    pub fn unqueued_book(&self) -> Option<Book> {
+    pub fn unqueued_book(&self) -> Option<RolloutLedger> {
         let book = self.rollouts.book.as_ref()?;
         let next = self.without_queue(book.clone());
         (next != *book).then_some(next)
     }
 
-    fn with_queue(&self, mut book: Book, queue: &[Queued]) -> Book {
+    fn with_queue(&self, mut book: RolloutLedger, queue: &[QueuedObject]) -> RolloutLedger {
         book.queue.retain(|queued| !self.looks_after(&queued.applyset));
         book.queue.extend_from_slice(queue);
         book
     }
 
-    fn own_part(&self, book: &Book) -> Vec<Queued> {
+    fn own_part(&self, book: &RolloutLedger) -> Vec<QueuedObject> {
         book.queue.iter().filter(|queued| self.looks_after(&queued.applyset)).cloned().collect()
     }
 
@@ -215,8 +221,8 @@ impl Engine {
         }
     }
 
-    /// Whether a reason is told with the queue: what is paused, rejected or on hold is written elsewhere, and what passes
-    /// within moments is not worth a write.
+    /// Returns whether a reason is published with the queue. A pause, a rejection or a hold is
+    /// written elsewhere, and a wait of moments is not worth a write.
     fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
             self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.reconfigured(id).is_some()
@@ -239,18 +245,20 @@ impl Engine {
             under(live).filter(|overlay| overlay.step().is_some())?;
             let (_, desired) = self.entry(id)?.want()?;
             let words = match next(self.steps_of(id, desired)?, &self.standing(id, desired, live, now)) {
-                Move::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
-                Move::Enter(_) | Move::Finish => "its next step waits for the rollout budget".to_owned(),
+                StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
+                StepDecision::Enter(_) | StepDecision::Finish => {
+                    "its next step waits for the rollout budget".to_owned()
+                }
             };
             Some((id.clone(), words))
         });
         stepping.collect()
     }
 
-    /// Whether a rollout of ours is not over, its soak and its claim included, though all may be healthy.
+    /// Returns whether a rollout of ours is not over, its soak and its claim included, though all may be healthy.
     pub fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.rolls.values();
-        rolls.any(|roll| roll.claim.is_some() && roll.token == Token::Held && roll.failed.is_none())
+        rolls.any(|roll| roll.claim.is_some() && roll.token == TokenState::Held && roll.failed.is_none())
             || self.next_book().is_some()
     }
 

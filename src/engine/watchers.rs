@@ -1,14 +1,15 @@
-//! Who watches what: sources may act as accounts of their own, and see different parts of the cluster.
+//! The watchers: sources may act as accounts of their own, and see different parts of the cluster.
 //!
-//! Each watcher has informers of its own. What one of them shows, and how far it has got with a kind, says nothing about
-//! what another one may see. So one account without a right holds up nothing but its own sources.
+//! Each watcher has its own informers. The objects that one of them shows, and its progress with a
+//! kind, say nothing about what another one may see. So one account without a right holds up
+//! nothing but its own sources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use super::entry::{Entry, SourceId};
+use super::entry::{ObjectEntry, SourceId};
 use super::state::{Engine, KindState};
-use crate::object::{Class, GroupKind, ObjectId};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Number of a watcher in its engine.
 pub type WatcherId = usize;
@@ -16,16 +17,16 @@ pub type WatcherId = usize;
 /// The watcher that there always is: rhumb by its own account, over the whole cluster.
 pub const OWN: WatcherId = 0;
 
-/// What a watcher says of an object where it does not look.
+/// The state of a kind where a watcher does not look.
 static OUTSIDE: LazyLock<KindState> = LazyLock::new(|| {
     let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
-    KindState::Blind(why.into(), Class::Forbidden)
+    KindState::Blind(why.into(), ErrorClass::Forbidden)
 });
 
 /// Objects of one kind that are listed and watched together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Listing {
-    /// By whom.
+pub struct WatchScope {
+    /// The watcher.
     pub watcher: WatcherId,
     /// The kind.
     pub kind: GroupKind,
@@ -33,38 +34,38 @@ pub struct Listing {
     pub namespace: Option<Arc<str>>,
 }
 
-impl Listing {
-    /// A watcher's list of the whole cluster.
+impl WatchScope {
+    /// Returns a watcher's list of the whole cluster.
     pub fn whole(watcher: WatcherId, kind: &GroupKind) -> Self {
         Self { watcher, kind: kind.clone(), namespace: None }
     }
 }
 
-impl From<&GroupKind> for Listing {
+impl From<&GroupKind> for WatchScope {
     fn from(kind: &GroupKind) -> Self {
         Self::whole(OWN, kind)
     }
 }
 
-impl From<&Listing> for Listing {
-    fn from(listing: &Listing) -> Self {
+impl From<&WatchScope> for WatchScope {
+    fn from(listing: &WatchScope) -> Self {
         listing.clone()
     }
 }
 
-/// How far one of them has got.
+/// The progress of one watcher.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-struct Watcher {
+struct WatcherState {
     /// The namespaces that it looks into; none for all.
     namespaces: Option<BTreeSet<Arc<str>>>,
-    /// Of kinds that it lists in the whole cluster, and of those that nobody can list.
+    /// The kinds that it lists in the whole cluster, and those that nobody can list.
     whole: HashMap<GroupKind, KindState>,
-    /// Of kinds that it lists namespace by namespace.
+    /// The kinds that it lists namespace by namespace.
     parts: BTreeMap<Arc<str>, HashMap<GroupKind, KindState>>,
 }
 
-impl Watcher {
+impl WatcherState {
     fn state_of(&self, kind: &GroupKind, namespace: Option<&str>) -> Option<&KindState> {
         let (Some(namespaces), Some(namespace)) = (&self.namespaces, namespace) else {
             return self.whole.get(kind);
@@ -75,7 +76,7 @@ impl Watcher {
         self.whole.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
     }
 
-    /// The state of a kind in all that it looks into: what is not known of one part is not known of the whole. That one
+    /// Returns the state of a kind in all that it looks into: what is not known of one part is not known of the whole. That one
     /// part cannot be listed is no answer as long as another one still is.
     fn state_in(&self, kind: &GroupKind) -> Option<&KindState> {
         if let Some(state) = self.whole.get(kind) {
@@ -92,7 +93,7 @@ impl Watcher {
     }
 
     /// Takes a state over; returns whether it is news.
-    fn take(&mut self, listing: &Listing, state: KindState) -> bool {
+    fn take(&mut self, listing: &WatchScope, state: KindState) -> bool {
         let states = match &listing.namespace {
             Some(name) => {
                 // The kind is served again, and listed by namespace.
@@ -112,24 +113,24 @@ impl Watcher {
 /// All of them.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Watchers {
-    all: Vec<Watcher>,
-    /// By whom an object is shown that [`OWN`] does not show.
+pub(super) struct WatcherSet {
+    all: Vec<WatcherState>,
+    /// The watcher that shows an object which [`OWN`] does not show.
     shown_by: HashMap<ObjectId, WatcherId>,
-    /// What was known when a list began, and has not been shown by it yet.
-    relisting: HashMap<Listing, HashSet<ObjectId>>,
+    /// The objects known when a list began, and not shown by it yet.
+    relisting: HashMap<WatchScope, HashSet<ObjectId>>,
 }
 
-impl Default for Watchers {
+impl Default for WatcherSet {
     fn default() -> Self {
-        Self { all: vec![Watcher::default()], shown_by: HashMap::new(), relisting: HashMap::new() }
+        Self { all: vec![WatcherState::default()], shown_by: HashMap::new(), relisting: HashMap::new() }
     }
 }
 
-impl Watchers {
-    /// The lists that an object may be in, by a watcher.
-    fn listings(watcher: WatcherId, id: &ObjectId) -> [Listing; 2] {
-        let listing = |namespace| Listing { watcher, kind: id.group_kind(), namespace };
+impl WatcherSet {
+    /// Returns the lists that an object may be in, by a watcher.
+    fn listings(watcher: WatcherId, id: &ObjectId) -> [WatchScope; 2] {
+        let listing = |namespace| WatchScope { watcher, kind: id.group_kind(), namespace };
         [listing(None), listing(id.namespace().map(Arc::from))]
     }
 
@@ -146,16 +147,16 @@ impl Watchers {
     }
 
     /// Begins a list over what was known of it.
-    pub(super) fn begin(&mut self, listing: &Listing, known: HashSet<ObjectId>) {
+    pub(super) fn begin(&mut self, listing: &WatchScope, known: HashSet<ObjectId>) {
         self.relisting.insert(listing.clone(), known);
     }
 
     /// Ends a list; returns what it has not shown.
-    pub(super) fn end(&mut self, listing: &Listing) -> HashSet<ObjectId> {
+    pub(super) fn end(&mut self, listing: &WatchScope) -> HashSet<ObjectId> {
         self.relisting.remove(listing).unwrap_or_default()
     }
 
-    /// Who shows an object that is shown.
+    /// Returns who shows an object that is shown.
     pub(super) fn shower_of(&self, id: &ObjectId) -> WatcherId {
         self.shown_by.get(id).copied().unwrap_or(OWN)
     }
@@ -174,8 +175,8 @@ impl Watchers {
         };
     }
 
-    /// Whether an object is in a list, as far as its name tells.
-    pub(super) fn is_in(listing: &Listing, id: &ObjectId) -> bool {
+    /// Returns whether an object is in a list, as far as its name tells.
+    pub(super) fn is_in(listing: &WatchScope, id: &ObjectId) -> bool {
         let here = listing.namespace.as_deref().is_none_or(|name| id.namespace() == Some(name));
         here && id.group_kind() == listing.kind
     }
@@ -184,12 +185,12 @@ impl Watchers {
 impl Engine {
     /// Adds a watcher, and returns its number; with the namespaces that it looks into, or none for all of them.
     pub fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
-        self.watchers.all.push(Watcher { namespaces, ..Watcher::default() });
+        self.watchers.all.push(WatcherState { namespaces, ..WatcherState::default() });
         self.watchers.all.len() - 1
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub fn informer(&mut self, listing: impl Into<Listing>, state: KindState) {
+    pub fn informer(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
         let known = self.watchers.all.get_mut(listing.watcher);
         if known.is_some_and(|watcher| watcher.take(&listing, state)) {
@@ -200,11 +201,11 @@ impl Engine {
     /// The server does not have a kind: there is nothing of it that anybody could be shown.
     pub fn absent(&mut self, kind: &GroupKind) {
         for watcher in 0..self.watchers.all.len() {
-            self.informer(Listing::whole(watcher, kind), KindState::Absent);
+            self.informer(WatchScope::whole(watcher, kind), KindState::Absent);
         }
     }
 
-    /// Whether the informers of a source look into a namespace.
+    /// Returns whether the informers of a source look into a namespace.
     pub fn looks_into(&self, source: SourceId, namespace: &str) -> bool {
         let watcher = self.watchers.all.get(self.sources[source].watcher);
         let namespaces = watcher.and_then(|watcher| watcher.namespaces.as_ref());
@@ -212,7 +213,7 @@ impl Engine {
     }
 
     /// Notes that a list has begun, where nothing is known of it.
-    pub(super) fn begins_to_list(&mut self, listing: &Listing) {
+    pub(super) fn begins_to_list(&mut self, listing: &WatchScope) {
         if let Some(watcher) = self.watchers.all.get_mut(listing.watcher)
             && watcher.state_of(&listing.kind, listing.namespace.as_deref()).is_none()
         {
@@ -220,8 +221,8 @@ impl Engine {
         }
     }
 
-    /// Who watches an object: whoever does so for the source that wants it, else whoever shows it, else whoever does so
-    /// for the source that brought what is in force. None where nobody does any of that.
+    /// Returns the watcher of an object: that of the source that wants it, else the one that shows
+    /// it, else that of the source that brought its content. None where there is none of these.
     pub fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
         if self.watchers.all.len() == 1 {
             return Some(OWN);
@@ -234,8 +235,8 @@ impl Engine {
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
     }
 
-    /// The source with whose rights an object is read and written: the one that wants it, else the one that has it, else
-    /// the one that brought what is in force.
+    /// Returns the source with whose rights an object is read and written: the one that wants it,
+    /// else the one that has it, else the one that brought its content.
     pub fn acting_for(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
@@ -243,12 +244,12 @@ impl Engine {
         wanting.or_else(having).or_else(|| entry?.brought_by())
     }
 
-    /// Whether not all sources are watched by the same one.
+    /// Returns whether not all sources are watched by the same one.
     pub(super) fn has_several_watchers(&self) -> bool {
         self.watchers.all.len() > 1
     }
 
-    /// How far the informer of an object has got.
+    /// Returns how far the informer of an object has got.
     pub(super) fn listing_state(&self, id: &ObjectId) -> Option<&KindState> {
         let (kind, namespace) = (id.group_kind(), id.namespace());
         if let Some(watcher) = self.watcher_of(id) {
@@ -264,29 +265,29 @@ impl Engine {
         states.min_by_key(rank)
     }
 
-    /// How far the informers of a source have got with a kind.
+    /// Returns how far the informers of a source have got with a kind.
     pub fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
         self.watchers.all.get(self.sources[source].watcher)?.state_in(kind)
     }
 
-    /// How far one informer has got.
-    pub fn is_listed(&self, listing: &Listing) -> bool {
+    /// Returns how far one informer has got.
+    pub fn is_listed(&self, listing: &WatchScope) -> bool {
         let watcher = self.watchers.all.get(listing.watcher);
         let state = watcher.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Whether the informers of a source have not listed all of a kind yet, and nothing is known to stand in their way.
+    /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is known to stand in their way.
     pub fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
     }
 
-    /// Whether the informers of a source show all that there is of a kind.
+    /// Returns whether the informers of a source show all that there is of a kind.
     pub fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Whether an object would be shown, were it there and ours.
+    /// Returns whether an object would be shown, were it there and ours.
     pub(super) fn would_be_shown(&self, id: &ObjectId) -> bool {
         matches!(self.listing_state(id), Some(KindState::Synced | KindState::Absent))
     }
@@ -298,16 +299,16 @@ impl Engine {
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Whether what a list does not show, and only a look or our own write told, is no more.
-    pub(super) fn is_refuted(&self, listing: &Listing, id: &ObjectId, entry: &Entry) -> bool {
+    /// Returns whether what a list does not show, and only a look or our own write told, is no more.
+    pub(super) fn is_refuted(&self, listing: &WatchScope, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let known = entry.written.is_some() || entry.looked.is_some();
         known
-            && Watchers::is_in(listing, id)
+            && WatcherSet::is_in(listing, id)
             && !self.live.contains_key(id)
             && self.watcher_of(id).is_none_or(|watcher| watcher == listing.watcher)
     }
 
-    /// Whether it is another watcher that shows an object.
+    /// Returns whether it is another watcher that shows an object.
     pub(super) fn is_shown_by_another(&self, watcher: WatcherId, id: &ObjectId) -> bool {
         self.live.contains_key(id) && self.watchers.shower_of(id) != watcher
     }

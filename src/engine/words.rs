@@ -8,27 +8,27 @@ use super::config_hash::{CONFIG_HASH, RESTART_ON_CHANGE};
 use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
 use super::step_words::STEP_WORDS;
 use super::steps::misused_steps;
-use super::variables::{Unfilled, unfilled};
-use super::vocabulary::{self, Carrier, PRUNE, SUBSTITUTE};
+use super::variables::{UnfilledVariable, unfilled};
+use super::vocabulary::{self, MetadataMap, PRUNE, SUBSTITUTE};
 use super::{HOLD, ORDER, OVERLAY, PAUSED, STARTED, is_workload};
 use crate::graph;
 use crate::object::{Diagnostic, Object, RELEASE, annotation};
 
 /// Our own words and what each may be.
-const WORDS: [(&str, Form); 7] = [
-    ("rhumb.dev/wave", Form::Number),
-    (PRUNE, Form::OneOf(&["never", "first"])),
-    ("rhumb.dev/recreate", Form::OneOf(&["true", "false"])),
-    ("rhumb.dev/depends-on", Form::Objects),
-    (RECONCILE, Form::OneOf(&["disabled", "enabled"])),
-    (RESTART_ON_CHANGE, Form::OneOf(&["true", "false"])),
-    (IGNORE_FIELDS, Form::Fields),
+const WORDS: [(&str, AnnotationForm); 7] = [
+    ("rhumb.dev/wave", AnnotationForm::Number),
+    (PRUNE, AnnotationForm::OneOf(&["never", "first"])),
+    ("rhumb.dev/recreate", AnnotationForm::OneOf(&["true", "false"])),
+    ("rhumb.dev/depends-on", AnnotationForm::Objects),
+    (RECONCILE, AnnotationForm::OneOf(&["disabled", "enabled"])),
+    (RESTART_ON_CHANGE, AnnotationForm::OneOf(&["true", "false"])),
+    (IGNORE_FIELDS, AnnotationForm::Fields),
 ];
 
 /// Annotations of live objects, which stand in a manifest that somebody took from the cluster.
 const LIVE_ONLY: [&str; 7] = [OVERLAY, STARTED, CONFIG_HASH, ORDER, PAUSED, HOLD, "rhumb.dev/revision"];
 
-enum Form {
+enum AnnotationForm {
     Number,
     OneOf(&'static [&'static str]),
     Objects,
@@ -43,11 +43,11 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
         let text = value.as_str().unwrap_or_default();
         let form = WORDS.iter().find(|(word, _)| word == key).map(|(_, form)| form);
         let (message, hint) = match form {
-            Some(Form::Number) if text.trim().parse::<i32>().is_err() => (
+            Some(AnnotationForm::Number) if text.trim().parse::<i32>().is_err() => (
                 format!("{key} is {text:?}, which is no whole number"),
                 "lower waves are released first, as \"-1\" before \"0\"".to_owned(),
             ),
-            Some(Form::OneOf(words)) if !words.contains(&text) => {
+            Some(AnnotationForm::OneOf(words)) if !words.contains(&text) => {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
             }
             None if STEP_WORDS.contains(&&**key) => continue,
@@ -76,7 +76,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
     found
 }
 
-/// All our own words.
+/// Returns all our own words.
 fn known() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
 }
@@ -91,12 +91,12 @@ fn objections(object: &Object) -> Vec<Diagnostic> {
         if let Some((why, hint)) = vocabulary::objection(carrier, key, value) {
             found.push(error("foreign-word", format!("{key} {why}"), hint.to_owned()));
         }
-        if carrier == Carrier::Label && known().any(|word| word == key) {
+        if carrier == MetadataMap::Label && known().any(|word| word == key) {
             let message = format!("{key} is a label, and is read from annotations alone");
             found.push(error("annotation", message, "move it to metadata.annotations".to_owned()));
         }
     }
-    if let Some(Unfilled { path, variable }) = unfilled(object) {
+    if let Some(UnfilledVariable { path, variable }) = unfilled(object) {
         let message = format!("{path} contains the variable ${{{variable}}}, which nobody has filled in");
         let hint = format!(
             "fill it in first and follow the result; where it is meant as it stands, annotate the object with {SUBSTITUTE}: disabled"

@@ -3,10 +3,12 @@
 /// A shorter word is no secret that anybody should use.
 const SHORTEST: usize = 16;
 
-/// The text without credentials and queries in URLs, and with `***` for each word that looks like a secret: at least 16
-/// characters, among them a digit. Paths and names by dots are judged part by part.
+/// Returns the text without credentials and queries in URLs. Each word that looks like a secret
+/// becomes `***`: at least 16 characters, among them a digit. Paths and dotted names are judged
+/// part by part.
 ///
-/// It is for complaints, whose place is told beside them: a name too many that cannot be read harms little.
+/// It is for complaints, whose place is told beside them: a name too many that cannot be read harms
+/// little.
 pub fn blurred(text: &str) -> String {
     let text = without_credentials(text);
     let mut shown = String::with_capacity(text.len());
@@ -31,7 +33,7 @@ fn looks_secret(word: &str) -> bool {
     word.len() >= SHORTEST && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// The text with what stands between `://` and `@` replaced, and the query of a URL.
+/// Returns the text with what stands between `://` and `@` replaced, and the query of a URL.
 pub fn without_credentials(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -44,7 +46,7 @@ pub fn without_credentials(text: &str) -> String {
         let after = &after[host..];
         let end = after.find(|c: char| c.is_whitespace() || "\"'`".contains(c)).unwrap_or(after.len());
         let (url, following) = after.split_at(end);
-        // What follows the first one may hold another.
+        // Another one may follow the first.
         let query = url.split_once("://").map_or(url, |(before, _)| before).find('?');
         match query {
             Some(query) => {
@@ -96,7 +98,7 @@ mod tests {
         );
         check("/etc/rhumb/webhook-secret: no such file", "/etc/rhumb/webhook-secret: no such file");
         check("/etc/rhumb/0123456789abcdef0: no such file", "/etc/rhumb/***: no such file");
-        // What people have to read stays.
+        // Words that people have to read stay.
         for plain in [
             "x509: certificate signed by unknown authority",
             "dial tcp 127.0.0.1:6443: connect: connection refused",

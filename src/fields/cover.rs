@@ -1,39 +1,40 @@
-//! What an entry covers of a content: the rule that tells drift.
+//! The coverage of a content by an entry: the rule that tells drift.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::entry::{Entry, Kid, Node, item_keys};
-use super::{Element, Path};
+use super::entry::{ChildKey, EntryNode, ManagedEntry, item_keys};
+use super::{FieldPath, PathElement};
 use crate::object::canonical_json;
 
-/// What lies deeper is taken as covered; the API server itself refuses objects nested this deep.
+/// The depth beyond which values count as covered; the API server itself refuses objects nested
+/// this deep.
 pub(super) const MAX_DEPTH: usize = 500;
 
-/// What names the object, and what only the server sets: never owned by anybody.
+/// The fields that name the object, and those that only the server sets: nobody ever owns them.
 const UNOWNED_METADATA: [&str; 7] =
     ["name", "namespace", "uid", "resourceVersion", "generateName", "creationTimestamp", "managedFields"];
 
-/// Whether our entry covers a content.
+/// Indicates whether our entry covers a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// Every leaf is ours: the content is in force.
     Whole,
     /// Only empty lists and maps lack a path. An associative list that is empty (`env: []`) leaves none in
     /// any entry, so this tells nothing: look at the live value instead of sending.
-    OnlyEmpty(Vec<Path>),
+    OnlyEmpty(Vec<FieldPath>),
     /// Somebody took these paths.
-    Lost(Vec<Path>),
+    Lost(Vec<FieldPath>),
 }
 
-/// Lists the paths of a content that our FieldsV1 text does not cover: of what is lost as a whole, the topmost
-/// with more than one value in it.
+/// Returns the paths of a content that our FieldsV1 text does not cover. Of a subtree that is lost
+/// as a whole, that is the topmost path with more than one value in it.
 ///
-/// A null needs no cover; `{}` and `[]` do. A node covers all that lies below it only when it is exactly
-/// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`, `kind` and what
-/// only names the object count as covered.
-pub fn uncovered(content: &Value, entry: Option<&str>) -> Vec<Path> {
+/// A null needs no cover; `{}` and `[]` do. A node covers its whole subtree only when it is exactly
+/// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`,
+/// `kind` and the object's names count as covered.
+pub fn uncovered(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
     gaps(content, entry).into_iter().map(|gap| gap.path).collect()
 }
 
@@ -41,7 +42,8 @@ pub fn uncovered(content: &Value, entry: Option<&str>) -> Vec<Path> {
 pub fn coverage(content: &Value, entry: Option<&str>) -> Coverage {
     let gaps = gaps(content, entry);
     let lost = gaps.iter().any(|gap| !gap.hollow);
-    let paths: Vec<Path> = gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
+    let paths: Vec<FieldPath> =
+        gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
     match (lost, paths.is_empty()) {
         (_, true) => Coverage::Whole,
         (true, _) => Coverage::Lost(paths),
@@ -49,22 +51,22 @@ pub fn coverage(content: &Value, entry: Option<&str>) -> Coverage {
     }
 }
 
-/// Lists the topmost paths that our entry owns and the content does not have (any more): the next apply
-/// gives them up, which deletes what nobody else owns.
-pub fn surplus(content: &Value, entry: &str) -> Vec<Path> {
-    let Some(entry) = Entry::parse(entry) else { return Vec::new() };
-    let mut walk = Surplus { path: Path::default(), depth: 0, found: Vec::new() };
+/// Returns the topmost paths that our entry owns and the content does not have (any more). The next
+/// apply gives them up, which deletes those that nobody else owns.
+pub fn surplus(content: &Value, entry: &str) -> Vec<FieldPath> {
+    let Some(entry) = ManagedEntry::parse(entry) else { return Vec::new() };
+    let mut walk = SurplusWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
     walk.node(content, entry.root());
     walk.found
 }
 
-/// Whether an entry owns the field behind a chain of map keys, or something below it.
+/// Returns whether an entry owns the field behind a chain of map keys, or something below it.
 pub fn owns(entry: &str, path: &[&str]) -> bool {
-    Entry::parse(entry).is_some_and(|entry| holds(entry.root(), Path::of_keys(path).elements()))
+    ManagedEntry::parse(entry).is_some_and(|entry| holds(entry.root(), FieldPath::of_keys(path).elements()))
 }
 
-/// Whether a tree owns this path, something below it, or all that it lies in.
-pub(super) fn holds(root: Node<'_>, path: &[Element]) -> bool {
+/// Returns whether a tree owns this path, something below it, or all that it lies in.
+pub(super) fn holds(root: EntryNode<'_>, path: &[PathElement]) -> bool {
     let mut node = root;
     for (depth, element) in path.iter().enumerate() {
         if depth > 0 && node.is_leaf() {
@@ -76,53 +78,53 @@ pub(super) fn holds(root: Node<'_>, path: &[Element]) -> bool {
     true
 }
 
-struct Gap {
-    path: Path,
+struct CoverageGap {
+    path: FieldPath,
     /// Nothing but empty lists, empty maps and nulls lies there.
     hollow: bool,
 }
 
-fn gaps(content: &Value, entry: Option<&str>) -> Vec<Gap> {
-    let entry = entry.and_then(Entry::parse);
-    let mut walk = Cover { path: Path::default(), depth: 0, found: Vec::new() };
-    walk.root(content, entry.as_ref().map(Entry::root));
+fn gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
+    let entry = entry.and_then(ManagedEntry::parse);
+    let mut walk = CoverageWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
+    walk.root(content, entry.as_ref().map(ManagedEntry::root));
     walk.found
 }
 
-struct Cover {
-    path: Path,
+struct CoverageWalk {
+    path: FieldPath,
     depth: usize,
-    found: Vec<Gap>,
+    found: Vec<CoverageGap>,
 }
 
-impl Cover {
-    fn root(&mut self, content: &Value, root: Option<Node<'_>>) {
+impl CoverageWalk {
+    fn root(&mut self, content: &Value, root: Option<EntryNode<'_>>) {
         let Some(content) = content.as_object() else { return };
-        let mut fields = root.map(Node::fields);
+        let mut fields = root.map(EntryNode::fields);
         for (key, value) in content {
             let node = fields.as_mut().and_then(|fields| fields.get(key));
             match (key.as_str(), value) {
                 ("apiVersion" | "kind", _) => {}
                 ("metadata", Value::Object(metadata)) => {
-                    self.path.push(Element::key(key));
+                    self.path.push(PathElement::key(key));
                     self.metadata(metadata, node);
                     self.path.pop();
                 }
-                _ => self.child(Element::key(key), value, node),
+                _ => self.child(PathElement::key(key), value, node),
             }
         }
     }
 
-    fn metadata(&mut self, metadata: &Map<String, Value>, node: Option<Node<'_>>) {
-        let mut fields = node.map(Node::fields);
+    fn metadata(&mut self, metadata: &Map<String, Value>, node: Option<EntryNode<'_>>) {
+        let mut fields = node.map(EntryNode::fields);
         for (key, value) in metadata.iter().filter(|(key, _)| !UNOWNED_METADATA.contains(&key.as_str())) {
             let node = fields.as_mut().and_then(|fields| fields.get(key));
-            self.child(Element::key(key), value, node);
+            self.child(PathElement::key(key), value, node);
         }
     }
 
     /// One value, with the node that stands for it; none means that it is nobody's.
-    fn child(&mut self, element: Element, value: &Value, node: Option<Node<'_>>) {
+    fn child(&mut self, element: PathElement, value: &Value, node: Option<EntryNode<'_>>) {
         match node {
             _ if value.is_null() => {}
             Some(node) if node.is_leaf() => {}
@@ -137,22 +139,23 @@ impl Cover {
             }
             None => {
                 self.path.push(element);
-                self.found.push(Gap { path: narrowed(&self.path, value), hollow: is_hollow(value, 0) });
+                self.found
+                    .push(CoverageGap { path: narrowed(&self.path, value), hollow: is_hollow(value, 0) });
                 self.path.pop();
             }
         }
     }
 
-    fn below(&mut self, value: &Value, node: Node<'_>) {
+    fn below(&mut self, value: &Value, node: EntryNode<'_>) {
         match value {
             Value::Object(map) => {
                 let mut fields = node.fields();
                 for (key, value) in map {
-                    self.child(Element::key(key), value, fields.get(key));
+                    self.child(PathElement::key(key), value, fields.get(key));
                 }
             }
             Value::Array(items) => {
-                let pairs = Pairs::of(items, node);
+                let pairs = NodePairs::of(items, node);
                 for (nth, (item, kid)) in items.iter().zip(&pairs.kids).enumerate() {
                     self.child(pairs.element(nth, item), item, *kid);
                 }
@@ -164,20 +167,20 @@ impl Cover {
     }
 }
 
-/// Goes on while there is only one value below: the server drops parents that own nothing any more, so the
-/// loss of one deep field shows as that of its parents.
-fn narrowed(path: &Path, value: &Value) -> Path {
+/// Returns the topmost path with only one value below: the server drops parents that own nothing
+/// any more, so the loss of one deep field shows as that of its parents.
+fn narrowed(path: &FieldPath, value: &Value) -> FieldPath {
     let (mut path, mut value) = (path.clone(), value);
     while let Value::Object(map) = value {
         let mut kept = map.iter().filter(|(_, value)| !value.is_null());
         let (Some((key, only)), None) = (kept.next(), kept.next()) else { break };
-        path.push(Element::key(key));
+        path.push(PathElement::key(key));
         value = only;
     }
     path
 }
 
-/// Whether nothing but empty lists, empty maps and nulls lies here.
+/// Returns whether nothing but empty lists, empty maps and nulls lies here.
 fn is_hollow(value: &Value, depth: usize) -> bool {
     match value {
         Value::Null => true,
@@ -187,27 +190,30 @@ fn is_hollow(value: &Value, depth: usize) -> bool {
     }
 }
 
-struct Surplus {
-    path: Path,
+struct SurplusWalk {
+    path: FieldPath,
     depth: usize,
-    found: Vec<Path>,
+    found: Vec<FieldPath>,
 }
 
-impl Surplus {
-    fn node(&mut self, content: &Value, node: Node<'_>) {
+impl SurplusWalk {
+    fn node(&mut self, content: &Value, node: EntryNode<'_>) {
         if self.depth >= MAX_DEPTH {
             return;
         }
         self.depth += 1;
-        let items = content.as_array().map(|items| Pairs::of(items, node).items(items)).unwrap_or_default();
+        let items =
+            content.as_array().map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default();
         for kid in node.kids() {
             let item = items.get(&kid.index()).copied();
             let (element, value) = match kid.kid() {
-                Kid::Itself | Kid::Foreign => continue,
-                Kid::Field(name) => (Element::key(name), content.get(name)),
-                Kid::Index(index) => (Element::Index(index), content.get(index)),
-                Kid::Item(text) => (item_element(text), item),
-                Kid::Value(text) => (Element::Value(serde_json::from_str(text).unwrap_or_default()), item),
+                ChildKey::Itself | ChildKey::Foreign => continue,
+                ChildKey::Field(name) => (PathElement::key(name), content.get(name)),
+                ChildKey::Index(index) => (PathElement::Index(index), content.get(index)),
+                ChildKey::Item(text) => (item_element(text), item),
+                ChildKey::Value(text) => {
+                    (PathElement::Value(serde_json::from_str(text).unwrap_or_default()), item)
+                }
             };
             self.path.push(element);
             match value.filter(|value| !value.is_null()) {
@@ -221,35 +227,35 @@ impl Surplus {
     }
 }
 
-/// The step that a `k:` node stands for.
-pub(super) fn item_element(text: &str) -> Element {
-    Element::Item(item_keys(text).unwrap_or_default().into_iter().map(|(k, v)| (k.into(), v)).collect())
+/// Returns the step that a `k:` node stands for.
+pub(super) fn item_element(text: &str) -> PathElement {
+    PathElement::Item(item_keys(text).unwrap_or_default().into_iter().map(|(k, v)| (k.into(), v)).collect())
 }
 
-/// Which node stands for which item of a list.
-pub(super) struct Pairs<'e> {
+/// The nodes of a list's items.
+pub(super) struct NodePairs<'e> {
     /// The names of the keys; empty when the list is not associative.
     names: Vec<String>,
     is_set: bool,
-    kids: Vec<Option<Node<'e>>>,
+    kids: Vec<Option<EntryNode<'e>>>,
 }
 
-impl<'e> Pairs<'e> {
+impl<'e> NodePairs<'e> {
     /// Finds them for a list and the node that stands for it.
-    pub(super) fn of(items: &[Value], node: Node<'e>) -> Self {
-        let mut by_text: HashMap<&str, Node<'e>> = HashMap::new();
+    pub(super) fn of(items: &[Value], node: EntryNode<'e>) -> Self {
+        let mut by_text: HashMap<&str, EntryNode<'e>> = HashMap::new();
         let mut names = Vec::new();
         let mut is_set = false;
         for kid in node.kids() {
             match kid.kid() {
-                Kid::Item(text) => {
+                ChildKey::Item(text) => {
                     if by_text.is_empty() {
                         names =
                             item_keys(text).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
                     }
                     by_text.insert(text, kid);
                 }
-                Kid::Value(text) => {
+                ChildKey::Value(text) => {
                     is_set = true;
                     by_text.insert(text, kid);
                 }
@@ -266,9 +272,9 @@ impl<'e> Pairs<'e> {
         pairs
     }
 
-    fn by_index(&mut self, node: Node<'e>) {
+    fn by_index(&mut self, node: EntryNode<'e>) {
         for kid in node.kids() {
-            if let Kid::Index(index) = kid.kid()
+            if let ChildKey::Index(index) = kid.kid()
                 && let Some(slot) = self.kids.get_mut(index)
             {
                 *slot = Some(kid);
@@ -276,16 +282,16 @@ impl<'e> Pairs<'e> {
         }
     }
 
-    /// Finds the nodes of items that leave a key out (it has its default, as `protocol`) or whose text is
-    /// spelled differently (`\u003c`): any node that the item does not contradict and that no other item
-    /// has.
-    fn by_meaning(&mut self, items: &[Value], node: Node<'e>) {
+    /// Pairs the nodes of items that leave a key out (it has its default, as `protocol`) or spell
+    /// it differently (`\u003c`). Any node pairs that the item does not contradict and that no
+    /// other item has.
+    fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>) {
         let taken: HashSet<usize> = self.kids.iter().flatten().map(|kid| kid.index()).collect();
-        let mut free: Vec<(Node<'e>, Value)> = node
+        let mut free: Vec<(EntryNode<'e>, Value)> = node
             .kids()
             .filter(|kid| !taken.contains(&kid.index()))
             .filter_map(|kid| match kid.kid() {
-                Kid::Item(text) | Kid::Value(text) => Some((kid, serde_json::from_str(text).ok()?)),
+                ChildKey::Item(text) | ChildKey::Value(text) => Some((kid, serde_json::from_str(text).ok()?)),
                 _ => None,
             })
             .collect();
@@ -302,31 +308,31 @@ impl<'e> Pairs<'e> {
         }
     }
 
-    fn element(&self, nth: usize, item: &Value) -> Element {
+    fn element(&self, nth: usize, item: &Value) -> PathElement {
         if self.is_set {
-            return Element::Value(item.clone());
+            return PathElement::Value(item.clone());
         }
         let keys: Vec<_> = self
             .names
             .iter()
             .filter_map(|name| Some((name.as_str().into(), item.get(name)?.clone())))
             .collect();
-        if keys.is_empty() { Element::Index(nth) } else { Element::Item(keys) }
+        if keys.is_empty() { PathElement::Index(nth) } else { PathElement::Item(keys) }
     }
 
-    /// The item that each node stands for, by the node's index.
+    /// Returns the item that each node stands for, by the node's index.
     pub(super) fn items<'v>(&self, items: &'v [Value]) -> HashMap<usize, &'v Value> {
         self.kids.iter().zip(items).filter_map(|(kid, item)| Some((kid.as_ref()?.index(), item))).collect()
     }
 }
 
-/// The node whose key has exactly this item's text.
+/// Returns the node whose key has exactly this item's text.
 fn exact<'e>(
     item: &Value,
     names: &[String],
     is_set: bool,
-    by_text: &HashMap<&str, Node<'e>>,
-) -> Option<Node<'e>> {
+    by_text: &HashMap<&str, EntryNode<'e>>,
+) -> Option<EntryNode<'e>> {
     if is_set {
         return by_text.get(canonical_json(item).as_str()).copied();
     }

@@ -1,18 +1,19 @@
-//! Who took a path, and in which words that is told.
+//! The writer of a path, and the words about it.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::entry::{Entry, Node};
-use super::kids::Kids;
-use super::{Element, Path};
+use super::entry::{EntryNode, ManagedEntry};
+use super::kids::ChildIndex;
+use super::{FieldPath, PathElement};
 use crate::object::{canonical_json, text_at};
 
 /// The name under which the API server keeps what was there before anybody's ownership was tracked.
 const NOBODY: &str = "before-first-apply";
 
-/// So many writers are named, and so many fields of each: one that changed more is found by these.
+/// The number of writers that are named, and of fields of each: one that changed more is found by
+/// these.
 const NAMED: usize = 3;
 
 /// The longest name of a field manager or a path that is told, in bytes: keys of maps are of any length.
@@ -20,39 +21,39 @@ const LONGEST: usize = 160;
 
 /// Somebody else who owns a path that we lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Culprit {
+pub struct FieldWriter {
     /// Its field manager name.
     pub manager: String,
     /// `Apply` or `Update`.
     pub operation: String,
     /// `scale`, `status` or empty.
     pub subresource: String,
-    /// When it last changed what it owns, in RFC 3339; empty where the server does not say.
+    /// The time of its last change, in RFC 3339; empty where the server does not say.
     pub time: String,
     /// The path.
-    pub path: Path,
+    pub path: FieldPath,
 }
 
-/// Names who owns each lost path now, by a live object's `metadata.managedFields`; the last writer first, for a
-/// path may have owners who agreed with its value long before it was lost.
+/// Returns the owner of each lost path now, by a live object's `metadata.managedFields`. The last
+/// writer comes first: a path may have owners who agreed with its value long before it was lost.
 ///
-/// A path that somebody removed is owned by nobody: then no culprit is known.
-pub fn culprits(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec<Culprit> {
+/// A path that somebody removed is owned by nobody: then no writer is known.
+pub fn culprits(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<FieldWriter> {
     holders(managed_fields, lost, our_manager).into_iter().map(|(_, culprit)| culprit).collect()
 }
 
 /// As [`culprits`], each with the position of its path.
-fn holders(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec<(usize, Culprit)> {
+fn holders(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<(usize, FieldWriter)> {
     let mut found = Vec::new();
     for entry in entries(managed_fields) {
         if is_ours(entry, our_manager) || text_at(entry, &["manager"]) == NOBODY {
             continue;
         }
         let text = entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
-        let Some(tree) = Entry::parse(&text) else { continue };
-        let mut holder = Holder::of(tree.root());
+        let Some(tree) = ManagedEntry::parse(&text) else { continue };
+        let mut holder = PathOwner::of(tree.root());
         for (nth, path) in lost.iter().enumerate().filter(|(_, path)| holder.holds(path.elements())) {
-            let culprit = Culprit {
+            let culprit = FieldWriter {
                 manager: text_at(entry, &["manager"]).to_owned(),
                 operation: text_at(entry, &["operation"]).to_owned(),
                 subresource: text_at(entry, &["subresource"]).to_owned(),
@@ -67,25 +68,25 @@ fn holders(managed_fields: &Value, lost: &[Path], our_manager: &str) -> Vec<(usi
 }
 
 /// An entry that is asked for many paths: somebody may take all fields of an object at once.
-struct Holder<'e> {
-    root: Node<'e>,
+struct PathOwner<'e> {
+    root: EntryNode<'e>,
     /// The children of each node that a path led through.
-    kids: HashMap<usize, Kids<'e>>,
+    kids: HashMap<usize, ChildIndex<'e>>,
 }
 
-impl<'e> Holder<'e> {
-    fn of(root: Node<'e>) -> Self {
+impl<'e> PathOwner<'e> {
+    fn of(root: EntryNode<'e>) -> Self {
         Self { root, kids: HashMap::new() }
     }
 
-    /// Whether it owns this path, something below it, or all that it lies in.
-    fn holds(&mut self, path: &[Element]) -> bool {
+    /// Returns whether it owns this path, something below it, or all that it lies in.
+    fn holds(&mut self, path: &[PathElement]) -> bool {
         let mut node = self.root;
         for (depth, element) in path.iter().enumerate() {
             if depth > 0 && node.is_leaf() {
                 return true;
             }
-            let kids = self.kids.entry(node.index()).or_insert_with(|| Kids::of(node));
+            let kids = self.kids.entry(node.index()).or_insert_with(|| ChildIndex::of(node));
             let Some(next) = kids.step(element) else { return false };
             node = next;
         }
@@ -100,28 +101,28 @@ impl<'e> Holder<'e> {
 /// somebody put there under our name.
 pub fn drift_words(
     managed_fields: &Value,
-    taken: &[Path],
-    rewritten: &[Path],
+    taken: &[FieldPath],
+    rewritten: &[FieldPath],
     our_manager: &str,
 ) -> Option<String> {
-    let mut writers: Vec<Writer> = Vec::new();
+    let mut writers: Vec<WriterPaths> = Vec::new();
     let found = holders(managed_fields, taken, our_manager);
-    let mut last: HashMap<usize, &Culprit> = HashMap::new();
+    let mut last: HashMap<usize, &FieldWriter> = HashMap::new();
     for (nth, culprit) in &found {
         last.entry(*nth).or_insert(culprit);
     }
     for (nth, path) in taken.iter().enumerate() {
         match last.get(&nth) {
-            Some(culprit) => Writer::note(&mut writers, Writer::of(culprit), path),
-            None => Writer::note(&mut writers, Writer::nobody(), path),
+            Some(culprit) => WriterPaths::note(&mut writers, WriterPaths::of(culprit), path),
+            None => WriterPaths::note(&mut writers, WriterPaths::nobody(), path),
         }
     }
     let own = entries(managed_fields).iter().find(|entry| is_ours(entry, our_manager));
     let time = own.map(|own| text_at(own, &["time"])).unwrap_or_default();
     for path in rewritten {
-        Writer::note(&mut writers, Writer::under_our_name(our_manager, time), path);
+        WriterPaths::note(&mut writers, WriterPaths::under_our_name(our_manager, time), path);
     }
-    let mut words: Vec<String> = writers.iter().take(NAMED).map(Writer::words).collect();
+    let mut words: Vec<String> = writers.iter().take(NAMED).map(WriterPaths::words).collect();
     match writers.len().saturating_sub(NAMED) {
         0 => {}
         more => words.push(format!("{more} more writers changed others")),
@@ -133,7 +134,7 @@ fn entries(managed_fields: &Value) -> &[Value] {
     managed_fields.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether it is the entry of our own applies. Under our name there may be others, which are somebody else's.
+/// Returns whether it is the entry of our own applies. Under our name there may be others, which are somebody else's.
 fn is_ours(entry: &Value, our_manager: &str) -> bool {
     text_at(entry, &["manager"]) == our_manager
         && text_at(entry, &["operation"]) == "Apply"
@@ -141,33 +142,33 @@ fn is_ours(entry: &Value, our_manager: &str) -> bool {
 }
 
 #[derive(PartialEq, Eq)]
-struct Writer {
+struct WriterPaths {
     name: String,
-    deed: &'static str,
+    action: &'static str,
     time: String,
     paths: Vec<String>,
 }
 
-impl Writer {
-    fn of(culprit: &Culprit) -> Self {
+impl WriterPaths {
+    fn of(culprit: &FieldWriter) -> Self {
         let through = match &*culprit.subresource {
             "" => String::new(),
             subresource => format!(" ({})", cut(subresource)),
         };
         let name = format!("{}{through}", cut(&culprit.manager));
-        Self { name, deed: "changed", time: cut(&culprit.time), paths: Vec::new() }
+        Self { name, action: "changed", time: cut(&culprit.time), paths: Vec::new() }
     }
 
     fn nobody() -> Self {
-        Self { name: "somebody".to_owned(), deed: "removed", time: String::new(), paths: Vec::new() }
+        Self { name: "somebody".to_owned(), action: "removed", time: String::new(), paths: Vec::new() }
     }
 
     fn under_our_name(our_manager: &str, time: &str) -> Self {
         let name = format!("another client with the field manager {our_manager}");
-        Self { name, deed: "changed", time: cut(time), paths: Vec::new() }
+        Self { name, action: "changed", time: cut(time), paths: Vec::new() }
     }
 
-    fn note(writers: &mut Vec<Self>, writer: Self, path: &Path) {
+    fn note(writers: &mut Vec<Self>, writer: Self, path: &FieldPath) {
         let path = cut(&path.to_string());
         let known = writers.iter_mut().find(|known| known.name == writer.name && known.time == writer.time);
         match known {
@@ -183,7 +184,7 @@ impl Writer {
             more => paths = format!("{paths} and {more} more"),
         }
         let at = if self.time.is_empty() { String::new() } else { format!(" at {}", self.time) };
-        format!("{} {} {paths}{at}", self.name, self.deed)
+        format!("{} {} {paths}{at}", self.name, self.action)
     }
 }
 
@@ -215,7 +216,7 @@ mod tests {
                     "fieldsV1": {"f:data": {"f:count": {}}}},
             ]);
             let paths =
-                |keys: &[&str]| keys.iter().map(|key| Path::of_keys(&["data", key])).collect::<Vec<_>>();
+                |keys: &[&str]| keys.iter().map(|key| FieldPath::of_keys(&["data", key])).collect::<Vec<_>>();
             let words = drift_words(&managed, &paths(taken), &paths(rewritten), "rhumb");
             assert_eq!(words.as_deref().unwrap_or_default(), expected);
         }

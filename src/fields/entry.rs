@@ -5,32 +5,32 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::Element;
+use super::PathElement;
 
 /// One entry of managedFields: which paths one manager owns.
 ///
 /// Nodes lie in the order of the text, and each knows where its descendants end.
-pub(super) struct Entry<'a> {
-    nodes: Vec<Raw<'a>>,
-    /// Whether the field names in each node stand in byte order, as every API server writes them.
+pub(super) struct ManagedEntry<'a> {
+    nodes: Vec<RawNode<'a>>,
+    /// Indicates whether the field names in each node stand in byte order, as every API server writes them.
     sorted: bool,
 }
 
-struct Raw<'a> {
+struct RawNode<'a> {
     key: Cow<'a, str>,
     end: usize,
 }
 
 /// A node of an [`Entry`].
 #[derive(Clone, Copy)]
-pub(super) struct Node<'e> {
-    entry: &'e Entry<'e>,
+pub(super) struct EntryNode<'e> {
+    entry: &'e ManagedEntry<'e>,
     index: usize,
 }
 
-/// What a node's key says.
+/// The meaning of a node's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kid<'e> {
+pub(super) enum ChildKey<'e> {
     /// `f:name`.
     Field(&'e str),
     /// `k:{"name":"web"}`, as JSON text.
@@ -45,17 +45,17 @@ pub(super) enum Kid<'e> {
     Foreign,
 }
 
-struct Open {
+struct OpenEntryNode {
     node: usize,
     last_kid: Option<usize>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ManagedEntry<'a> {
     /// Reads FieldsV1; none when the text is not a tree of nothing but JSON objects.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let mut scan = Scan { text, at: 0 };
-        let mut nodes = vec![Raw { key: Cow::Borrowed(""), end: 0 }];
-        let mut open = vec![Open { node: 0, last_kid: None }];
+        let mut scan = EntryScanner { text, at: 0 };
+        let mut nodes = vec![RawNode { key: Cow::Borrowed(""), end: 0 }];
+        let mut open = vec![OpenEntryNode { node: 0, last_kid: None }];
         let mut sorted = true;
         scan.expect(b'{')?;
         while let Some(parent) = open.last_mut() {
@@ -77,22 +77,22 @@ impl<'a> Entry<'a> {
             }
             let node = nodes.len();
             parent.last_kid = Some(node);
-            nodes.push(Raw { key, end: 0 });
-            open.push(Open { node, last_kid: None });
+            nodes.push(RawNode { key, end: 0 });
+            open.push(OpenEntryNode { node, last_kid: None });
         }
         scan.is_at_end().then_some(Self { nodes, sorted })
     }
 
-    /// The root.
-    pub(super) fn root<'e>(&'e self) -> Node<'e>
+    /// Returns the root.
+    pub(super) fn root<'e>(&'e self) -> EntryNode<'e>
     where
         'a: 'e,
     {
-        Node { entry: self, index: 0 }
+        EntryNode { entry: self, index: 0 }
     }
 }
 
-impl<'e> Node<'e> {
+impl<'e> EntryNode<'e> {
     fn key(self) -> &'e str {
         self.entry.nodes.get(self.index).map_or("", |raw| &raw.key)
     }
@@ -112,75 +112,75 @@ impl<'e> Node<'e> {
     }
 
     /// Its children, in the order of the text.
-    pub(super) fn kids(self) -> impl Iterator<Item = Node<'e>> {
+    pub(super) fn kids(self) -> impl Iterator<Item = EntryNode<'e>> {
         let (entry, end) = (self.entry, self.end());
         let first = Some(self.index + 1).filter(|first| *first < end);
         std::iter::successors(first, move |kid| {
             entry.nodes.get(*kid).map(|raw| raw.end).filter(|next| *next < end)
         })
-        .map(move |index| Node { entry, index })
+        .map(move |index| EntryNode { entry, index })
     }
 
-    /// What its key says.
-    pub(super) fn kid(self) -> Kid<'e> {
+    /// Returns the meaning of its key.
+    pub(super) fn kid(self) -> ChildKey<'e> {
         let key = self.key();
         match key.split_once(':') {
-            Some(("f", name)) => Kid::Field(name),
-            Some(("k", keys)) => Kid::Item(keys),
-            Some(("v", value)) => Kid::Value(value),
-            Some(("i", index)) => index.parse().map_or(Kid::Foreign, Kid::Index),
-            _ if key == "." => Kid::Itself,
-            _ => Kid::Foreign,
+            Some(("f", name)) => ChildKey::Field(name),
+            Some(("k", keys)) => ChildKey::Item(keys),
+            Some(("v", value)) => ChildKey::Value(value),
+            Some(("i", index)) => index.parse().map_or(ChildKey::Foreign, ChildKey::Index),
+            _ if key == "." => ChildKey::Itself,
+            _ => ChildKey::Foreign,
         }
     }
 
     /// Looks many field names up, quickest in byte order.
-    pub(super) fn fields<'n>(self) -> Fields<'e, 'n> {
-        Fields { node: self, at: self.index + 1, last: "" }
+    pub(super) fn fields<'n>(self) -> FieldCursor<'e, 'n> {
+        FieldCursor { node: self, at: self.index + 1, last: "" }
     }
 
-    /// The child behind one step of a path.
-    pub(super) fn step(self, element: &Element) -> Option<Node<'e>> {
+    /// Returns the child behind one step of a path.
+    pub(super) fn step(self, element: &PathElement) -> Option<EntryNode<'e>> {
         self.kids().find(|kid| match (kid.kid(), element) {
-            (Kid::Field(name), Element::Key(key)) => name == &**key,
-            (Kid::Item(text), Element::Item(keys)) => {
+            (ChildKey::Field(name), PathElement::Key(key)) => name == &**key,
+            (ChildKey::Item(text), PathElement::Item(keys)) => {
                 item_keys(text).is_some_and(|own| keys.iter().all(|(k, v)| own.get(&**k) == Some(v)))
             }
-            (Kid::Value(text), Element::Value(value)) => {
+            (ChildKey::Value(text), PathElement::Value(value)) => {
                 serde_json::from_str::<Value>(text).is_ok_and(|own| own == *value)
             }
-            (Kid::Index(own), Element::Index(index)) => own == *index,
+            (ChildKey::Index(own), PathElement::Index(index)) => own == *index,
             _ => false,
         })
     }
 }
 
-/// The keys of a `k:` node.
+/// Returns the keys of a `k:` node.
 pub(super) fn item_keys(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok()
 }
 
 /// A place among a node's fields, from which look-ups in byte order are one pass over them.
-pub(super) struct Fields<'e, 'n> {
-    node: Node<'e>,
+pub(super) struct FieldCursor<'e, 'n> {
+    node: EntryNode<'e>,
     at: usize,
     last: &'n str,
 }
 
-impl<'e, 'n> Fields<'e, 'n> {
-    /// The child of this field.
-    pub(super) fn get(&mut self, name: &'n str) -> Option<Node<'e>> {
+impl<'e, 'n> FieldCursor<'e, 'n> {
+    /// Returns the child of this field.
+    pub(super) fn get(&mut self, name: &'n str) -> Option<EntryNode<'e>> {
         let (entry, end) = (self.node.entry, self.node.end());
         if !entry.sorted {
-            return self.node.kids().find(|kid| kid.kid() == Kid::Field(name));
+            return self.node.kids().find(|kid| kid.kid() == ChildKey::Field(name));
         }
         if name < self.last {
             self.at = self.node.index + 1;
         }
         self.last = name;
         while self.at < end {
-            let kid = Node { entry, index: self.at };
-            if let Kid::Field(own) = kid.kid() {
+            let kid = EntryNode { entry, index: self.at };
+            if let ChildKey::Field(own) = kid.kid() {
                 match own.cmp(name) {
                     Ordering::Less => {}
                     Ordering::Equal => return Some(kid),
@@ -193,12 +193,12 @@ impl<'e, 'n> Fields<'e, 'n> {
     }
 }
 
-struct Scan<'a> {
+struct EntryScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> EntryScanner<'a> {
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at)?.is_ascii_whitespace() {

@@ -4,42 +4,42 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::Element;
-use super::entry::{Kid, Node, item_keys};
+use super::PathElement;
+use super::entry::{ChildKey, EntryNode, item_keys};
 use crate::object::canonical_json;
 
 /// The children of one node by what their keys say.
 #[derive(Default)]
-pub(super) struct Kids<'e> {
-    fields: HashMap<&'e str, Node<'e>>,
-    indices: HashMap<usize, Node<'e>>,
-    values: HashMap<String, Node<'e>>,
-    items: Vec<(Map<String, Value>, Node<'e>)>,
-    /// Which items have a key with a value.
+pub(super) struct ChildIndex<'e> {
+    fields: HashMap<&'e str, EntryNode<'e>>,
+    indices: HashMap<usize, EntryNode<'e>>,
+    values: HashMap<String, EntryNode<'e>>,
+    items: Vec<(Map<String, Value>, EntryNode<'e>)>,
+    /// The items with a key, by its value.
     by_key: HashMap<String, Vec<usize>>,
 }
 
-impl<'e> Kids<'e> {
+impl<'e> ChildIndex<'e> {
     /// Indexes the children of a node; what is no JSON is none of them.
-    pub(super) fn of(node: Node<'e>) -> Self {
+    pub(super) fn of(node: EntryNode<'e>) -> Self {
         let mut kids = Self::default();
         for kid in node.kids() {
             match kid.kid() {
-                Kid::Field(name) => drop(kids.fields.entry(name).or_insert(kid)),
-                Kid::Index(index) => drop(kids.indices.entry(index).or_insert(kid)),
-                Kid::Value(text) => {
+                ChildKey::Field(name) => drop(kids.fields.entry(name).or_insert(kid)),
+                ChildKey::Index(index) => drop(kids.indices.entry(index).or_insert(kid)),
+                ChildKey::Value(text) => {
                     if let Some(value) = canonical(text) {
                         kids.values.entry(value).or_insert(kid);
                     }
                 }
-                Kid::Item(text) => kids.add_item(text, kid),
-                Kid::Itself | Kid::Foreign => {}
+                ChildKey::Item(text) => kids.add_item(text, kid),
+                ChildKey::Itself | ChildKey::Foreign => {}
             }
         }
         kids
     }
 
-    fn add_item(&mut self, text: &str, kid: Node<'e>) {
+    fn add_item(&mut self, text: &str, kid: EntryNode<'e>) {
         let Some(keys) = item_keys(text) else { return };
         for (key, value) in &keys {
             self.by_key.entry(pair(key, value)).or_default().push(self.items.len());
@@ -48,27 +48,27 @@ impl<'e> Kids<'e> {
     }
 
     /// Returns the child behind one step of a path, which may leave keys of an item out.
-    pub(super) fn step(&self, element: &Element) -> Option<Node<'e>> {
+    pub(super) fn step(&self, element: &PathElement) -> Option<EntryNode<'e>> {
         match element {
-            Element::Key(key) => self.fields.get(&**key).copied(),
-            Element::Index(index) => self.indices.get(index).copied(),
-            Element::Value(value) => self.values.get(&canonical_json(value)).copied(),
-            Element::Item(keys) => self.item(keys.iter().map(|(key, value)| (&**key, value)), |_| true),
+            PathElement::Key(key) => self.fields.get(&**key).copied(),
+            PathElement::Index(index) => self.indices.get(index).copied(),
+            PathElement::Value(value) => self.values.get(&canonical_json(value)).copied(),
+            PathElement::Item(keys) => self.item(keys.iter().map(|(key, value)| (&**key, value)), |_| true),
         }
     }
 
     /// Returns the child that speaks of the same as a child of another entry.
-    pub(super) fn twin(&self, kid: Node<'_>) -> Option<Node<'e>> {
+    pub(super) fn twin(&self, kid: EntryNode<'_>) -> Option<EntryNode<'e>> {
         match kid.kid() {
-            Kid::Field(name) => self.fields.get(name).copied(),
-            Kid::Index(index) => self.indices.get(&index).copied(),
-            Kid::Value(text) => self.values.get(&canonical(text)?).copied(),
-            Kid::Item(text) => {
+            ChildKey::Field(name) => self.fields.get(name).copied(),
+            ChildKey::Index(index) => self.indices.get(&index).copied(),
+            ChildKey::Value(text) => self.values.get(&canonical(text)?).copied(),
+            ChildKey::Item(text) => {
                 let keys = item_keys(text)?;
                 let pairs = keys.iter().map(|(key, value)| (key.as_str(), value));
                 self.item(pairs, |own| own.len() == keys.len())
             }
-            Kid::Itself | Kid::Foreign => None,
+            ChildKey::Itself | ChildKey::Foreign => None,
         }
     }
 
@@ -77,7 +77,7 @@ impl<'e> Kids<'e> {
         &self,
         keys: impl Iterator<Item = (&'k str, &'k Value)> + Clone,
         fits: impl Fn(&Map<String, Value>) -> bool,
-    ) -> Option<Node<'e>> {
+    ) -> Option<EntryNode<'e>> {
         let mut rarest: Option<&Vec<usize>> = None;
         for (key, value) in keys.clone() {
             let having = self.by_key.get(&pair(key, value))?;

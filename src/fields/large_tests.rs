@@ -1,4 +1,5 @@
-//! What it costs to read the largest objects that a server takes: about as much for each field as of small ones.
+//! The cost of reading the largest objects that a server accepts: about as much for each field as
+//! of small ones.
 
 use std::fs;
 use std::time::Duration;
@@ -7,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// So many fields fit in an object of 1.5 MB, with two entries that own them.
+/// The number of fields that fit in an object of 1.5 MB, with two entries that own them.
 const MANY: usize = 16_000;
 
-/// So many items do.
+/// The number of items that fit.
 const ITEMS: usize = 6_000;
 
 /// Tests run on busy machines without optimisation; what grows with the square of the fields takes minutes there.
@@ -35,7 +36,7 @@ fn names(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("n{n:05}"))
 }
 
-/// An entry that owns all fields of a map.
+/// Returns an entry that owns all fields of a map.
 fn of_map() -> Value {
     let fields: Map<_, _> = names(MANY).map(|name| (format!("f:{name}"), json!({}))).collect();
     json!({ "f:data": fields })
@@ -45,7 +46,7 @@ fn ports() -> Vec<Value> {
     (0..ITEMS).map(|n| json!({"port": n, "protocol": "TCP", "name": format!("n{n}")})).collect()
 }
 
-/// An entry that owns all items of a list, in an order that is not theirs.
+/// Returns an entry that owns all items of a list, in an order that is not theirs.
 fn of_list() -> Value {
     let item = |port: &Value| {
         let keys = json!({"port": port["port"], "protocol": "TCP"});
@@ -63,17 +64,17 @@ fn who_took_all_fields_of_a_large_object_is_soon_told() {
             {"manager": "kubectl-edit", "operation": "Update", "time": "2026-01-03T00:00:00Z", "fieldsV1": entry},
         ])
     };
-    let fields: Vec<_> = names(MANY).map(|name| Path::of_keys(&["data", &name])).collect();
+    let fields: Vec<_> = names(MANY).map(|name| FieldPath::of_keys(&["data", &name])).collect();
     let words = timely("a map", || drift_words(&taken(of_map()), &fields, &[], "rhumb")).unwrap();
     let begin = "kubectl-edit changed .data.n00000, .data.n00001, .data.n00002 and 15997 more at";
     assert!(words.starts_with(begin), "{words}");
     let item = |keys: &[(&str, Value)]| {
         let keys = keys.iter().map(|(key, value)| ((*key).into(), value.clone())).collect();
-        Path::from(vec![
-            Element::key("spec"),
-            Element::key("ports"),
-            Element::Item(keys),
-            Element::key("name"),
+        FieldPath::from(vec![
+            PathElement::key("spec"),
+            PathElement::key("ports"),
+            PathElement::Item(keys),
+            PathElement::key("name"),
         ])
     };
     for (what, items) in [
@@ -110,6 +111,6 @@ fn whether_a_large_object_is_covered_is_soon_known() {
     assert_eq!(timely("coverage", || coverage(&content, Some(&entry))), Coverage::Whole);
     assert_eq!(timely("surplus", || surplus(&content, &entry)).len(), ITEMS);
     let other = json!({"spec": {"ports": ports()}});
-    let differing = timely("values", || differing_values(&content, &other, &entry, Schema::BuiltIn));
+    let differing = timely("values", || differing_values(&content, &other, &entry, ValueSchema::BuiltIn));
     assert_eq!(differing.len(), ITEMS);
 }

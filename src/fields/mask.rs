@@ -11,15 +11,16 @@ pub const CHANGED: &str = "<masked: changed>";
 /// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How the values of annotations begin in which tools keep a whole manifest: as JSON (kapp), or as that in base64 of gzip
-/// (Rancher), ZIP (Banzai Cloud's object matcher) or Zstandard.
+/// The beginnings of annotation values in which tools keep a whole manifest: as JSON (kapp), or as
+/// base64 of gzip (Rancher), ZIP (Banzai Cloud's object matcher) or Zstandard.
 const COPIES: [&str; 5] = ["{", "[", "H4sI", "UEsD", "KLUv"];
 
-/// How lines begin of one that is kept as YAML.
+/// The beginnings of lines of such a value as YAML.
 const COPIED_LINES: [&str; 3] = ["apiVersion:", "data:", "stringData:"];
 
-/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay, kubectl's copy of the
-/// manifest is left out, and what another tool keeps of a Secret in an annotation is `<masked>` too.
+/// Returns a copy that may be shown: the values of a Secret are `<masked>`, its key names stay.
+/// kubectl's copy of the manifest is left out, and another tool's copy of a Secret in an annotation
+/// is `<masked>` too.
 ///
 /// Every kind called Secret counts, of whatever group: one mask too many harms nobody.
 pub fn masked(kind: &GroupKind, value: &Value) -> Value {
@@ -45,8 +46,8 @@ fn is_copy(annotation: &Value) -> bool {
         .is_some_and(|text| begins(text, &COPIES) || text.lines().any(|line| begins(line, &COPIED_LINES)))
 }
 
-/// Returns copies of both sides of a difference that may be shown: as [`masked`], but each value of the second
-/// that differs from the first's is `<masked: changed>`.
+/// Returns copies of both sides of a difference that may be shown. They are as [`masked`], but each
+/// value of the second that differs from the first's is `<masked: changed>`.
 pub fn masked_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
     let mut shown = masked(kind, after);
     let fields = shown.as_object_mut().filter(|_| is_secret(kind));
@@ -66,8 +67,8 @@ fn is_secret(kind: &GroupKind) -> bool {
     &*kind.kind == "Secret"
 }
 
-/// Whether a field of a Secret may be shown as it is: what is known to hold no value, and has the form that it should
-/// have. `stringDate` is a value too.
+/// Returns whether a field of a Secret may be shown as it is: it is known to hold no value, and has
+/// the form that it should have. `stringDate` is a value too.
 fn is_shown(key: &str, value: &Value) -> bool {
     match key {
         "apiVersion" | "kind" | "type" => value.is_string(),

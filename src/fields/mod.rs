@@ -1,13 +1,14 @@
-//! Field paths and ownership: which fields of a content are still ours, who took the others, and which
-//! values must never be shown.
+//! Field paths and ownership: the fields of a content that are still ours, the writers of the
+//! others, and the values that must never be shown.
 //!
-//! Owns [`Path`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`), the rule that
-//! tells drift ([`uncovered`]), the masking of Secrets ([`masked`]) and of what looks like a secret in texts that others
-//! wrote ([`blurred`]).
+//! Owns [`FieldPath`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`),
+//! and the rule that tells drift ([`uncovered`]). Also owns the masking of Secrets ([`masked`]),
+//! and of text by others that looks like a secret ([`blurred`]).
 //!
-//! The API server takes a path out of our entry as soon as another field manager changes its value. Whoever writes under
-//! our own name leaves it there, so the values behind our entry are compared too, by a digest ([`value_digest`]). No
-//! schema is read: what only differs in its normal form is a doubt, which the server settles.
+//! The API server takes a path out of our entry as soon as another field manager changes its value.
+//! A writer under our own name leaves it there, so the values behind our entry are compared too, by
+//! a digest ([`value_digest`]). No schema is read: a value that only differs in its normal form is
+//! a doubt, which the server settles.
 //!
 //! **Invariant:** knows no kinds (but the name of Secret) and no schemas.
 
@@ -26,13 +27,13 @@ mod values;
 
 pub use blur::{blurred, without_credentials};
 pub use cover::{Coverage, coverage, owns, surplus, uncovered};
-pub use culprit::{Culprit, culprits, drift_words};
+pub use culprit::{FieldWriter, culprits, drift_words};
 pub use empty::is_as_empty;
 pub use mask::{CHANGED, LAST_APPLIED, MASK, masked, masked_pair};
-pub use path::{Element, Path};
+pub use path::{FieldPath, PathElement};
 pub use quantity::quantity;
 pub use sole::owned_alone;
-pub use values::{Schema, ValueDigest, differing_values, value_digest, value_digest_of_text};
+pub use values::{ValueDigest, ValueSchema, differing_values, value_digest, value_digest_of_text};
 
 #[cfg(test)]
 mod large_tests;

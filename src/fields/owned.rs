@@ -6,24 +6,24 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::entry::{Entry, Kid, Node};
+use super::entry::{ChildKey, EntryNode, ManagedEntry};
 
 /// Reads the part of an object that lies below the fields of an entry; none where either is no JSON.
 ///
 /// Items of lists are read whole, as their keys say which of them an entry means.
-pub(super) fn owned_part(text: &str, entry: &Entry<'_>) -> Option<Value> {
+pub(super) fn owned_part(text: &str, entry: &ManagedEntry<'_>) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    Part { node: entry.root(), is_root: true }.deserialize(&mut reader).ok()
+    OwnedPart { node: entry.root(), is_root: true }.deserialize(&mut reader).ok()
 }
 
 /// Reads what lies below one node.
-struct Part<'e> {
-    node: Node<'e>,
+struct OwnedPart<'e> {
+    node: EntryNode<'e>,
     /// An entry that owns nothing at all looks like a leaf, and owns nothing.
     is_root: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for OwnedPart<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -35,7 +35,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+impl<'de> Visitor<'de> for OwnedPart<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,20 +43,20 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut fields: Vec<(&str, Node<'_>)> = self
+        let mut fields: Vec<(&str, EntryNode<'_>)> = self
             .node
             .kids()
             .filter_map(|kid| match kid.kid() {
-                Kid::Field(name) => Some((name, kid)),
+                ChildKey::Field(name) => Some((name, kid)),
                 _ => None,
             })
             .collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
         let mut kept = Map::new();
-        while let Some(found) = map.next_key_seed(Name(&fields))? {
+        while let Some(found) = map.next_key_seed(FieldLookup(&fields))? {
             match found {
                 Some((name, node)) => {
-                    let value = map.next_value_seed(Part { node, is_root: false })?;
+                    let value = map.next_value_seed(OwnedPart { node, is_root: false })?;
                     kept.insert(name.to_owned(), value);
                 }
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -99,18 +99,18 @@ impl<'de> Visitor<'de> for Part<'_> {
 }
 
 /// Finds a key among the fields of a node, which stand in byte order.
-struct Name<'f, 'e>(&'f [(&'e str, Node<'e>)]);
+struct FieldLookup<'f, 'e>(&'f [(&'e str, EntryNode<'e>)]);
 
-impl<'de, 'e> DeserializeSeed<'de> for Name<'_, 'e> {
-    type Value = Option<(&'e str, Node<'e>)>;
+impl<'de, 'e> DeserializeSeed<'de> for FieldLookup<'_, 'e> {
+    type Value = Option<(&'e str, EntryNode<'e>)>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl<'e> Visitor<'_> for Name<'_, 'e> {
-    type Value = Option<(&'e str, Node<'e>)>;
+impl<'e> Visitor<'_> for FieldLookup<'_, 'e> {
+    type Value = Option<(&'e str, EntryNode<'e>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")

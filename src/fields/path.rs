@@ -8,7 +8,7 @@ use crate::object::canonical_json;
 
 /// One step of a [`Path`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Element {
+pub enum PathElement {
     /// Into a map, by key.
     Key(Box<str>),
     /// Into an associative list, by the keys that tell its items apart.
@@ -19,8 +19,8 @@ pub enum Element {
     Index(usize),
 }
 
-impl Element {
-    /// A step into a map.
+impl PathElement {
+    /// Returns a step into a map.
     pub fn key(name: &str) -> Self {
         Self::Key(name.into())
     }
@@ -28,39 +28,42 @@ impl Element {
 
 /// A place in an object: `.spec.template.spec.containers[name="web"].image`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Path(Vec<Element>);
+pub struct FieldPath(Vec<PathElement>);
 
-impl Path {
-    /// A path through maps only.
+impl FieldPath {
+    /// Returns a path through maps only.
     pub fn of_keys(keys: &[&str]) -> Self {
-        Self(keys.iter().map(|key| Element::key(key)).collect())
+        Self(keys.iter().map(|key| PathElement::key(key)).collect())
     }
 
     /// Its steps, from the root.
-    pub fn elements(&self) -> &[Element] {
+    pub fn elements(&self) -> &[PathElement] {
         &self.0
     }
 
-    /// Whether it begins with these map keys, or ends before the last of them while agreeing so far: then
-    /// what it names contains, or lies in, what the keys name.
+    /// Returns whether it begins with these map keys, or ends before the last of them while
+    /// agreeing so far. Then the two paths contain one another.
     pub fn meets(&self, keys: &[&str]) -> bool {
-        self.0.iter().zip(keys).all(|(element, key)| matches!(element, Element::Key(name) if &**name == *key))
+        self.0
+            .iter()
+            .zip(keys)
+            .all(|(element, key)| matches!(element, PathElement::Key(name) if &**name == *key))
     }
 
-    /// The value that it names in an object; an item that leaves a key out has that key's default.
+    /// Returns the value that it names in an object; an item that leaves a key out has that key's default.
     pub fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(object, |value, element| match element {
-            Element::Key(key) => value.get(&**key),
-            Element::Index(position) => value.get(*position),
-            Element::Value(wanted) => value.as_array()?.iter().find(|item| *item == wanted),
-            Element::Item(keys) => value.as_array()?.iter().find(|item| {
+            PathElement::Key(key) => value.get(&**key),
+            PathElement::Index(position) => value.get(*position),
+            PathElement::Value(wanted) => value.as_array()?.iter().find(|item| *item == wanted),
+            PathElement::Item(keys) => value.as_array()?.iter().find(|item| {
                 keys.iter().all(|(key, wanted)| item.get(&**key).is_none_or(|found| found == wanted))
             }),
         })
     }
 
     /// Adds a step; for walks that go down.
-    pub fn push(&mut self, element: Element) {
+    pub fn push(&mut self, element: PathElement) {
         self.0.push(element);
     }
 
@@ -70,15 +73,15 @@ impl Path {
     }
 }
 
-impl From<Vec<Element>> for Path {
-    fn from(elements: Vec<Element>) -> Self {
+impl From<Vec<PathElement>> for FieldPath {
+    fn from(elements: Vec<PathElement>) -> Self {
         Self(elements)
     }
 }
 
 /// The server's own form, but a key that is not a plain word is quoted, so that no two paths look alike:
 /// `.metadata.labels["app.kubernetes.io/name"]`.
-impl fmt::Display for Path {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str(".");
@@ -87,7 +90,7 @@ impl fmt::Display for Path {
     }
 }
 
-impl fmt::Display for Element {
+impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) if is_plain(key) => write!(f, ".{key}"),

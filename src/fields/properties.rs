@@ -14,7 +14,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A content without nulls and without empty lists, which leave no path or need none.
+/// Returns a content without nulls and without empty lists, which leave no path or need none.
 fn content() -> impl Strategy<Value = Value> {
     let tree = scalar().prop_recursive(4, 40, 4, |inner| {
         prop_oneof![
@@ -30,7 +30,7 @@ fn content() -> impl Strategy<Value = Value> {
         .prop_map(|map| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": map}))
 }
 
-/// The ownership tree of a value: maps and lists are granular, sets are sets.
+/// Returns the ownership tree of a value: maps and lists are granular, sets are sets.
 fn tree(value: &Value) -> Value {
     let mut node = Map::new();
     match value {
@@ -59,7 +59,7 @@ fn entry(content: &Value) -> Value {
     json!({"f:spec": tree(&content["spec"])})
 }
 
-/// All ways to cut one node out, with the parents that become empty, as the server does.
+/// Returns all ways to cut one node out, with the parents that become empty, as the server does.
 fn cuts(node: &Value) -> Vec<Option<Value>> {
     let map = node.as_object().unwrap();
     let mut all = Vec::new();
@@ -111,17 +111,17 @@ proptest! {
     fn who_holds_a_path_is_found(content in content(), other in content()) {
         let held = entry(&other);
         let paths = uncovered(&content, Some("{\"f:spec\":{\".\":{}}}"));
-        let mut all: Vec<Path> = paths.clone();
+        let mut all: Vec<FieldPath> = paths.clone();
         for path in &paths {
             let within = path.find(&content).and_then(Value::as_object);
-            let below = |key: &String| [path.elements(), &[Element::key(key)]].concat().into();
+            let below = |key: &String| [path.elements(), &[PathElement::key(key)]].concat().into();
             all.extend(within.into_iter().flat_map(Map::keys).map(below));
         }
         let managed = json!([{"manager": "x", "operation": "Update", "fieldsV1": held}]);
-        let found: Vec<Path> =
+        let found: Vec<FieldPath> =
             culprits(&managed, &all, "rhumb").into_iter().map(|culprit| culprit.path).collect();
         let text = held.to_string();
-        let tree = entry::Entry::parse(&text).unwrap();
+        let tree = entry::ManagedEntry::parse(&text).unwrap();
         all.retain(|path| cover::holds(tree.root(), path.elements()));
         prop_assert_eq!(found, all);
     }
@@ -137,8 +137,8 @@ proptest! {
             let paths = [uncovered(&content, Some(&text)), surplus(&content, &text)].concat();
             let _ = drift_words(&managed, &paths, &paths, "rhumb");
             let _ = (owned_alone(&content, &text, &[&text]), owned_alone(&content, &text, &[]));
-            let _ = differing_values(&content, &managed, &text, Schema::Secret);
-            let _ = value_digest_of_text(&content.to_string(), &text, Schema::Custom);
+            let _ = differing_values(&content, &managed, &text, ValueSchema::Secret);
+            let _ = value_digest_of_text(&content.to_string(), &text, ValueSchema::Custom);
         }
     }
 

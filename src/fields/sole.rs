@@ -1,14 +1,15 @@
-//! What an object would lose if one of its owners let go.
+//! The fields that an object would lose if one of its owners let go.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::entry::{Entry, Kid, Node, item_keys};
-use super::kids::Kids;
+use super::entry::{ChildKey, EntryNode, ManagedEntry, item_keys};
+use super::kids::ChildIndex;
 use crate::object::canonical_json;
 
-/// What lies deeper is left out; the API server itself refuses objects nested this deep.
+/// The depth beyond which fields are left out; the API server itself refuses objects nested this
+/// deep.
 const MAX_DEPTH: usize = 500;
 
 /// Returns the part of an object that our FieldsV1 text owns and none of the others does: an apply that leaves it
@@ -17,13 +18,13 @@ const MAX_DEPTH: usize = 500;
 /// Items of lists stay at their places: with their keys where something of them is ours alone, else as null. An entry
 /// that cannot be read owns nothing.
 pub fn owned_alone(object: &Value, ours: &str, others: &[&str]) -> Value {
-    let others: Vec<Entry<'_>> = others.iter().filter_map(|text| Entry::parse(text)).collect();
-    let others: Vec<Node<'_>> = others.iter().map(Entry::root).collect();
-    let own = Entry::parse(ours);
+    let others: Vec<ManagedEntry<'_>> = others.iter().filter_map(|text| ManagedEntry::parse(text)).collect();
+    let others: Vec<EntryNode<'_>> = others.iter().map(ManagedEntry::root).collect();
+    let own = ManagedEntry::parse(ours);
     own.and_then(|entry| part(object, entry.root(), &others, 0)).unwrap_or_default()
 }
 
-fn part(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Option<Value> {
+fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usize) -> Option<Value> {
     if depth > 0 && ours.is_leaf() {
         return others.is_empty().then(|| value.clone());
     }
@@ -34,8 +35,8 @@ fn part(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Opt
         Value::Object(map) => {
             let (mut kept, others) = (Map::new(), indexed(others));
             for kid in ours.kids() {
-                let Kid::Field(name) = kid.kid() else { continue };
-                let theirs: Vec<Node<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
+                let ChildKey::Field(name) = kid.kid() else { continue };
+                let theirs: Vec<EntryNode<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
                 let inner = map.get(name).and_then(|inner| part(inner, kid, &theirs, depth + 1));
                 kept.extend(inner.map(|inner| (name.to_owned(), inner)));
             }
@@ -43,10 +44,10 @@ fn part(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Opt
         }
         Value::Array(items) => {
             let (mut kept, others) = (vec![Value::Null; items.len()], indexed(others));
-            let mut places = Places::of(items);
+            let mut places = ItemIndex::of(items);
             for kid in ours.kids() {
                 let Some(nth) = places.place(kid) else { continue };
-                let theirs: Vec<Node<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
+                let theirs: Vec<EntryNode<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
                 kept[nth] = item(&items[nth], kid, &theirs, depth + 1).unwrap_or_default();
             }
             kept.iter().any(|item| !item.is_null()).then_some(Value::Array(kept))
@@ -55,10 +56,10 @@ fn part(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Opt
     }
 }
 
-/// An item of a list, with its keys: they are owned by each owner of anything in it.
-fn item(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Option<Value> {
+/// Returns an item of a list, with its keys: they are owned by each owner of anything in it.
+fn item(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usize) -> Option<Value> {
     let keys = match ours.kid() {
-        Kid::Item(text) => item_keys(text).unwrap_or_default(),
+        ChildKey::Item(text) => item_keys(text).unwrap_or_default(),
         _ => Map::new(),
     };
     match part(value, ours, others, depth)? {
@@ -70,27 +71,27 @@ fn item(value: &Value, ours: Node<'_>, others: &[Node<'_>], depth: usize) -> Opt
     }
 }
 
-fn indexed<'e>(nodes: &[Node<'e>]) -> Vec<Kids<'e>> {
-    nodes.iter().map(|node| Kids::of(*node)).collect()
+fn indexed<'e>(nodes: &[EntryNode<'e>]) -> Vec<ChildIndex<'e>> {
+    nodes.iter().map(|node| ChildIndex::of(*node)).collect()
 }
 
-/// Which items of a list nodes speak of.
-struct Places<'v> {
+/// The items of a list that nodes refer to.
+struct ItemIndex<'v> {
     items: &'v [Value],
     /// The items by what they have under these keys.
     by_keys: HashMap<Vec<String>, HashMap<String, usize>>,
     by_value: Option<HashMap<String, usize>>,
 }
 
-impl<'v> Places<'v> {
+impl<'v> ItemIndex<'v> {
     fn of(items: &'v [Value]) -> Self {
         Self { items, by_keys: HashMap::new(), by_value: None }
     }
 
-    fn place(&mut self, node: Node<'_>) -> Option<usize> {
+    fn place(&mut self, node: EntryNode<'_>) -> Option<usize> {
         let items = self.items;
         match node.kid() {
-            Kid::Item(text) => {
+            ChildKey::Item(text) => {
                 let keys = item_keys(text)?;
                 let names: Vec<String> = keys.keys().cloned().collect();
                 let of = |item: &Value| {
@@ -100,18 +101,18 @@ impl<'v> Places<'v> {
                 let known = self.by_keys.entry(names).or_insert_with(|| positions(items, of));
                 known.get(&canonical_json(&Value::Object(keys))).copied()
             }
-            Kid::Value(text) => {
+            ChildKey::Value(text) => {
                 let own: Value = serde_json::from_str(text).ok()?;
                 let known = self.by_value.get_or_insert_with(|| positions(items, |item| Some(item.clone())));
                 known.get(&canonical_json(&own)).copied()
             }
-            Kid::Index(index) => Some(index).filter(|index| *index < items.len()),
-            Kid::Field(_) | Kid::Itself | Kid::Foreign => None,
+            ChildKey::Index(index) => Some(index).filter(|index| *index < items.len()),
+            ChildKey::Field(_) | ChildKey::Itself | ChildKey::Foreign => None,
         }
     }
 }
 
-/// The first item of each kind.
+/// Returns the first item of each kind.
 fn positions(items: &[Value], of: impl Fn(&Value) -> Option<Value>) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     for (nth, item) in items.iter().enumerate() {

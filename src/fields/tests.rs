@@ -28,27 +28,27 @@ fn web() -> Value {
     })
 }
 
-fn shown(paths: &[Path]) -> Vec<String> {
+fn shown(paths: &[FieldPath]) -> Vec<String> {
     paths.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn paths_read_as_people_write_them() {
-    fn check(path: Vec<Element>, expected: &str) {
-        assert_eq!(Path::from(path).to_string(), expected);
+    fn check(path: Vec<PathElement>, expected: &str) {
+        assert_eq!(FieldPath::from(path).to_string(), expected);
     }
-    let key = Element::key;
+    let key = PathElement::key;
     check(vec![], ".");
     check(vec![key("spec"), key("replicas")], ".spec.replicas");
     check(
-        vec![key("containers"), Element::Item(vec![("name".into(), json!("web"))]), key("image")],
+        vec![key("containers"), PathElement::Item(vec![("name".into(), json!("web"))]), key("image")],
         r#".containers[name="web"].image"#,
     );
     let port = vec![("containerPort".into(), json!(80)), ("protocol".into(), json!("TCP"))];
-    check(vec![key("ports"), Element::Item(port)], r#".ports[containerPort=80,protocol="TCP"]"#);
-    check(vec![key("finalizers"), Element::Value(json!("a/b"))], r#".finalizers[="a/b"]"#);
+    check(vec![key("ports"), PathElement::Item(port)], r#".ports[containerPort=80,protocol="TCP"]"#);
+    check(vec![key("finalizers"), PathElement::Value(json!("a/b"))], r#".finalizers[="a/b"]"#);
     check(vec![key("labels"), key("app.kubernetes.io/name")], r#".labels["app.kubernetes.io/name"]"#);
-    check(vec![key("args"), Element::Index(2)], ".args[2]");
+    check(vec![key("args"), PathElement::Index(2)], ".args[2]");
     check(vec![key("")], r#"[""]"#);
 }
 
@@ -145,7 +145,7 @@ fn only_empty_values_ask_for_a_look_instead_of_a_write() {
     fn check(content: Value, entry: &str, expected: Coverage) {
         assert_eq!(coverage(&content, Some(entry)), expected, "{content}");
     }
-    let path = |keys: &[&str]| vec![Path::of_keys(keys)];
+    let path = |keys: &[&str]| vec![FieldPath::of_keys(keys)];
     let entry = r#"{"f:spec":{"f:a":{}}}"#;
     check(json!({"spec": {"a": 1, "env": []}}), entry, Coverage::OnlyEmpty(path(&["spec", "env"])));
     check(json!({"spec": {"a": 1, "x": {"y": []}}}), entry, Coverage::OnlyEmpty(path(&["spec", "x", "y"])));
@@ -299,7 +299,7 @@ fn a_changed_secret_value_is_told_and_not_shown() {
 #[test]
 fn what_meets_a_chain_of_keys() {
     fn check(path: &[&str], keys: &[&str], expected: bool) {
-        assert_eq!(Path::of_keys(path).meets(keys), expected, "{path:?} {keys:?}");
+        assert_eq!(FieldPath::of_keys(path).meets(keys), expected, "{path:?} {keys:?}");
     }
     check(&["spec"], &["spec", "template"], true);
     check(&["spec", "template", "spec", "x"], &["spec", "template"], true);

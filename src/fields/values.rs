@@ -1,7 +1,8 @@
-//! The values behind an entry: a digest of them, and where two objects differ in them.
+//! The values behind an entry: a digest of them, and the paths at which two objects differ in them.
 //!
-//! Whoever writes under our own name leaves our entry as it is, so only the values tell. Both sides are brought into one
-//! normal form first. What differs in it is a doubt and no verdict: the server has normal forms that are not known here.
+//! A writer under our own name leaves our entry as it is, so only the values tell. Both sides are
+//! brought into one normal form first. A difference in it is a doubt and no verdict: the server has
+//! normal forms that are not known here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,10 +10,10 @@ use std::fmt;
 use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::cover::{MAX_DEPTH, Pairs, item_element};
-use super::entry::{Entry, Kid, Node};
+use super::cover::{MAX_DEPTH, NodePairs, item_element};
+use super::entry::{ChildKey, EntryNode, ManagedEntry};
 use super::owned::owned_part;
-use super::{Element, Path, quantity};
+use super::{FieldPath, PathElement, quantity};
 use crate::object::{GroupKind, RELEASE, canonical_json};
 
 /// Maps whose values are quantities, in the kinds of Kubernetes itself.
@@ -51,9 +52,9 @@ const BUILT_IN: [&str; 16] = [
     "storage.k8s.io",
 ];
 
-/// Which normal forms of values are known of a kind.
+/// The normal forms of values that are known of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schema {
+pub enum ValueSchema {
     /// A kind of Kubernetes itself: quantities, zero values, a few defaults.
     BuiltIn,
     /// As those, and the data are base64, in which the server drops line breaks.
@@ -62,7 +63,7 @@ pub enum Schema {
     Custom,
 }
 
-impl Schema {
+impl ValueSchema {
     /// Returns that of a kind.
     pub fn of(kind: &GroupKind) -> Self {
         match &*kind.group {
@@ -87,34 +88,34 @@ impl fmt::Debug for ValueDigest {
 /// the revision too, which is no part of a content.
 ///
 /// Two objects are compared under one and the same entry, so its paths need not be hashed.
-pub fn value_digest(object: &Value, entry: &str, schema: Schema) -> ValueDigest {
-    let mut sum = Sum { hasher: Sha256::new(), leaf: Vec::new(), schema };
-    if let Some(entry) = Entry::parse(entry) {
-        sum.node(Some(object), entry.root(), Place::ROOT);
+pub fn value_digest(object: &Value, entry: &str, schema: ValueSchema) -> ValueDigest {
+    let mut sum = ValueHasher { hasher: Sha256::new(), leaf: Vec::new(), schema };
+    if let Some(entry) = ManagedEntry::parse(entry) {
+        sum.node(Some(object), entry.root(), ValuePosition::ROOT);
     }
     sum.end()
 }
 
 /// Returns the same of an object's JSON text, of which nothing else is made a tree; none where it cannot be read.
-pub fn value_digest_of_text(text: &str, entry: &str, schema: Schema) -> Option<ValueDigest> {
-    let entry = Entry::parse(entry)?;
+pub fn value_digest_of_text(text: &str, entry: &str, schema: ValueSchema) -> Option<ValueDigest> {
+    let entry = ManagedEntry::parse(entry)?;
     let object = owned_part(text, &entry)?;
-    let mut sum = Sum { hasher: Sha256::new(), leaf: Vec::new(), schema };
-    sum.node(Some(&object), entry.root(), Place::ROOT);
+    let mut sum = ValueHasher { hasher: Sha256::new(), leaf: Vec::new(), schema };
+    sum.node(Some(&object), entry.root(), ValuePosition::ROOT);
     Some(sum.end())
 }
 
 /// Lists the leaves of an entry at which the values of two objects differ in their normal form.
-pub fn differing_values(one: &Value, other: &Value, entry: &str, schema: Schema) -> Vec<Path> {
-    let Some(entry) = Entry::parse(entry) else { return Vec::new() };
-    let mut walk = Differences { path: Path::default(), schema, found: Vec::new() };
-    walk.node(Some(one), Some(other), entry.root(), Place::ROOT);
+pub fn differing_values(one: &Value, other: &Value, entry: &str, schema: ValueSchema) -> Vec<FieldPath> {
+    let Some(entry) = ManagedEntry::parse(entry) else { return Vec::new() };
+    let mut walk = ValueDiff { path: FieldPath::default(), schema, found: Vec::new() };
+    walk.node(Some(one), Some(other), entry.root(), ValuePosition::ROOT);
     walk.found
 }
 
-/// Where a walk stands: by name and depth alone, which is all that normal forms depend on.
+/// The position of a walk: by name and depth alone, on which normal forms depend.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ValuePosition<'a> {
     /// The field of the object itself that it lies in.
     top: &'a str,
     parent: &'a str,
@@ -122,7 +123,7 @@ struct Place<'a> {
     depth: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ValuePosition<'a> {
     const ROOT: Self = Self { top: "", parent: "", field: "", depth: 0 };
 
     fn child(self, name: &'a str) -> Self {
@@ -144,14 +145,14 @@ impl<'a> Place<'a> {
     }
 }
 
-struct Sum {
+struct ValueHasher {
     hasher: Sha256,
     leaf: Vec<u8>,
-    schema: Schema,
+    schema: ValueSchema,
 }
 
-impl Sum {
-    fn node(&mut self, value: Option<&Value>, node: Node<'_>, place: Place<'_>) {
+impl ValueHasher {
+    fn node(&mut self, value: Option<&Value>, node: EntryNode<'_>, place: ValuePosition<'_>) {
         if node.is_leaf() && place.depth > 0 {
             self.leaf.clear();
             write_leaf(&mut self.leaf, value, place, self.schema);
@@ -164,17 +165,17 @@ impl Sum {
         let items = items_of(value, node);
         for kid in node.kids() {
             match kid.kid() {
-                Kid::Itself | Kid::Foreign => {}
-                Kid::Field(name) => {
+                ChildKey::Itself | ChildKey::Foreign => {}
+                ChildKey::Field(name) => {
                     let place = place.child(name);
                     if !place.is_release() {
                         self.node(value.and_then(|value| value.get(name)), kid, place);
                     }
                 }
-                Kid::Index(index) => {
+                ChildKey::Index(index) => {
                     self.node(value.and_then(|value| value.get(index)), kid, place.item());
                 }
-                Kid::Item(_) | Kid::Value(_) => {
+                ChildKey::Item(_) | ChildKey::Value(_) => {
                     self.node(items.get(&kid.index()).copied(), kid, place.item());
                 }
             }
@@ -189,14 +190,20 @@ impl Sum {
     }
 }
 
-struct Differences {
-    path: Path,
-    schema: Schema,
-    found: Vec<Path>,
+struct ValueDiff {
+    path: FieldPath,
+    schema: ValueSchema,
+    found: Vec<FieldPath>,
 }
 
-impl Differences {
-    fn node(&mut self, one: Option<&Value>, other: Option<&Value>, node: Node<'_>, place: Place<'_>) {
+impl ValueDiff {
+    fn node(
+        &mut self,
+        one: Option<&Value>,
+        other: Option<&Value>,
+        node: EntryNode<'_>,
+        place: ValuePosition<'_>,
+    ) {
         if node.is_leaf() && place.depth > 0 {
             let form = |value| {
                 let mut form = Vec::new();
@@ -214,27 +221,27 @@ impl Differences {
         let (ones, others) = (items_of(one, node), items_of(other, node));
         for kid in node.kids() {
             let (element, one, other, place) = match kid.kid() {
-                Kid::Itself | Kid::Foreign => continue,
-                Kid::Field(name) => (
-                    Element::key(name),
+                ChildKey::Itself | ChildKey::Foreign => continue,
+                ChildKey::Field(name) => (
+                    PathElement::key(name),
                     one.and_then(|value| value.get(name)),
                     other.and_then(|value| value.get(name)),
                     place.child(name),
                 ),
-                Kid::Index(index) => (
-                    Element::Index(index),
+                ChildKey::Index(index) => (
+                    PathElement::Index(index),
                     one.and_then(|value| value.get(index)),
                     other.and_then(|value| value.get(index)),
                     place.item(),
                 ),
-                Kid::Item(text) => (
+                ChildKey::Item(text) => (
                     item_element(text),
                     ones.get(&kid.index()).copied(),
                     others.get(&kid.index()).copied(),
                     place.item(),
                 ),
-                Kid::Value(text) => (
-                    Element::Value(serde_json::from_str(text).unwrap_or_default()),
+                ChildKey::Value(text) => (
+                    PathElement::Value(serde_json::from_str(text).unwrap_or_default()),
                     ones.get(&kid.index()).copied(),
                     others.get(&kid.index()).copied(),
                     place.item(),
@@ -250,27 +257,27 @@ impl Differences {
     }
 }
 
-/// The item that each node of a list stands for, by the node's index.
-fn items_of<'v>(value: Option<&'v Value>, node: Node<'_>) -> HashMap<usize, &'v Value> {
+/// Returns the item that each node of a list stands for, by the node's index.
+fn items_of<'v>(value: Option<&'v Value>, node: EntryNode<'_>) -> HashMap<usize, &'v Value> {
     let items = value.and_then(Value::as_array);
-    items.map(|items| Pairs::of(items, node).items(items)).unwrap_or_default()
+    items.map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default()
 }
 
 /// Writes the normal form of a value, which tells where it ends.
-fn write_leaf(out: &mut Vec<u8>, value: Option<&Value>, place: Place<'_>, schema: Schema) {
+fn write_leaf(out: &mut Vec<u8>, value: Option<&Value>, place: ValuePosition<'_>, schema: ValueSchema) {
     match value {
-        Some(Value::String(text)) if schema == Schema::Secret && place.is_datum() => {
+        Some(Value::String(text)) if schema == ValueSchema::Secret && place.is_datum() => {
             write_text(out, &text.replace(['\n', '\r'], ""));
         }
-        // That it is there is told by the entry itself.
-        Some(Value::Object(map)) if map.is_empty() && schema != Schema::Custom => out.push(b'0'),
+        // The entry itself tells that it is there.
+        Some(Value::Object(map)) if map.is_empty() && schema != ValueSchema::Custom => out.push(b'0'),
         Some(value) if !is_left_out(value, schema) => write_value(out, value, place, schema),
         _ => out.push(b'0'),
     }
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value, place: Place<'_>, schema: Schema) {
-    let is_quantity = schema != Schema::Custom
+fn write_value(out: &mut Vec<u8>, value: &Value, place: ValuePosition<'_>, schema: ValueSchema) {
+    let is_quantity = schema != ValueSchema::Custom
         && (QUANTITIES.contains(&place.parent) || QUANTITY_FIELDS.contains(&place.field));
     match value {
         Value::Null => out.push(b'0'),
@@ -320,13 +327,13 @@ fn write_amount(out: &mut Vec<u8>, amount: f64) {
     out.extend_from_slice(format!("~{amount:.11e};").as_bytes());
 }
 
-/// The server leaves zero values of its own kinds out; of any kind, nulls.
+/// Returns the server leaves zero values of its own kinds out; of any kind, nulls.
 ///
 /// An empty map is none of them: `podSelector: {}` means all pods.
-fn is_left_out(value: &Value, schema: Schema) -> bool {
+fn is_left_out(value: &Value, schema: ValueSchema) -> bool {
     match value {
         Value::Null => true,
-        _ if schema == Schema::Custom => false,
+        _ if schema == ValueSchema::Custom => false,
         Value::Bool(value) => !value,
         Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
@@ -335,9 +342,9 @@ fn is_left_out(value: &Value, schema: Schema) -> bool {
     }
 }
 
-/// What the server writes into the items of an atomic list that do not say it.
-fn is_default(key: &str, value: &Value, schema: Schema) -> bool {
-    schema != Schema::Custom
+/// Returns whether the server writes this value into the items of an atomic list that leave it out.
+fn is_default(key: &str, value: &Value, schema: ValueSchema) -> bool {
+    schema != ValueSchema::Custom
         && match value {
             Value::String(text) => DEFAULT_TEXTS.contains(&(key, text)) || key == "divisor" && text == "0",
             Value::Number(number) => key == "expirationSeconds" && number.as_i64() == Some(3600),

@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::object::GroupKind;
 
-/// An entry that owns each scalar and each list of a tree.
+/// Returns an entry that owns each scalar and each list of a tree.
 fn entry_of(tree: &Value) -> Value {
     let fields = |map: &Map<String, Value>| {
         map.iter().map(|(key, value)| (format!("f:{key}"), entry_of(value))).collect::<Map<_, _>>()
@@ -11,10 +11,10 @@ fn entry_of(tree: &Value) -> Value {
     Value::Object(tree.as_object().map(fields).unwrap_or_default())
 }
 
-/// The paths at which two objects of a kind differ, by the entry that a content leaves.
+/// Returns the paths at which two objects of a kind differ, by the entry that a content leaves.
 fn differing(kind: &str, content: &Value, live: &Value) -> Vec<String> {
     let entry = entry_of(content).to_string();
-    let schema = Schema::of(&GroupKind::parse(kind));
+    let schema = ValueSchema::of(&GroupKind::parse(kind));
     let paths = differing_values(content, live, &entry, schema);
     let is_equal = value_digest(content, &entry, schema) == value_digest(live, &entry, schema);
     assert_eq!(is_equal, paths.is_empty(), "the digest and the paths of {live} disagree");
@@ -55,7 +55,7 @@ fn what_the_server_spells_otherwise_is_no_other_value() {
             "spec": {"storage": "1Gi", "volumeMode": "Filesystem"}, "status": {"phase": "Pending"},
         }]}),
     );
-    // What others own, and defaults of fields that nobody names.
+    // The fields of others, and defaults of fields that nobody names.
     check(pod, json!({"a": 1}), json!({"a": 1, "dnsPolicy": "ClusterFirst", "replicas": 3}));
     check("Thing.example.org", json!({"a": [{"b": 1.0, "c": null}]}), json!({"a": [{"b": 1}]}));
 }
@@ -118,9 +118,9 @@ fn items_of_lists_are_told_apart_by_their_keys() {
     let object = |containers: Value, finalizers: Value| json!({"spec": {"containers": containers, "finalizers": finalizers}});
     let content = object(json!([web, sidecar]), json!(["a/b"]));
     let check = |live: Value, expected: &[&str]| {
-        let paths = differing_values(&content, &live, &entry, Schema::BuiltIn);
+        let paths = differing_values(&content, &live, &entry, ValueSchema::BuiltIn);
         assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{live}");
-        let digest = |object: &Value| value_digest(object, &entry, Schema::BuiltIn);
+        let digest = |object: &Value| value_digest(object, &entry, ValueSchema::BuiltIn);
         assert_eq!(digest(&content) == digest(&live), expected.is_empty(), "{live}");
     };
     let injected = json!({"name": "injected", "image": "proxy:1"});
@@ -138,9 +138,12 @@ fn items_of_lists_are_told_apart_by_their_keys() {
 fn what_our_entry_owns_beyond_the_content_is_another_value() {
     let (content, live) = (json!({"data": {"a": "1"}}), json!({"data": {"a": "1", "b": "2"}}));
     let entry = entry_of(&live).to_string();
-    let paths = differing_values(&content, &live, &entry, Schema::BuiltIn);
+    let paths = differing_values(&content, &live, &entry, ValueSchema::BuiltIn);
     assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), [".data.b"]);
-    assert_ne!(value_digest(&content, &entry, Schema::BuiltIn), value_digest(&live, &entry, Schema::BuiltIn));
+    assert_ne!(
+        value_digest(&content, &entry, ValueSchema::BuiltIn),
+        value_digest(&live, &entry, ValueSchema::BuiltIn)
+    );
 }
 
 #[test]
@@ -158,13 +161,15 @@ fn the_release_annotation_alone_is_no_value() {
 fn texts_that_are_no_objects_have_no_digest_and_harm_nobody() {
     let entry = r#"{"f:data":{"f:a":{}}}"#;
     for text in ["", "7", "[]", "\"a\"", "{\"data\":", "{\"data\":[1,2]}", "{\"data\":{\"a\":1e400}}"] {
-        let read = value_digest_of_text(text, entry, Schema::BuiltIn);
+        let read = value_digest_of_text(text, entry, ValueSchema::BuiltIn);
         let whole = serde_json::from_str::<Value>(text).ok();
-        let expected = whole.map(|whole| value_digest(&whole, entry, Schema::BuiltIn));
+        let expected = whole.map(|whole| value_digest(&whole, entry, ValueSchema::BuiltIn));
         assert_eq!(read, expected, "{text}");
     }
-    assert_eq!(value_digest_of_text("{}", "no entry", Schema::BuiltIn), None);
-    assert!(differing_values(&json!({"a": 1}), &json!({"a": 2}), "no entry", Schema::BuiltIn).is_empty());
-    let digest = value_digest(&json!({"data": {"a": "secret"}}), entry, Schema::Secret);
+    assert_eq!(value_digest_of_text("{}", "no entry", ValueSchema::BuiltIn), None);
+    assert!(
+        differing_values(&json!({"a": 1}), &json!({"a": 2}), "no entry", ValueSchema::BuiltIn).is_empty()
+    );
+    let digest = value_digest(&json!({"data": {"a": "secret"}}), entry, ValueSchema::Secret);
     assert_eq!(format!("{digest:?}"), "ValueDigest(..)");
 }

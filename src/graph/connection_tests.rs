@@ -1,4 +1,4 @@
-//! What selects what, which data pods use, and what is connected.
+//! Connections by selectors, the data that pods use, and connected parts.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,10 +16,11 @@ fn workload(labels: Value) -> Value {
     json!({"spec": {"template": {"metadata": {"labels": labels}, "spec": {"containers": []}}}})
 }
 
-/// Whether a selecting object of a kind, in the namespace shop, selects a Deployment there with these labels.
+/// Checks whether a selecting object of a kind, in the namespace shop, selects a Deployment there
+/// with these labels.
 fn check(kind: &str, spec: Value, labels: Value, expected: bool) {
-    let selects = Selects::of(&id(kind, "shop/x"), &json!({ "spec": spec }));
-    let web = Labels::of(&id("Deployment.apps", "shop/web"), &workload(labels.clone())).unwrap();
+    let selects = LabelSelection::of(&id(kind, "shop/x"), &json!({ "spec": spec }));
+    let web = SelectableLabels::of(&id("Deployment.apps", "shop/web"), &workload(labels.clone())).unwrap();
     let found = selects.is_some_and(|selects| selects.matches("shop", &web, "shop"));
     assert_eq!(found, expected, "{kind} {spec} {labels}");
 }
@@ -78,10 +79,10 @@ fn a_label_selector_means_what_it_means_to_kubernetes() {
 fn monitors_look_for_pods_or_services_where_they_say() {
     fn check(kind: &str, spec: Value, of: &str, place: &str, expected: bool) {
         let monitor = id(&format!("{kind}.monitoring.coreos.com"), "monitoring/m");
-        let selects = Selects::of(&monitor, &json!({ "spec": spec })).unwrap();
+        let selects = LabelSelection::of(&monitor, &json!({ "spec": spec })).unwrap();
         let object = json!({"metadata": {"labels": {"app": "web"}}});
         let seen = id(of, place);
-        let labels = Labels::of(&seen, &object).unwrap();
+        let labels = SelectableLabels::of(&seen, &object).unwrap();
         let found = selects.matches("monitoring", &labels, seen.namespace().unwrap());
         assert_eq!(found, expected, "{kind} {spec} {of} {place}");
     }
@@ -100,7 +101,7 @@ fn monitors_look_for_pods_or_services_where_they_say() {
 #[test]
 fn what_can_be_selected_has_the_labels_of_its_pods() {
     fn check(kind: &str, body: Value, expected: Option<&[(&str, &str)]>) {
-        let labels = Labels::of(&id(kind, "shop/db"), &body);
+        let labels = SelectableLabels::of(&id(kind, "shop/db"), &body);
         let found = labels.as_ref().map(|labels| labels.iter().collect::<Vec<_>>());
         assert_eq!(found.as_deref(), expected, "{kind} {body}");
     }
@@ -115,15 +116,15 @@ fn what_can_be_selected_has_the_labels_of_its_pods() {
     check("Service", json!({"metadata": {"labels": {"a": "1"}}}), Some(&[("a", "1")]));
     check("ConfigMap", json!({"metadata": {"labels": {"a": "1"}}}), None);
     check("Pod", json!({"metadata": {"labels": "hostile"}}), Some(&[]));
-    assert_eq!(size_of::<Option<Box<Labels>>>(), 8);
-    assert_eq!(size_of::<Option<Box<Selects>>>(), 8);
+    assert_eq!(size_of::<Option<Box<SelectableLabels>>>(), 8);
+    assert_eq!(size_of::<Option<Box<LabelSelection>>>(), 8);
 }
 
 #[test]
 fn a_service_for_one_pod_belongs_to_the_set_that_makes_it() {
     let primary = json!({"spec": {"selector": {"statefulset.kubernetes.io/pod-name": "db-0"}}});
-    let selects = Selects::of(&id("Service", "shop/primary"), &primary).unwrap();
-    let of = |name: &str| Labels::of(&id("StatefulSet.apps", name), &workload(json!({}))).unwrap();
+    let selects = LabelSelection::of(&id("Service", "shop/primary"), &primary).unwrap();
+    let of = |name: &str| SelectableLabels::of(&id("StatefulSet.apps", name), &workload(json!({}))).unwrap();
     assert!(selects.matches("shop", &of("shop/db"), "shop"));
     assert!(!selects.matches("shop", &of("shop/other"), "shop"));
     let set = of("shop/db");
@@ -197,10 +198,10 @@ fn references_lead_to_what_is_scaled_and_routed_to() {
 fn node<'a>(
     id: &'a ObjectId,
     refs: &'a [ObjectId],
-    selects: Option<&'a Selects>,
-    labels: Option<&'a Labels>,
-) -> Node<'a> {
-    Node { id, refs, selects, labels }
+    selects: Option<&'a LabelSelection>,
+    labels: Option<&'a SelectableLabels>,
+) -> GraphNode<'a> {
+    GraphNode { id, refs, selects, labels }
 }
 
 #[test]
@@ -217,14 +218,14 @@ fn what_did_not_change_connects_nothing() {
 
 /// An object of the properties: with its body, its references as numbers of others.
 #[derive(Clone, Debug)]
-struct Thing {
+struct GraphObject {
     kind: &'static str,
     namespace: &'static str,
     body: Value,
     refs: Vec<usize>,
 }
 
-fn things() -> impl Strategy<Value = Vec<Thing>> {
+fn things() -> impl Strategy<Value = Vec<GraphObject>> {
     let labels = || prop::collection::btree_map("[ab]", "[xy]", 0..3);
     let expression = ("[ab]", prop::sample::select(vec!["In", "NotIn", "Exists", "DoesNotExist"]), "[xy]");
     let expressions = prop::collection::vec(expression, 0..2).prop_map(|list| {
@@ -256,7 +257,7 @@ fn things() -> impl Strategy<Value = Vec<Thing>> {
         if kind == "Service" {
             body["spec"]["selector"] = body["spec"]["selector"]["matchLabels"].take();
         }
-        Thing { kind, namespace, body, refs }
+        GraphObject { kind, namespace, body, refs }
     });
     prop::collection::vec(thing, 0..14)
 }
@@ -264,14 +265,14 @@ fn things() -> impl Strategy<Value = Vec<Thing>> {
 proptest! {
     #[test]
     fn connected_parts_are_those_of_looking_at_every_pair(things in things()) {
-        let named = |number: usize, thing: &Thing| id(thing.kind, &format!("{}/t{number}", thing.namespace));
+        let named = |number: usize, thing: &GraphObject| id(thing.kind, &format!("{}/t{number}", thing.namespace));
         let ids: Vec<ObjectId> = things.iter().enumerate().map(|(n, thing)| named(n, thing)).collect();
         let refs: Vec<Vec<ObjectId>> = things.iter().map(|thing| {
             let known = thing.refs.iter().map(|n| ids.get(*n).cloned());
             known.map(|id| id.unwrap_or_else(|| self::id("Secret", "m/not changed"))).collect()
         }).collect();
-        let selects: Vec<_> = things.iter().zip(&ids).map(|(thing, id)| Selects::of(id, &thing.body)).collect();
-        let labels: Vec<_> = things.iter().zip(&ids).map(|(thing, id)| Labels::of(id, &thing.body)).collect();
+        let selects: Vec<_> = things.iter().zip(&ids).map(|(thing, id)| LabelSelection::of(id, &thing.body)).collect();
+        let labels: Vec<_> = things.iter().zip(&ids).map(|(thing, id)| SelectableLabels::of(id, &thing.body)).collect();
         let nodes = (0..ids.len()).map(|n| node(&ids[n], &refs[n], selects[n].as_deref(), labels[n].as_deref()));
         let units = connected(nodes);
 
@@ -303,8 +304,9 @@ proptest! {
 #[test]
 fn what_is_selected_again_and_again_is_joined_once() {
     let everything =
-        Selects::of(&id("PodDisruptionBudget.policy", "shop/x"), &json!({"spec": {"selector": {}}})).unwrap();
-    let labels = Labels::of(&id("Deployment.apps", "shop/x"), &workload(json!({}))).unwrap();
+        LabelSelection::of(&id("PodDisruptionBudget.policy", "shop/x"), &json!({"spec": {"selector": {}}}))
+            .unwrap();
+    let labels = SelectableLabels::of(&id("Deployment.apps", "shop/x"), &workload(json!({}))).unwrap();
     let many = |kind: &str| (0..20_000).map(|n| id(kind, &format!("shop/n{n}"))).collect::<Vec<_>>();
     let (pods, budgets) = (many("Deployment.apps"), many("PodDisruptionBudget.policy"));
     let nodes = pods.iter().map(|id| node(id, &[], None, Some(&labels)));

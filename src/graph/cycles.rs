@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::object::ObjectId;
 
-/// What each object waits for.
-pub type Edges = BTreeMap<ObjectId, BTreeSet<ObjectId>>;
+/// The objects that each object waits for.
+pub type WaitEdges = BTreeMap<ObjectId, BTreeSet<ObjectId>>;
 
 /// Finds the cycles that keep anything from being first: whoever waits without end waits for one of them.
 /// Each begins with the smallest of its objects, and each object follows the one that waits for it.
-pub fn cycles(edges: &Edges) -> Vec<Vec<ObjectId>> {
+pub fn cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
     let stuck = stuck(edges);
     let next = |id: &ObjectId| edges[id].iter().find(|next| stuck.contains(*next)).cloned();
     let mut found = BTreeSet::new();
@@ -32,8 +32,8 @@ pub fn cycles(edges: &Edges) -> Vec<Vec<ObjectId>> {
     found.into_iter().collect()
 }
 
-/// Those that are left when whoever waits for nothing is taken away, again and again.
-fn stuck(edges: &Edges) -> BTreeSet<ObjectId> {
+/// Returns those that are left when whoever waits for nothing is taken away, again and again.
+fn stuck(edges: &WaitEdges) -> BTreeSet<ObjectId> {
     let mut waiting: BTreeMap<&ObjectId, usize> = BTreeMap::new();
     let mut users: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, next) in edges {

@@ -1,9 +1,10 @@
 //! References between objects, and the order that follows from them.
 //!
-//! Owns [`references()`] (which objects one object needs before it can work), [`configuration()`] (which
-//! `ConfigMaps` and Secrets its pods use), [`Selects`] and [`Labels`] (what is connected by labels), [`rank()`] (the
-//! customary order of kinds, for what no reference tells), [`cycles()`] (who waits for themselves) and [`Units`]
-//! with [`connected`] (what belongs together).
+//! Owns [`references()`] (the objects that one object needs before it can work) and
+//! [`configuration()`] (the `ConfigMaps` and Secrets that its pods use). Also owns
+//! [`LabelSelection`] and [`SelectableLabels`] (connections by labels), and [`rank()`] (the
+//! customary order of kinds, where no reference tells). [`cycles()`] finds objects that wait for
+//! themselves, [`ConnectedUnits`] and [`connected`] find connected parts.
 //!
 //! **Invariant:** knows contents only, no rollouts and no cluster.
 
@@ -13,11 +14,11 @@ mod references;
 mod selectors;
 mod units;
 
-pub use cycles::{Edges, cycles};
+pub use cycles::{WaitEdges, cycles};
 pub use order::rank;
 pub use references::{configuration, depends_on, names_itself, references, unreadable_dependencies};
-pub use selectors::{Labels, Namespaces, Selects, Target};
-pub use units::{Node, Units, connected};
+pub use selectors::{LabelSelection, SelectableLabels, SelectorNamespaces, SelectorTarget};
+pub use units::{ConnectedUnits, GraphNode, connected};
 
 #[cfg(test)]
 mod connection_tests;

@@ -2,10 +2,10 @@
 
 use crate::object::GroupKind;
 
-/// Returns where a kind stands in the order of creation, lower first; deletion runs the other way.
+/// Returns the rank of a kind in the order of creation, lower first; deletion runs the other way.
 ///
-/// References decide what must wait; the rank only spares the server refusals where no reference tells
-/// (a quota before the pods that it counts, a policy before what it guards).
+/// References decide the waits. The rank only spares refusals by the server where no reference
+/// tells: a quota before the pods that it counts, a policy before the objects that it guards.
 pub fn rank(kind: &GroupKind) -> u8 {
     match (&*kind.group, &*kind.kind) {
         ("", "Namespace") => 0,

@@ -1,4 +1,4 @@
-//! Which objects an object needs.
+//! The objects that an object needs.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const DEPENDS_ON: [&str; 2] = ["rhumb.dev/depends-on", "config.kubernetes.io/dep
 /// and what it scales. Its namespace and its CRD are not among them, as every
 /// object needs those.
 pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = Found::near(id);
+    let mut found = FoundReferences::near(id);
     if let Some(pod) = pod_spec(id, body) {
         found.pod(pod);
     }
@@ -58,11 +58,11 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     found.ids
 }
 
-/// Returns the `ConfigMaps` and Secrets whose data the pods of an object use: in their environment or as files,
-/// also where they may be missing (`optional: true`). What pulls their images is not among them, as running
-/// pods do not notice its change.
+/// Returns the `ConfigMaps` and Secrets whose data the pods of an object use: in their environment
+/// or as files, also where they may be missing (`optional: true`). Pull secrets are not among them,
+/// as running pods do not notice a change.
 pub fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = Found { optional: Optional::Taken, ..Found::near(id) };
+    let mut found = FoundReferences { optional: OptionalReferences::Taken, ..FoundReferences::near(id) };
     if let Some(pod) = pod_spec(id, body) {
         found.used(pod);
     }
@@ -70,7 +70,7 @@ pub fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     found.ids.into_iter().filter(data).collect()
 }
 
-/// The spec of an object's pods.
+/// Returns the spec of an object's pods.
 fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
     match (id.group(), id.kind()) {
         ("", "Pod") => body.get("spec"),
@@ -83,15 +83,15 @@ fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
 
 /// Returns what must be healthy before an object is changed, by its own annotation.
 pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = Found::near(id);
+    let mut found = FoundReferences::near(id);
     found.annotated(body);
     found.ids.remove(id);
     found.ids
 }
 
-/// Whether an object's own annotation names the object itself.
+/// Returns whether an object's own annotation names the object itself.
 pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
-    let mut found = Found::near(id);
+    let mut found = FoundReferences::near(id);
     found.annotated(body);
     found.ids.contains(id)
 }
@@ -99,7 +99,7 @@ pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
 /// Returns the parts of the annotations about dependencies that name no object.
 pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
     let parts = |key| named_in(body, key).map(move |part| (key, part));
-    DEPENDS_ON.into_iter().flat_map(parts).filter(|(_, part)| Dependency::parse(part).is_none()).collect()
+    DEPENDS_ON.into_iter().flat_map(parts).filter(|(_, part)| DependencyText::parse(part).is_none()).collect()
 }
 
 fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
@@ -108,7 +108,7 @@ fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
 }
 
 /// One part of such an annotation.
-enum Dependency<'a> {
+enum DependencyText<'a> {
     /// `group/namespaces/namespace/Kind/name`
     Namespaced(&'a str, &'a str, &'a str, &'a str),
     /// `group/Kind/name`
@@ -117,7 +117,7 @@ enum Dependency<'a> {
     Near(&'a str, &'a str),
 }
 
-impl<'a> Dependency<'a> {
+impl<'a> DependencyText<'a> {
     fn parse(part: &'a str) -> Option<Self> {
         let parts: Vec<&str> = part.split('/').collect();
         // A namespace at the place of the kind, as in `ConfigMap/shop/env`, would be waited for without end.
@@ -135,25 +135,25 @@ impl<'a> Dependency<'a> {
     }
 }
 
-/// What becomes of a reference that says `optional: true`.
+/// The treatment of a reference that says `optional: true`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Optional {
+enum OptionalReferences {
     /// It is left out: the pod starts without it.
     Skipped,
     /// It counts as any other.
     Taken,
 }
 
-struct Found<'a> {
+struct FoundReferences<'a> {
     namespace: &'a str,
-    optional: Optional,
+    optional: OptionalReferences,
     ids: BTreeSet<ObjectId>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundReferences<'a> {
     fn near(id: &'a ObjectId) -> Self {
         let namespace = id.namespace().unwrap_or_default();
-        Self { namespace, optional: Optional::Skipped, ids: BTreeSet::new() }
+        Self { namespace, optional: OptionalReferences::Skipped, ids: BTreeSet::new() }
     }
 
     fn add(&mut self, group: &str, kind: &str, namespace: &str, name: &str) {
@@ -185,7 +185,7 @@ impl<'a> Found<'a> {
         self.used(spec);
     }
 
-    /// What containers read and volumes hold.
+    /// Collects the references of containers and volumes.
     fn used(&mut self, spec: &Value) {
         for containers in ["containers", "initContainers"] {
             self.each(spec.get(containers), Self::container);
@@ -218,7 +218,7 @@ impl<'a> Found<'a> {
     fn data(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
         let Some(reference) = reference else { return };
         let is_optional = reference.get("optional").and_then(Value::as_bool) == Some(true);
-        if !is_optional || self.optional == Optional::Taken {
+        if !is_optional || self.optional == OptionalReferences::Taken {
             self.named("", kind, text_at(reference, &[key]));
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Found<'a> {
         });
     }
 
-    /// What a route sends its requests to, or copies of them.
+    /// Collects the references of a route to the receivers of its requests, or of copies of them.
     fn route(&mut self, body: &Value) {
         self.each(at(body, &["spec", "rules"]), |f, rule| {
             f.each(rule.get("backendRefs"), Self::backend);
@@ -293,13 +293,13 @@ impl<'a> Found<'a> {
 
     fn annotated(&mut self, body: &Value) {
         let parts = DEPENDS_ON.into_iter().flat_map(|key| named_in(body, key));
-        for dependency in parts.filter_map(Dependency::parse) {
+        for dependency in parts.filter_map(DependencyText::parse) {
             match dependency {
-                Dependency::Namespaced(group, namespace, kind, name) => {
+                DependencyText::Namespaced(group, namespace, kind, name) => {
                     self.add(group, kind, namespace, name);
                 }
-                Dependency::Global(group, kind, name) => self.global(group, kind, name),
-                Dependency::Near(kind, name) => self.named(customary_group(kind), kind, name),
+                DependencyText::Global(group, kind, name) => self.global(group, kind, name),
+                DependencyText::Near(kind, name) => self.named(customary_group(kind), kind, name),
             }
         }
     }

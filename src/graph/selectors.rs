@@ -9,9 +9,9 @@ use crate::object::{ObjectId, at, text_at};
 /// The label that a `StatefulSet` gives each of its pods: its own name, and the pod's ordinal.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
-/// What a selector looks for.
+/// The kind of object that a selector selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
+pub enum SelectorTarget {
     /// Pods: those of a template, or one that stands by itself.
     Pods,
     /// Services, by their own labels.
@@ -20,25 +20,26 @@ pub enum Target {
 
 /// The labels of what can be selected: of the pods that a workload makes, of a Pod, of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels {
-    target: Target,
-    /// By key.
+pub struct SelectableLabels {
+    target: SelectorTarget,
+    /// The labels, by key.
     labels: Box<[(Box<str>, Box<str>)]>,
 }
 
-impl Labels {
+impl SelectableLabels {
     /// Reads them off an object; none for what nothing selects, which costs 8 bytes then.
     pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
         let (target, found) = match (id.group(), id.kind()) {
-            ("", "Service") => (Target::Services, at(body, &["metadata", "labels"])),
-            ("", "Pod") => (Target::Pods, at(body, &["metadata", "labels"])),
-            ("batch", "CronJob") => {
-                (Target::Pods, at(body, &["spec", "jobTemplate", "spec", "template", "metadata", "labels"]))
-            }
+            ("", "Service") => (SelectorTarget::Services, at(body, &["metadata", "labels"])),
+            ("", "Pod") => (SelectorTarget::Pods, at(body, &["metadata", "labels"])),
+            ("batch", "CronJob") => (
+                SelectorTarget::Pods,
+                at(body, &["spec", "jobTemplate", "spec", "template", "metadata", "labels"]),
+            ),
             _ => {
                 // Also a custom kind that makes pods of a template.
                 at(body, &["spec", "template", "spec", "containers"])?.as_array()?;
-                (Target::Pods, at(body, &["spec", "template", "metadata", "labels"]))
+                (SelectorTarget::Pods, at(body, &["spec", "template", "metadata", "labels"]))
             }
         };
         let mut labels = texts(found);
@@ -48,12 +49,12 @@ impl Labels {
         Some(Box::new(Self { target, labels: labels.into_iter().collect() }))
     }
 
-    /// What they are the labels of.
-    pub fn target(&self) -> Target {
+    /// Returns the kind of object with these labels.
+    pub fn target(&self) -> SelectorTarget {
         self.target
     }
 
-    /// Each key with its value.
+    /// Returns each key with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(key, value)| (&**key, &**value))
     }
@@ -66,8 +67,8 @@ impl Labels {
 
 /// The namespaces that a selector looks into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Namespaces {
-    /// That of the object which selects.
+pub enum SelectorNamespaces {
+    /// The namespace of the selecting object.
     Own,
     /// All.
     All,
@@ -75,23 +76,23 @@ pub enum Namespaces {
     Named(Box<[Box<str>]>),
 }
 
-/// What an object selects by labels.
+/// The objects that an object selects by labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selects {
-    target: Target,
-    namespaces: Namespaces,
+pub struct LabelSelection {
+    target: SelectorTarget,
+    namespaces: SelectorNamespaces,
     /// All of them must hold; none selects everything.
-    requirements: Box<[Requirement]>,
+    requirements: Box<[LabelRequirement]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
+struct LabelRequirement {
     key: Box<str>,
-    test: Test,
+    test: RequirementTest,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
+enum RequirementTest {
     In(Box<[Box<str>]>),
     NotIn(Box<[Box<str>]>),
     Exists,
@@ -100,7 +101,7 @@ enum Test {
     Never,
 }
 
-impl Selects {
+impl LabelSelection {
     /// Reads it off an object; none for what selects nothing, which costs 8 bytes then.
     ///
     /// A Service without a selector selects nothing (its endpoints are somebody's own), a policy with an empty
@@ -110,83 +111,91 @@ impl Selects {
         let found = match (id.group(), id.kind()) {
             ("", "Service") => {
                 let map = spec.get("selector").filter(|map| !is_empty(map))?;
-                Self { target: Target::Pods, namespaces: Namespaces::Own, requirements: equal_to(map) }
+                Self {
+                    target: SelectorTarget::Pods,
+                    namespaces: SelectorNamespaces::Own,
+                    requirements: equal_to(map),
+                }
             }
-            ("policy", "PodDisruptionBudget") => {
-                Self::by(Target::Pods, Namespaces::Own, Some(spec.get("selector").filter(|s| !s.is_null())?))
-            }
+            ("policy", "PodDisruptionBudget") => Self::by(
+                SelectorTarget::Pods,
+                SelectorNamespaces::Own,
+                Some(spec.get("selector").filter(|s| !s.is_null())?),
+            ),
             ("networking.k8s.io", "NetworkPolicy") => {
-                Self::by(Target::Pods, Namespaces::Own, spec.get("podSelector"))
+                Self::by(SelectorTarget::Pods, SelectorNamespaces::Own, spec.get("podSelector"))
             }
             ("monitoring.coreos.com" | "azmonitoring.coreos.com", "PodMonitor")
             | ("operator.victoriametrics.com", "VMPodScrape") => {
-                Self::by(Target::Pods, namespaces(spec), spec.get("selector"))
+                Self::by(SelectorTarget::Pods, namespaces(spec), spec.get("selector"))
             }
             ("monitoring.coreos.com" | "azmonitoring.coreos.com", "ServiceMonitor")
             | ("operator.victoriametrics.com", "VMServiceScrape") => {
-                Self::by(Target::Services, namespaces(spec), spec.get("selector"))
+                Self::by(SelectorTarget::Services, namespaces(spec), spec.get("selector"))
             }
             _ => return None,
         };
         Some(Box::new(found))
     }
 
-    /// Whether an object in the namespace `own` that selects so selects what has these labels in `namespace`;
-    /// both are empty for what is in no namespace.
-    pub fn matches(&self, own: &str, labels: &Labels, namespace: &str) -> bool {
+    /// Returns whether an object in the namespace `own` with this selection selects the labels in
+    /// `namespace`. Both are empty for a cluster-scoped object.
+    pub fn matches(&self, own: &str, labels: &SelectableLabels, namespace: &str) -> bool {
         let is_near = match &self.namespaces {
-            Namespaces::Own => own == namespace,
-            Namespaces::All => true,
-            Namespaces::Named(names) => names.iter().any(|name| **name == *namespace),
+            SelectorNamespaces::Own => own == namespace,
+            SelectorNamespaces::All => true,
+            SelectorNamespaces::Named(names) => names.iter().any(|name| **name == *namespace),
         };
         is_near
             && self.target == labels.target
             && self.requirements.iter().all(|requirement| requirement.holds(labels.get(&requirement.key)))
     }
 
-    /// What it looks for.
-    pub fn target(&self) -> Target {
+    /// Returns the kind of object that it selects.
+    pub fn target(&self) -> SelectorTarget {
         self.target
     }
 
-    /// Where it looks.
-    pub fn namespaces(&self) -> &Namespaces {
+    /// Returns where it looks.
+    pub fn namespaces(&self) -> &SelectorNamespaces {
         &self.namespaces
     }
 
-    /// Whether it selects whatever is in its namespaces.
+    /// Returns whether it selects whatever is in its namespaces.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// A label that all it selects must have, with the only values that it may have; for an index.
+    /// Returns a label that all it selects must have, with the only values that it may have; for an index.
     pub(super) fn equality(&self) -> Option<(&str, &[Box<str>])> {
         self.requirements.iter().find_map(|requirement| match &requirement.test {
-            Test::In(values) if *requirement.key != *POD_NAME => Some((&*requirement.key, &**values)),
+            RequirementTest::In(values) if *requirement.key != *POD_NAME => {
+                Some((&*requirement.key, &**values))
+            }
             _ => None,
         })
     }
 
-    fn by(target: Target, namespaces: Namespaces, selector: Option<&Value>) -> Self {
+    fn by(target: SelectorTarget, namespaces: SelectorNamespaces, selector: Option<&Value>) -> Self {
         Self { target, namespaces, requirements: requirements(selector) }
     }
 }
 
-impl Requirement {
+impl LabelRequirement {
     fn holds(&self, value: Option<&str>) -> bool {
         let is_among = |values: &[Box<str>]| {
             value.is_some_and(|value| values.iter().any(|wanted| self.is_value(value, wanted)))
         };
         match &self.test {
-            Test::In(values) => is_among(values),
-            Test::NotIn(values) => !is_among(values),
-            Test::Exists => value.is_some(),
-            Test::DoesNotExist => value.is_none(),
-            Test::Never => false,
+            RequirementTest::In(values) => is_among(values),
+            RequirementTest::NotIn(values) => !is_among(values),
+            RequirementTest::Exists => value.is_some(),
+            RequirementTest::DoesNotExist => value.is_none(),
+            RequirementTest::Never => false,
         }
     }
 
-    /// Whether a label has a wanted value; of a pod's own name it is known only which set it belongs to.
+    /// Returns whether a label has a wanted value; of a pod's own name it is known only which set it belongs to.
     fn is_value(&self, value: &str, wanted: &str) -> bool {
         if *self.key == *POD_NAME {
             return wanted.rsplit_once('-').is_some_and(|(set, _)| set == value);
@@ -195,8 +204,8 @@ impl Requirement {
     }
 }
 
-/// The requirements of a `LabelSelector`.
-fn requirements(selector: Option<&Value>) -> Box<[Requirement]> {
+/// Returns the requirements of a `LabelSelector`.
+fn requirements(selector: Option<&Value>) -> Box<[LabelRequirement]> {
     let equal = selector.and_then(|selector| selector.get("matchLabels")).map(equal_to).unwrap_or_default();
     let expressions =
         selector.and_then(|selector| selector.get("matchExpressions")).and_then(Value::as_array);
@@ -204,30 +213,30 @@ fn requirements(selector: Option<&Value>) -> Box<[Requirement]> {
         let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
         let values = values.filter_map(Value::as_str).map(Box::from).collect();
         let test = match text_at(expression, &["operator"]) {
-            "In" => Test::In(values),
-            "NotIn" => Test::NotIn(values),
-            "Exists" => Test::Exists,
-            "DoesNotExist" => Test::DoesNotExist,
-            _ => Test::Never,
+            "In" => RequirementTest::In(values),
+            "NotIn" => RequirementTest::NotIn(values),
+            "Exists" => RequirementTest::Exists,
+            "DoesNotExist" => RequirementTest::DoesNotExist,
+            _ => RequirementTest::Never,
         };
-        Requirement { key: text_at(expression, &["key"]).into(), test }
+        LabelRequirement { key: text_at(expression, &["key"]).into(), test }
     });
     equal.into_iter().chain(expressions).collect()
 }
 
-fn equal_to(map: &Value) -> Box<[Requirement]> {
+fn equal_to(map: &Value) -> Box<[LabelRequirement]> {
     let each = texts(Some(map)).into_iter();
-    each.map(|(key, value)| Requirement { key, test: Test::In([value].into()) }).collect()
+    each.map(|(key, value)| LabelRequirement { key, test: RequirementTest::In([value].into()) }).collect()
 }
 
-fn namespaces(spec: &Value) -> Namespaces {
+fn namespaces(spec: &Value) -> SelectorNamespaces {
     let selector = spec.get("namespaceSelector").unwrap_or(&Value::Null);
     let names = selector.get("matchNames").and_then(Value::as_array).into_iter().flatten();
     let names: Box<[Box<str>]> = names.filter_map(Value::as_str).map(Box::from).collect();
     match selector.get("any").and_then(Value::as_bool) {
-        Some(true) => Namespaces::All,
-        _ if names.is_empty() => Namespaces::Own,
-        _ => Namespaces::Named(names),
+        Some(true) => SelectorNamespaces::All,
+        _ if names.is_empty() => SelectorNamespaces::Own,
+        _ => SelectorNamespaces::Named(names),
     }
 }
 

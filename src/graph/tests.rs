@@ -98,7 +98,7 @@ fn namespaces_and_definitions_come_first_and_webhooks_last() {
 #[test]
 fn units_are_the_connected_parts() {
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| id("", "ConfigMap", "shop", name));
-    let mut units = Units::default();
+    let mut units = ConnectedUnits::default();
     units.add(&d);
     units.join(&a, &b);
     units.join(&c, &b);
@@ -111,7 +111,7 @@ fn units_are_the_connected_parts() {
 fn a_cycle_is_found_and_those_who_wait_for_one_are_not_in_it() {
     fn check(edges: &[&str], expected: &[&str]) {
         let named = |name: &str| id("", "ConfigMap", "shop", name);
-        let mut all = Edges::new();
+        let mut all = WaitEdges::new();
         for edge in edges {
             let (from, to) = edge.split_once(' ').unwrap();
             all.entry(named(from)).or_default().insert(named(to));

@@ -1,13 +1,13 @@
-//! What belongs together.
+//! Connected parts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::selectors::{Labels, Namespaces, Selects, Target};
+use super::selectors::{LabelSelection, SelectableLabels, SelectorNamespaces, SelectorTarget};
 use crate::object::ObjectId;
 
 /// The connected parts of a set of objects, where references connect in both directions.
 #[derive(Debug, Default)]
-pub struct Units {
+pub struct ConnectedUnits {
     numbers: BTreeMap<ObjectId, usize>,
     parents: Vec<usize>,
     sizes: Vec<usize>,
@@ -15,24 +15,24 @@ pub struct Units {
 
 /// One of the objects that [`connected`] looks at.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<'a> {
-    /// Who.
+pub struct GraphNode<'a> {
+    /// The object.
     pub id: &'a ObjectId,
-    /// What it refers to.
+    /// The objects that it refers to.
     pub refs: &'a [ObjectId],
-    /// What it selects by labels.
-    pub selects: Option<&'a Selects>,
+    /// The objects that it selects by labels.
+    pub selects: Option<&'a LabelSelection>,
     /// The labels that it is selected by.
-    pub labels: Option<&'a Labels>,
+    pub labels: Option<&'a SelectableLabels>,
 }
 
 /// Finds the connected parts among these nodes alone: by references and by selectors, in both directions.
 ///
 /// What is not among them connects nothing: two workloads that run as one `ServiceAccount` are two units, unless
 /// the `ServiceAccount` is a node too. The cost is nearly linear in what is referred to and selected.
-pub fn connected<'a>(nodes: impl Iterator<Item = Node<'a>>) -> Units {
-    let nodes: Vec<Node<'a>> = nodes.collect();
-    let mut units = Units::default();
+pub fn connected<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> ConnectedUnits {
+    let nodes: Vec<GraphNode<'a>> = nodes.collect();
+    let mut units = ConnectedUnits::default();
     for node in &nodes {
         units.add(node.id);
     }
@@ -41,7 +41,7 @@ pub fn connected<'a>(nodes: impl Iterator<Item = Node<'a>>) -> Units {
             units.join_known(node.id, other);
         }
     }
-    let mut index = Index::of(&nodes);
+    let mut index = SelectionIndex::of(&nodes);
     for node in &nodes {
         if let Some(selects) = node.selects {
             index.join_selected(&mut units, &nodes, node, selects);
@@ -50,18 +50,18 @@ pub fn connected<'a>(nodes: impl Iterator<Item = Node<'a>>) -> Units {
     units
 }
 
-impl Units {
+impl ConnectedUnits {
     /// Adds an object; alone, until something joins it.
     pub fn add(&mut self, id: &ObjectId) {
         self.number(id);
     }
 
-    /// Whether an object was added.
+    /// Returns whether an object was added.
     pub fn has(&self, id: &ObjectId) -> bool {
         self.numbers.contains_key(id)
     }
 
-    /// A number that all objects of one unit have, until two are joined.
+    /// Returns a number that all objects of one unit have, until two are joined.
     pub fn number_of(&self, id: &ObjectId) -> Option<usize> {
         self.numbers.get(id).map(|number| self.root(*number))
     }
@@ -72,7 +72,7 @@ impl Units {
         self.unite(one, other);
     }
 
-    /// Whether two objects are in one unit.
+    /// Returns whether two objects are in one unit.
     pub fn together(&self, one: &ObjectId, other: &ObjectId) -> bool {
         match (self.numbers.get(one), self.numbers.get(other)) {
             (Some(one), Some(other)) => self.root(*one) == self.root(*other),
@@ -80,7 +80,7 @@ impl Units {
         }
     }
 
-    /// The units, each with its members in order, by their first members.
+    /// Returns the units, each with its members in order, by their first members.
     pub fn parts(&self) -> Vec<Vec<&ObjectId>> {
         let mut places: HashMap<usize, usize> = HashMap::new();
         let mut parts: Vec<Vec<&ObjectId>> = Vec::new();
@@ -131,19 +131,20 @@ impl Units {
     }
 }
 
-/// Where to look for what a selector may select.
+/// The index of objects by their labels.
 #[derive(Default)]
-struct Index<'a> {
+struct SelectionIndex<'a> {
     /// The nodes with a label of this value, by namespace.
-    valued: HashMap<(Target, &'a str, &'a str, &'a str), Vec<usize>>,
+    valued: HashMap<(SelectorTarget, &'a str, &'a str, &'a str), Vec<usize>>,
     /// All that can be selected, by namespace.
-    all: BTreeMap<(Target, &'a str), Vec<usize>>,
-    /// Where all was joined already: the next one that selects everything needs to be joined with one of them.
-    joined: BTreeSet<(Target, &'a str)>,
+    all: BTreeMap<(SelectorTarget, &'a str), Vec<usize>>,
+    /// The targets and namespaces where all was joined already: the next selector of everything
+    /// needs to be joined with one of them.
+    joined: BTreeSet<(SelectorTarget, &'a str)>,
 }
 
-impl<'a> Index<'a> {
-    fn of(nodes: &[Node<'a>]) -> Self {
+impl<'a> SelectionIndex<'a> {
+    fn of(nodes: &[GraphNode<'a>]) -> Self {
         let mut index = Self::default();
         for (number, node) in nodes.iter().enumerate() {
             let Some(labels) = node.labels else { continue };
@@ -158,10 +159,10 @@ impl<'a> Index<'a> {
 
     fn join_selected(
         &mut self,
-        units: &mut Units,
-        nodes: &[Node<'a>],
-        node: &Node<'a>,
-        selects: &'a Selects,
+        units: &mut ConnectedUnits,
+        nodes: &[GraphNode<'a>],
+        node: &GraphNode<'a>,
+        selects: &'a LabelSelection,
     ) {
         let own = node.id.namespace().unwrap_or_default();
         for namespace in self.namespaces(selects, own) {
@@ -176,19 +177,19 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn namespaces(&self, selects: &'a Selects, own: &'a str) -> Vec<&'a str> {
+    fn namespaces(&self, selects: &'a LabelSelection, own: &'a str) -> Vec<&'a str> {
         match selects.namespaces() {
-            Namespaces::Own => vec![own],
-            Namespaces::Named(names) => names.iter().map(|name| &**name).collect(),
-            Namespaces::All => {
+            SelectorNamespaces::Own => vec![own],
+            SelectorNamespaces::Named(names) => names.iter().map(|name| &**name).collect(),
+            SelectorNamespaces::All => {
                 let all = self.all.keys().filter(|(target, _)| *target == selects.target());
                 all.map(|(_, namespace)| *namespace).collect()
             }
         }
     }
 
-    /// The nodes of a namespace among which are all that it selects there.
-    fn candidates(&self, selects: &'a Selects, namespace: &'a str) -> impl Iterator<Item = usize> {
+    /// Returns the nodes of a namespace among which are all that it selects there.
+    fn candidates(&self, selects: &'a LabelSelection, namespace: &'a str) -> impl Iterator<Item = usize> {
         let target = selects.target();
         let equality = selects.equality();
         let all = equality.is_none().then(|| self.all.get(&(target, namespace)));

@@ -1,13 +1,13 @@
 //! `PersistentVolumeClaim`.
 
 use super::Health;
-use super::view::{View, failed, in_progress};
+use super::view::{HealthView, failed, in_progress};
 
 /// The message of a claim that nothing works on: no node is chosen and no provisioner is called.
 pub(super) const WAITS_FOR_CONSUMER: &str =
     "Pending: waits for the first pod that uses it, or for a volume that fits";
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     match view.status_text("phase") {
         "Bound" => Health::current(),
         "Lost" => failed("Lost: the volume that it was bound to is gone"),
@@ -17,7 +17,7 @@ pub(super) fn of(view: &View<'_>) -> Health {
 
 /// Both annotations are set once a pod that uses the claim is scheduled; with immediate binding the
 /// provisioner's name comes alone.
-fn pending(view: &View<'_>) -> String {
+fn pending(view: &HealthView<'_>) -> String {
     let provisioner = view.annotation("volume.kubernetes.io/storage-provisioner");
     if !provisioner.is_empty() {
         return format!("Pending: waits for its volume from {provisioner}");

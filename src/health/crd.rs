@@ -1,9 +1,9 @@
 //! `CustomResourceDefinition`.
 
 use super::Health;
-use super::view::{View, failed, in_progress};
+use super::view::{HealthView, failed, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.condition("NamesAccepted").filter(|condition| condition.is("False")) {
         return failed(&condition.words("its names are not accepted"));
     }

@@ -1,13 +1,13 @@
 //! DaemonSet: `kubectl rollout status`.
 
 use super::Health;
-use super::view::{View, in_progress};
+use super::view::{HealthView, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     missing(view).map_or_else(Health::current, |missing| in_progress(&missing))
 }
 
-fn missing(view: &View<'_>) -> Option<String> {
+fn missing(view: &HealthView<'_>) -> Option<String> {
     if view.status("desiredNumberScheduled").is_none() {
         return Some("waiting for its nodes to be counted".to_owned());
     }

@@ -1,9 +1,9 @@
 //! Deployment: `kubectl rollout status`, kstatus' order.
 
 use super::Health;
-use super::view::{View, failed, in_progress};
+use super::view::{HealthView, failed, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.condition("Progressing")
         && condition.reason() == "ProgressDeadlineExceeded"
     {
@@ -21,7 +21,7 @@ pub(super) fn of(view: &View<'_>) -> Health {
     }
 }
 
-fn missing(view: &View<'_>) -> Option<String> {
+fn missing(view: &HealthView<'_>) -> Option<String> {
     let wanted = view.replicas();
     let (all, updated) = (view.count("replicas"), view.count("updatedReplicas"));
     let (available, ready) = (view.count("availableReplicas"), view.count("readyReplicas"));

@@ -2,7 +2,7 @@
 
 use super::Health;
 use super::small;
-use super::view::{Condition, View, failed, in_progress};
+use super::view::{HealthView, StatusCondition, failed, in_progress};
 use crate::object::GroupKind;
 
 /// Kinds whose controllers always write `observedGeneration`: without one, they have not seen the object yet.
@@ -11,8 +11,8 @@ const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 /// The conditions that sum a custom kind up, the most telling first; the first that it has decides.
 const SUMMARIES: [&str; 6] = ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
 
-/// What can be said before a kind's own rules.
-pub(super) fn first(kind: &GroupKind, view: &View<'_>) -> Option<Health> {
+/// Returns the health that precedes a kind's own rules.
+pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
     if view.is_deleting() {
         return Some(small::terminating(view));
     }
@@ -33,8 +33,9 @@ pub(super) fn first(kind: &GroupKind, view: &View<'_>) -> Option<Health> {
     view.holds("Reconciling").map(|condition| in_progress(&condition.words("reconciling")))
 }
 
-/// What the conditions of a kind without own rules say; without a telling one it is current.
-pub(super) fn conditions(view: &View<'_>) -> Health {
+/// Returns the health by the conditions of a kind without own rules; without a telling one it is
+/// current.
+pub(super) fn conditions(view: &HealthView<'_>) -> Health {
     let Some((kind, condition)) =
         SUMMARIES.iter().find_map(|kind| view.condition(kind).map(|condition| (*kind, condition)))
     else {
@@ -51,7 +52,7 @@ pub(super) fn conditions(view: &View<'_>) -> Health {
     summary(kind, condition)
 }
 
-fn summary(kind: &str, condition: Condition<'_>) -> Health {
+fn summary(kind: &str, condition: StatusCondition<'_>) -> Health {
     match kind {
         _ if condition.is("True") => Health::current(),
         // Kinds that run to an end use this one, and do not try again.

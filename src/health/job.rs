@@ -2,9 +2,9 @@
 //! a migration say, depends on its end.)
 
 use super::Health;
-use super::view::{View, failed, in_progress};
+use super::view::{HealthView, failed, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     if view.holds("Complete").is_some() {
         return Health::current();
     }
@@ -29,6 +29,6 @@ pub(super) fn of(view: &View<'_>) -> Health {
     in_progress(&format!("{done}, {active} active, {lost} failed"))
 }
 
-pub(super) fn is_finished(view: &View<'_>) -> bool {
+pub(super) fn is_finished(view: &HealthView<'_>) -> bool {
     view.holds("Complete").or_else(|| view.holds("Failed")).is_some()
 }

@@ -1,11 +1,11 @@
-//! Whether an object has reached what its spec asks for, in kstatus' words.
+//! The health of an object: whether it has reached what its spec asks for, in kstatus' words.
 //!
-//! Owns [`Health`] and [`of`], a pure function of the object's own JSON tree; one file per kind that has rules
-//! of its own. A kind without one, built-in or custom, is judged by its conditions; one without conditions is
-//! current as soon as it exists.
+//! Owns [`Health`] and [`of`], a pure function of the object's own JSON tree; one file per kind
+//! with its own rules. A kind without rules, built-in or custom, is judged by its conditions; one
+//! without conditions is current as soon as it exists.
 //!
-//! Of the spec only [`SPEC_KEYS`] are read, so that an informer need not keep the rest. No shape of a tree
-//! makes it fail: the status of a custom kind may be any JSON.
+//! Of the spec only [`SPEC_KEYS`] are read, so that an informer need not keep the rest. No shape of
+//! a tree makes it fail: the status of a custom kind may be any JSON.
 //!
 //! **Invariant:** never fetches, never watches and knows no time.
 
@@ -28,12 +28,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::view::View;
+use self::view::HealthView;
 use crate::object::{GroupKind, Gvk, text_at};
 
 /// kstatus' six statuses (cli-utils `pkg/kstatus`), less `NotFound`, which no object can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
+pub enum HealthStatus {
     /// The spec is reached.
     Current,
     /// Its controller works on it.
@@ -46,7 +46,7 @@ pub enum Status {
     Unknown,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for HealthStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Current => "Current",
@@ -62,25 +62,25 @@ impl fmt::Display for Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// The status.
-    pub status: Status,
-    /// What it waits for or why it failed, in kubectl's words where kubectl has some; empty when current.
+    pub status: HealthStatus,
+    /// The wait or the failure, in kubectl's words where kubectl has some; empty when current.
     pub message: Arc<str>,
 }
 
 impl Health {
     /// Reached.
     pub fn current() -> Self {
-        Self::new(Status::Current, "")
+        Self::new(HealthStatus::Current, "")
     }
 
     /// Any status with its reason.
-    pub fn new(status: Status, message: &str) -> Self {
+    pub fn new(status: HealthStatus, message: &str) -> Self {
         Self { status, message: message.into() }
     }
 
-    /// Whether the spec is reached.
+    /// Returns whether the spec is reached.
     pub fn is_current(&self) -> bool {
-        self.status == Status::Current
+        self.status == HealthStatus::Current
     }
 }
 
@@ -97,7 +97,7 @@ pub fn of(object: &Value) -> Health {
 
 /// Judges an object whose kind is known already, as that of a list's items.
 pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
-    let view = View::new(object);
+    let view = HealthView::new(object);
     if let Some(health) = generic::first(kind, &view) {
         return health;
     }
@@ -126,9 +126,9 @@ pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
     }
 }
 
-/// Whether a Job or a Pod has ended, well or not; no other kind ever ends.
+/// Returns whether a Job or a Pod has ended, well or not; no other kind ever ends.
 pub fn finished(kind: &GroupKind, object: &Value) -> bool {
-    let view = View::new(object);
+    let view = HealthView::new(object);
     match (&*kind.group, &*kind.kind) {
         ("batch", "Job") => job::is_finished(&view),
         ("", "Pod") => matches!(view.status_text("phase"), "Succeeded" | "Failed"),
@@ -136,8 +136,9 @@ pub fn finished(kind: &GroupKind, object: &Value) -> bool {
     }
 }
 
-/// Whether this is the health of a claim that is bound only when a pod uses it (`WaitForFirstConsumer`): what
-/// depends on it must not wait for it, because it may be that very pod.
+/// Returns whether this is the health of a claim that is bound only when a pod uses it
+/// (`WaitForFirstConsumer`). Dependents must not wait for it, because one of them may be that very
+/// pod.
 pub fn waits_for_consumer(health: &Health) -> bool {
     &*health.message == claim::WAITS_FOR_CONSUMER
 }

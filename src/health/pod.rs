@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::view::{View, failed, in_progress};
-use super::{Health, Status};
+use super::view::{HealthView, failed, in_progress};
+use super::{Health, HealthStatus};
 use crate::object::{at, text_at};
 
 /// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that comes back
@@ -19,21 +19,21 @@ const STUCK: [&str; 8] = [
     "RunContainerError",
 ];
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     match view.status_text("phase") {
         "Succeeded" => Health::current(),
         "Failed" => failed(&why_failed(view)),
-        "Unknown" => Health::new(Status::Unknown, "its node does not report"),
+        "Unknown" => Health::new(HealthStatus::Unknown, "its node does not report"),
         "Running" if view.holds("Ready").is_some() => Health::current(),
         phase => stuck(view).map_or_else(|| in_progress(&pending(view, phase)), |message| failed(&message)),
     }
 }
 
-fn containers<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+fn containers<'a>(view: &HealthView<'a>) -> impl Iterator<Item = &'a Value> {
     view.status_list("initContainerStatuses").iter().chain(view.status_list("containerStatuses"))
 }
 
-fn stuck(view: &View<'_>) -> Option<String> {
+fn stuck(view: &HealthView<'_>) -> Option<String> {
     containers(view).find_map(|container| {
         let waiting = at(container, &["state", "waiting"])?;
         let reason = text_at(waiting, &["reason"]);
@@ -45,7 +45,7 @@ fn stuck(view: &View<'_>) -> Option<String> {
     })
 }
 
-fn pending(view: &View<'_>, phase: &str) -> String {
+fn pending(view: &HealthView<'_>, phase: &str) -> String {
     if let Some(condition) = view.condition("PodScheduled").filter(|condition| condition.is("False")) {
         return format!("is not scheduled: {}", condition.words("no reason given"));
     }
@@ -61,7 +61,7 @@ fn pending(view: &View<'_>, phase: &str) -> String {
     waiting.unwrap_or_else(|| "has not started yet".to_owned())
 }
 
-fn why_failed(view: &View<'_>) -> String {
+fn why_failed(view: &HealthView<'_>) -> String {
     let (reason, message) = (view.status_text("reason"), view.status_text("message"));
     if !reason.is_empty() || !message.is_empty() {
         let colon = if reason.is_empty() || message.is_empty() { "" } else { ": " };

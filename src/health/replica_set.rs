@@ -1,9 +1,9 @@
 //! ReplicaSet and `ReplicationController`: they count pods and never replace them.
 
 use super::Health;
-use super::view::{View, in_progress};
+use super::view::{HealthView, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(failure) = view.holds("ReplicaFailure") {
         return in_progress(&failure.words("pods cannot be created"));
     }

@@ -1,9 +1,9 @@
 //! `CertificateSigningRequest` and `PodCertificateRequest`.
 
 use super::Health;
-use super::view::{View, failed, in_progress};
+use super::view::{HealthView, failed, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.holds("Denied").or_else(|| view.holds("Failed")) {
         return failed(&condition.words("was denied"));
     }

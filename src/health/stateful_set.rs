@@ -1,13 +1,13 @@
 //! StatefulSet: `kubectl rollout status`. Its controller writes no conditions, so it never fails.
 
 use super::Health;
-use super::view::{View, in_progress};
+use super::view::{HealthView, in_progress};
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     missing(view).map_or_else(Health::current, |missing| in_progress(&missing))
 }
 
-fn missing(view: &View<'_>) -> Option<String> {
+fn missing(view: &HealthView<'_>) -> Option<String> {
     let wanted = view.replicas();
     let (all, ready, updated) =
         (view.count("replicas"), view.count("readyReplicas"), view.count("updatedReplicas"));

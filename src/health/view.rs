@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use super::{Health, Status};
+use super::{Health, HealthStatus};
 use crate::object::{annotation, at, text_at};
 
 /// No message is longer than this many characters: it ends up in one line of a terminal, of a log, of an Event.
 const LONGEST: usize = 400;
 
-pub(super) struct View<'a> {
+pub(super) struct HealthView<'a> {
     object: &'a Value,
 }
 
 /// One of `status.conditions`.
 #[derive(Clone, Copy)]
-pub(super) struct Condition<'a>(&'a Value);
+pub(super) struct StatusCondition<'a>(&'a Value);
 
-impl<'a> View<'a> {
+impl<'a> HealthView<'a> {
     pub(super) fn new(object: &'a Value) -> Self {
         Self { object }
     }
@@ -41,7 +41,7 @@ impl<'a> View<'a> {
         at(self.object.get("spec")?, path)
     }
 
-    /// A whole number of the spec, where it is set.
+    /// Returns a whole number of the spec, where it is set.
     pub(super) fn spec_number(&self, path: &[&str]) -> Option<i64> {
         self.spec(path).and_then(Value::as_i64)
     }
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
         self.spec(&[key]).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// The pods asked for; the API's default is one.
+    /// Returns the pods asked for; the API's default is one.
     pub(super) fn replicas(&self) -> i64 {
         self.spec_number(&["replicas"]).unwrap_or(1)
     }
@@ -63,7 +63,7 @@ impl<'a> View<'a> {
         at(self.object, &["status", key])
     }
 
-    /// A count of the status; controllers leave zeros out.
+    /// Returns a count of the status; controllers leave zeros out.
     pub(super) fn count(&self, key: &str) -> i64 {
         self.status(key).and_then(Value::as_i64).unwrap_or_default()
     }
@@ -72,23 +72,26 @@ impl<'a> View<'a> {
         self.status(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The items of a list of the status.
+    /// Returns the items of a list of the status.
     pub(super) fn status_list(&self, key: &str) -> &'a [Value] {
         self.status(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The condition of this type.
-    pub(super) fn condition(&self, kind: &str) -> Option<Condition<'a>> {
-        self.status_list("conditions").iter().find(|entry| text_at(entry, &["type"]) == kind).map(Condition)
+    /// Returns the condition of this type.
+    pub(super) fn condition(&self, kind: &str) -> Option<StatusCondition<'a>> {
+        self.status_list("conditions")
+            .iter()
+            .find(|entry| text_at(entry, &["type"]) == kind)
+            .map(StatusCondition)
     }
 
-    /// The condition of this type, if it is `True`.
-    pub(super) fn holds(&self, kind: &str) -> Option<Condition<'a>> {
+    /// Returns the condition of this type, if it is `True`.
+    pub(super) fn holds(&self, kind: &str) -> Option<StatusCondition<'a>> {
         self.condition(kind).filter(|condition| condition.is("True"))
     }
 }
 
-impl<'a> Condition<'a> {
+impl<'a> StatusCondition<'a> {
     pub(super) fn is(self, status: &str) -> bool {
         text_at(self.0, &["status"]) == status
     }
@@ -97,7 +100,7 @@ impl<'a> Condition<'a> {
         text_at(self.0, &["reason"])
     }
 
-    /// The generation that it speaks of.
+    /// Returns the generation that it speaks of.
     pub(super) fn generation(self) -> Option<i64> {
         self.0.get("observedGeneration").and_then(number)
     }
@@ -113,27 +116,27 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// A number, or its digits: some custom kinds keep generations as text.
+/// Returns a number, or its digits: some custom kinds keep generations as text.
 fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
 /// Still worked on.
 pub(super) fn in_progress(message: &str) -> Health {
-    because(Status::InProgress, message)
+    because(HealthStatus::InProgress, message)
 }
 
 /// Given up.
 pub(super) fn failed(message: &str) -> Health {
-    because(Status::Failed, message)
+    because(HealthStatus::Failed, message)
 }
 
 /// Being deleted.
 pub(super) fn terminating(message: &str) -> Health {
-    because(Status::Terminating, message)
+    because(HealthStatus::Terminating, message)
 }
 
-fn because(status: Status, message: &str) -> Health {
+fn because(status: HealthStatus, message: &str) -> Health {
     match one_line(message).as_str() {
         "" => Health::new(status, "no reason given"),
         line => Health::new(status, line),

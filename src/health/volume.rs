@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::Health;
-use super::view::{View, failed, in_progress};
+use super::view::{HealthView, failed, in_progress};
 use crate::object::text_at;
 
-pub(super) fn of(view: &View<'_>) -> Health {
+pub(super) fn of(view: &HealthView<'_>) -> Health {
     match (view.status_text("phase"), view.status_text("message")) {
         ("Failed", "") => failed("could not be reclaimed"),
         ("Failed", message) => failed(message),
@@ -16,7 +16,7 @@ pub(super) fn of(view: &View<'_>) -> Health {
     }
 }
 
-pub(super) fn attachment(view: &View<'_>) -> Health {
+pub(super) fn attachment(view: &HealthView<'_>) -> Health {
     if view.status("attached").and_then(Value::as_bool).unwrap_or_default() {
         return Health::current();
     }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Item, Scope, Scopes, cleaned};
-use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, Origin};
+use super::{KindScope, KindScopes, ManifestItem, cleaned};
+use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 
-/// What a source wants, as far as it can be used.
+/// The usable objects of a source.
 #[derive(Clone, Debug, Default)]
-pub struct Assembled {
+pub struct AssembledSource {
     /// The objects to apply, in the order of their items, with cleaned bodies.
     pub objects: Vec<Object>,
     /// Wanted but not usable; must never be pruned.
-    pub held: Vec<Held>,
-    /// What is wrong across items.
+    pub held: Vec<InvalidObject>,
+    /// The diagnostics across items.
     pub diagnostics: Vec<Diagnostic>,
     /// Those of `objects` and `held` whose kind the table does not know: their namespace is as written. Once
     /// the kind is known they may turn out to be another object.
@@ -24,18 +24,18 @@ pub struct Assembled {
 
 /// An object that the source wants and that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Held {
-    /// Who it is.
+pub struct InvalidObject {
+    /// The object.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
     pub gvk: Gvk,
-    /// Where it was read.
-    pub origin: Origin,
-    /// Why it is held back.
+    /// The place where it was read.
+    pub origin: ManifestOrigin,
+    /// The reason for which it is unusable.
     pub reason: String,
 }
 
-/// So many of its other places are named where an object stands more than once.
+/// The number of other places that are named for an object that stands more than once.
 const NAMED: usize = 3;
 
 /// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand twice.
@@ -44,10 +44,10 @@ const NAMED: usize = 3;
 /// `default_namespace`; one of an unknown kind stays as written. An object without a name is left out: its
 /// reading was not `understood`.
 pub fn assemble(
-    items: impl IntoIterator<Item = Item>,
-    scopes: &Scopes,
+    items: impl IntoIterator<Item = ManifestItem>,
+    scopes: &KindScopes,
     default_namespace: &str,
-) -> Assembled {
+) -> AssembledSource {
     let mut assembly = Assembly::new(scopes, default_namespace);
     for item in items {
         assembly.add(item);
@@ -55,29 +55,29 @@ pub fn assemble(
     assembly.finish()
 }
 
-struct Entry {
+struct AssemblyEntry {
     id: ObjectId,
     gvk: Gvk,
-    origin: Origin,
+    origin: ManifestOrigin,
     body: Value,
     valid: bool,
 }
 
 struct Assembly<'s> {
-    scopes: &'s Scopes,
+    scopes: &'s KindScopes,
     default: Arc<str>,
-    entries: Vec<Entry>,
+    entries: Vec<AssemblyEntry>,
     /// The first entry of each object.
     first: HashMap<ObjectId, usize>,
     /// Entries that share their object with an earlier one, by the index of that.
     copies: HashMap<usize, Vec<usize>>,
     kinds: HashMap<Gvk, Gvk>,
     namespaces: HashMap<Box<str>, Arc<str>>,
-    assembled: Assembled,
+    assembled: AssembledSource,
 }
 
 impl<'s> Assembly<'s> {
-    fn new(scopes: &'s Scopes, default_namespace: &str) -> Self {
+    fn new(scopes: &'s KindScopes, default_namespace: &str) -> Self {
         Self {
             scopes,
             default: default_namespace.into(),
@@ -86,11 +86,11 @@ impl<'s> Assembly<'s> {
             copies: HashMap::new(),
             kinds: HashMap::new(),
             namespaces: HashMap::new(),
-            assembled: Assembled::default(),
+            assembled: AssembledSource::default(),
         }
     }
 
-    fn add(&mut self, item: Item) {
+    fn add(&mut self, item: ManifestItem) {
         if item.name.is_empty() {
             return;
         }
@@ -98,7 +98,7 @@ impl<'s> Assembly<'s> {
         let kind = gvk.group_kind();
         let scope = self.scopes.get(&kind);
         let namespace = match (scope, item.namespace.as_deref()) {
-            (Some(Scope::Cluster), written) => {
+            (Some(KindScope::Cluster), written) => {
                 if let Some(written) = written {
                     self.assembled.diagnostics.push(needless_namespace(
                         &item.origin,
@@ -109,7 +109,7 @@ impl<'s> Assembly<'s> {
                 }
                 Arc::from("")
             }
-            (Some(Scope::Namespaced), None) => self.default.clone(),
+            (Some(KindScope::Namespaced), None) => self.default.clone(),
             (_, Some(written)) => self.shared(written),
             (None, None) => Arc::from(""),
         };
@@ -124,7 +124,7 @@ impl<'s> Assembly<'s> {
         if first != index {
             self.copies.entry(first).or_default().push(index);
         }
-        self.entries.push(Entry { id, gvk, origin: item.origin, body, valid: item.valid });
+        self.entries.push(AssemblyEntry { id, gvk, origin: item.origin, body, valid: item.valid });
     }
 
     fn shared(&mut self, namespace: &str) -> Arc<str> {
@@ -136,7 +136,7 @@ impl<'s> Assembly<'s> {
         shared
     }
 
-    fn finish(mut self) -> Assembled {
+    fn finish(mut self) -> AssembledSource {
         let mut twice: HashMap<usize, String> = HashMap::new();
         for (first, others) in &self.copies {
             let all: Vec<usize> = std::iter::once(*first).chain(others.iter().copied()).collect();
@@ -158,7 +158,7 @@ impl<'s> Assembly<'s> {
         }
         self.assembled.diagnostics.sort();
         for (index, entry) in self.entries.into_iter().enumerate() {
-            let Entry { id, gvk, origin, body, valid } = entry;
+            let AssemblyEntry { id, gvk, origin, body, valid } = entry;
             let reason = match twice.remove(&index) {
                 Some(reason) => reason,
                 None if valid => {
@@ -167,14 +167,14 @@ impl<'s> Assembly<'s> {
                 }
                 None => "its manifest has an error".to_owned(),
             };
-            self.assembled.held.push(Held { id, gvk, origin, reason });
+            self.assembled.held.push(InvalidObject { id, gvk, origin, reason });
         }
         self.assembled
     }
 }
 
-/// How often an object stands, and where besides here. Names a few, as each copy names the others.
-fn also_at<'o>(count: usize, others: impl Iterator<Item = &'o Origin>) -> String {
+/// Returns how often an object stands, and where besides here. Names a few, as each copy names the others.
+fn also_at<'o>(count: usize, others: impl Iterator<Item = &'o ManifestOrigin>) -> String {
     let times = if count == 2 { "twice".to_owned() } else { format!("{count} times") };
     let named: Vec<String> = others.take(NAMED).map(|origin| format!(" and at {origin}")).collect();
     let more = count - 1 - named.len();
@@ -182,7 +182,7 @@ fn also_at<'o>(count: usize, others: impl Iterator<Item = &'o Origin>) -> String
     format!("{times}: here{}{more}", named.concat())
 }
 
-fn needless_namespace(origin: &Origin, kind: &GroupKind, name: &str, namespace: &str) -> Diagnostic {
+fn needless_namespace(origin: &ManifestOrigin, kind: &GroupKind, name: &str, namespace: &str) -> Diagnostic {
     let message = format!("{} {name} lives in no namespace: \"{namespace}\" is left out", kind.kind);
     Diagnostic::warning(origin.clone(), "needless-namespace", message).hint("remove metadata.namespace")
 }

@@ -7,35 +7,35 @@ use serde_json::Value;
 
 use super::clean;
 use super::date;
-use super::findings::{Finding, Findings};
+use super::findings::{FileFindings, ManifestFinding};
 use super::names::{self, NameRule};
-use super::places::Places;
-use super::tree::{Mark, NodeId, Tree};
+use super::places::NodePlaces;
+use super::tree::{DocumentTree, NodeId, TextMark};
 use crate::object::{Gvk, SERVER_SET, at};
 
 /// Bytes that the keys and values of all annotations of an object may have.
 const ANNOTATIONS: usize = 256 << 10;
 
-/// What an `apiVersion` must look like.
+/// The form of an `apiVersion`.
 pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group/version`";
 
 /// Types of the fields of `metadata` that have no check of their own.
-const TYPES: [(&str, Type); 11] = [
-    ("creationTimestamp", Type::Time),
-    ("deletionGracePeriodSeconds", Type::Whole),
-    ("deletionTimestamp", Type::Time),
-    ("finalizers", Type::Texts),
-    ("generateName", Type::Text),
-    ("generation", Type::Whole),
-    ("managedFields", Type::Mappings),
-    ("ownerReferences", Type::Mappings),
-    ("resourceVersion", Type::Text),
-    ("selfLink", Type::Text),
-    ("uid", Type::Text),
+const TYPES: [(&str, FieldType); 11] = [
+    ("creationTimestamp", FieldType::Time),
+    ("deletionGracePeriodSeconds", FieldType::Whole),
+    ("deletionTimestamp", FieldType::Time),
+    ("finalizers", FieldType::Texts),
+    ("generateName", FieldType::Text),
+    ("generation", FieldType::Whole),
+    ("managedFields", FieldType::Mappings),
+    ("ownerReferences", FieldType::Mappings),
+    ("resourceVersion", FieldType::Text),
+    ("selfLink", FieldType::Text),
+    ("uid", FieldType::Text),
 ];
 
 #[derive(Clone, Copy)]
-enum Type {
+enum FieldType {
     Text,
     /// A date and time as RFC 3339 writes them.
     Time,
@@ -44,7 +44,7 @@ enum Type {
     Mappings,
 }
 
-impl Type {
+impl FieldType {
     fn fits(self, value: &Value) -> bool {
         match self {
             _ if value.is_null() => true,
@@ -72,8 +72,8 @@ fn all(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
 }
 
 /// The object under check.
-pub(super) struct Subject<'s, 'a> {
-    pub(super) tree: &'s Tree<'a>,
+pub(super) struct CheckSubject<'s, 'a> {
+    pub(super) tree: &'s DocumentTree<'a>,
     pub(super) node: NodeId,
     pub(super) body: &'s Value,
     pub(super) gvk: &'s Gvk,
@@ -81,8 +81,8 @@ pub(super) struct Subject<'s, 'a> {
     pub(super) implied: bool,
 }
 
-/// What the checks say beyond their findings.
-pub(super) struct Verdict {
+/// The verdict of the checks beside their findings.
+pub(super) struct CheckVerdict {
     /// It is known which object this is and whether rhumb may act for it.
     pub(super) identified: bool,
     /// The types of its metadata are those of the API.
@@ -90,9 +90,9 @@ pub(super) struct Verdict {
 }
 
 /// Checks one object.
-pub(super) fn check(subject: &Subject<'_, '_>, findings: &mut Findings) -> Verdict {
-    let places = Places::of(subject.tree, subject.node);
-    let mut check = Check { subject, places, findings, identified: true, typed: true };
+pub(super) fn check(subject: &CheckSubject<'_, '_>, findings: &mut FileFindings) -> CheckVerdict {
+    let places = NodePlaces::of(subject.tree, subject.node);
+    let mut check = ObjectCheck { subject, places, findings, identified: true, typed: true };
     check.kind();
     if check.meant_for_the_cluster() {
         check.metadata();
@@ -101,36 +101,36 @@ pub(super) fn check(subject: &Subject<'_, '_>, findings: &mut Findings) -> Verdi
         check.dropped();
         check.owners();
     }
-    Verdict { identified: check.identified, typed: check.typed }
+    CheckVerdict { identified: check.identified, typed: check.typed }
 }
 
-struct Check<'c, 's, 'a> {
-    subject: &'c Subject<'s, 'a>,
-    places: Places<'s, 'a>,
-    findings: &'c mut Findings,
+struct ObjectCheck<'c, 's, 'a> {
+    subject: &'c CheckSubject<'s, 'a>,
+    places: NodePlaces<'s, 'a>,
+    findings: &'c mut FileFindings,
     identified: bool,
     typed: bool,
 }
 
-impl<'s> Check<'_, 's, '_> {
-    /// The place of what stands under a path.
-    fn place(&mut self, path: &[&str]) -> Mark {
+impl<'s> ObjectCheck<'_, 's, '_> {
+    /// Returns the place of what stands under a path.
+    fn place(&mut self, path: &[&str]) -> TextMark {
         if self.findings.is_full() { self.places.start() } else { self.places.value(path) }
     }
 
-    /// The place of the key at the end of a path.
-    fn key_place(&mut self, path: &[&str]) -> Mark {
+    /// Returns the place of the key at the end of a path.
+    fn key_place(&mut self, path: &[&str]) -> TextMark {
         if self.findings.is_full() { self.places.start() } else { self.places.key(path) }
     }
 
     fn error(&mut self, path: &[&str], code: &'static str, message: impl Into<String>) {
         let mark = self.place(path);
-        self.findings.add(Finding::error(mark, code, message));
+        self.findings.add(ManifestFinding::error(mark, code, message));
     }
 
     fn hinted(&mut self, path: &[&str], code: &'static str, message: impl Into<String>, hint: &str) {
         let mark = self.place(path);
-        self.findings.add(Finding::error(mark, code, message).hint(hint));
+        self.findings.add(ManifestFinding::error(mark, code, message).hint(hint));
     }
 
     fn get(&self, path: &[&str]) -> Option<&'s Value> {
@@ -161,7 +161,7 @@ impl<'s> Check<'_, 's, '_> {
                 "Kubernetes takes what has `items` for a list, and the kind of a list ends in `List`";
             let mark = self.key_place(&["items"]);
             let hint = "correct the kind, or move `items` to where it belongs";
-            self.findings.add(Finding::error(mark, "bad-list", message).hint(hint));
+            self.findings.add(ManifestFinding::error(mark, "bad-list", message).hint(hint));
         }
     }
 
@@ -218,7 +218,7 @@ impl<'s> Check<'_, 's, '_> {
             Some(Value::String(name)) if !name.is_empty() => self.named(name),
             Some(value @ (Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
                 self.identified = false;
-                self.mistyped("name", value, Type::Text);
+                self.mistyped("name", value, FieldType::Text);
             }
             None | Some(Value::Null | Value::String(_)) => self.nameless(),
         }
@@ -236,7 +236,7 @@ impl<'s> Check<'_, 's, '_> {
         {
             let mark = self.place(path);
             let message = "API servers before Kubernetes 1.36 take no Service whose name begins with a digit";
-            self.findings.add(Finding::warning(mark, "service-name", message));
+            self.findings.add(ManifestFinding::warning(mark, "service-name", message));
         }
         if self.generates() {
             self.hinted(
@@ -291,12 +291,12 @@ impl<'s> Check<'_, 's, '_> {
             }
             Some(value) => {
                 self.identified = false;
-                self.mistyped("namespace", value, Type::Text);
+                self.mistyped("namespace", value, FieldType::Text);
             }
         }
     }
 
-    /// The labels and annotations of a `metadata`. False when their types are wrong.
+    /// Returns the labels and annotations of a `metadata`. False when their types are wrong.
     fn labels(&mut self, metadata: &[&str]) -> bool {
         let body = self.subject.body;
         let field = |name: &'static str| at(body, metadata).and_then(|metadata| metadata.get(name));
@@ -349,11 +349,11 @@ impl<'s> Check<'_, 's, '_> {
         }
     }
 
-    fn mistyped(&mut self, field: &str, value: &Value, wanted: Type) {
+    fn mistyped(&mut self, field: &str, value: &Value, wanted: FieldType) {
         self.typed = false;
         let path = &["metadata", field];
         let message = format!("metadata.{field} must be {}", wanted.name());
-        if matches!(wanted, Type::Text) && (value.is_number() || value.is_boolean()) {
+        if matches!(wanted, FieldType::Text) && (value.is_number() || value.is_boolean()) {
             self.hinted(path, "wrong-type", message, "put it in quotes");
         } else {
             self.error(path, "wrong-type", message);
@@ -365,7 +365,7 @@ impl<'s> Check<'_, 's, '_> {
             return;
         }
         let mark = self.key_place(path);
-        self.findings.add(Finding::error(mark, "bad-key", message()));
+        self.findings.add(ManifestFinding::error(mark, "bad-key", message()));
     }
 
     fn dropped(&mut self) {
@@ -387,7 +387,7 @@ impl<'s> Check<'_, 's, '_> {
         if owners.is_some_and(|owners| !owners.is_empty()) {
             let mark = self.key_place(&["metadata", "ownerReferences"]);
             let message = "metadata.ownerReferences: the cluster deletes this object when no owner of that uid is there";
-            let finding = Finding::warning(mark, "owner-references", message);
+            let finding = ManifestFinding::warning(mark, "owner-references", message);
             self.findings
                 .add(finding.hint("remove it from the manifest: a uid changes when the owner is made anew"));
         }
@@ -395,7 +395,7 @@ impl<'s> Check<'_, 's, '_> {
 
     fn drop_warning(&mut self, path: &[&str], message: &str) {
         let mark = self.key_place(path);
-        let finding = Finding::warning(mark, "server-set", message);
+        let finding = ManifestFinding::warning(mark, "server-set", message);
         self.findings.add(finding.hint("remove it from the manifest"));
     }
 }
@@ -403,7 +403,7 @@ impl<'s> Check<'_, 's, '_> {
 /// The hint for what a template engine should have filled in.
 pub(super) const TEMPLATE: &str = "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore";
 
-/// What a text looks like that a program should have filled in.
+/// Returns the sign of a text that a program should have filled in.
 fn unrendered(text: &str) -> Option<&'static str> {
     if text.contains("{{") {
         return Some(TEMPLATE);
@@ -413,7 +413,7 @@ fn unrendered(text: &str) -> Option<&'static str> {
     )
 }
 
-/// Whether a field maps text to text, or is not there.
+/// Returns whether a field maps text to text, or is not there.
 fn is_texts(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,

@@ -1,10 +1,10 @@
-//! What is sent of an object: the tree without what only the server writes.
+//! The form in which an object is sent: the tree without the fields that only the server writes.
 
 use serde_json::{Map, Value};
 
 use crate::object::SERVER_SET;
 
-/// The body that is sent: without `status` and without the metadata that the server sets. Owner references
+/// Returns the body that is sent: without `status` and without the metadata that the server sets. Owner references
 /// stay: they are a wish.
 #[must_use]
 pub fn cleaned(mut body: Value) -> Value {
@@ -19,7 +19,7 @@ pub fn cleaned(mut body: Value) -> Value {
     body
 }
 
-/// Whether dropping a value loses nothing that anybody wrote: generators leave such husks behind.
+/// Returns whether dropping a value loses nothing that anybody wrote: generators leave such husks behind.
 pub(super) fn is_husk(value: &Value) -> bool {
     value.is_null() || value == "" || value.as_object().is_some_and(Map::is_empty)
 }

@@ -1,24 +1,24 @@
-//! Whether a text is a date in one of the four layouts that the YAML library of kubectl knows. It decides
-//! what may carry the tag `!!timestamp`, and what is a time of the API: a date stays the text that it is.
+//! Dates in one of the four layouts that kubectl's YAML library knows. They decide about the tag
+//! `!!timestamp`, and about times of the API: a date stays the text that it is.
 
-/// Whether the text is a date, with or without a time.
+/// Returns whether the text is a date, with or without a time.
 pub(super) fn is_timestamp(text: &str) -> bool {
     let year = text.bytes().take_while(u8::is_ascii_digit).count();
     if year != 4 || text.as_bytes().get(4) != Some(&b'-') {
         return false;
     }
-    [Layout::Zoned('T'), Layout::Zoned('t'), Layout::Spaced, Layout::Day]
+    [DateLayout::Zoned('T'), DateLayout::Zoned('t'), DateLayout::Spaced, DateLayout::Day]
         .into_iter()
-        .any(|layout| Reader(text).matches(layout).is_some())
+        .any(|layout| DateReader(text).matches(layout).is_some())
 }
 
-/// Whether the text is a date, a time and a zone.
+/// Returns whether the text is a date, a time and a zone.
 pub(super) fn is_zoned(text: &str) -> bool {
-    Reader(text).matches(Layout::Zoned('T')).is_some()
+    DateReader(text).matches(DateLayout::Zoned('T')).is_some()
 }
 
 #[derive(Clone, Copy)]
-enum Layout {
+enum DateLayout {
     /// Date, this letter, time and zone.
     Zoned(char),
     /// Date, blanks and time.
@@ -26,25 +26,25 @@ enum Layout {
     Day,
 }
 
-struct Reader<'a>(&'a str);
+struct DateReader<'a>(&'a str);
 
-impl Reader<'_> {
-    fn matches(mut self, layout: Layout) -> Option<()> {
+impl DateReader<'_> {
+    fn matches(mut self, layout: DateLayout) -> Option<()> {
         let year = self.digits(4, 4)?;
         self.literal('-')?;
         let month = self.digits(1, 2).filter(|month| (1..=12).contains(month))?;
         self.literal('-')?;
         self.digits(1, 2).filter(|day| (1..=days(year, month)).contains(day))?;
         match layout {
-            Layout::Day => {}
-            Layout::Spaced => {
+            DateLayout::Day => {}
+            DateLayout::Spaced => {
                 if !self.0.is_empty() {
                     self.literal(' ')?;
                 }
                 self.0 = self.0.trim_start_matches(' ');
                 self.time()?;
             }
-            Layout::Zoned(letter) => {
+            DateLayout::Zoned(letter) => {
                 self.literal(letter)?;
                 self.time()?;
                 self.zone()?;

@@ -9,36 +9,36 @@ use serde_json::{Map, Value};
 
 use super::check;
 use super::clean;
-use super::findings::{Finding, Findings};
-use super::places::Places;
-use super::resolve::{self, Resolved};
-use super::split::{self, Part, Splitter};
-use super::tree::{Fault, Mark, NodeId, Size, Tree};
-use super::{Item, MAX_DOCUMENTS, MAX_ITEMS, MAX_LINES, Reading, text, yaml};
-use crate::object::{Code, Gvk, Origin, text_at};
+use super::findings::{FileFindings, ManifestFinding};
+use super::places::NodePlaces;
+use super::resolve::{self, ResolvedDocument};
+use super::split::{self, DocumentPart, DocumentSplitter};
+use super::tree::{DocumentFault, DocumentTree, NodeId, TextMark, TreeSize};
+use super::{MAX_DOCUMENTS, MAX_ITEMS, MAX_LINES, ManifestFile, ManifestItem, text, yaml};
+use crate::object::{DiagnosticCode, Gvk, ManifestOrigin, text_at};
 
 /// Reads the items of one file.
-pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
+pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
     let text = match text::decoded(bytes, super::MAX_FILE as usize) {
         Ok(text) => text,
         Err(length) => return unread(file, length),
     };
-    let mut decoder = Decoder {
+    let mut decoder = FileDecoder {
         file,
-        findings: Findings::of(file),
+        findings: FileFindings::of(file),
         items: Vec::new(),
         understood: true,
         before_error: None,
         full: false,
         json: false,
-        size: Size::default(),
+        size: TreeSize::default(),
         expanded: 0,
         text: &text,
         traits: OnceCell::new(),
     };
     decoder.file(&text);
     let before_error = decoder.before_error.unwrap_or(decoder.items.len());
-    Reading {
+    ManifestFile {
         before_error,
         items: decoder.items,
         understood: decoder.understood,
@@ -46,31 +46,31 @@ pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
     }
 }
 
-/// What is said of a file whose text is too large.
-fn unread(file: &Arc<str>, length: usize) -> Reading {
+/// Returns the diagnostic of a file whose text is too large.
+fn unread(file: &Arc<str>, length: usize) -> ManifestFile {
     let diagnostics = vec![super::too_large(file, length as u64)];
-    Reading { items: Vec::new(), diagnostics, understood: false, before_error: 0 }
+    ManifestFile { items: Vec::new(), diagnostics, understood: false, before_error: 0 }
 }
 
-struct Decoder<'f> {
+struct FileDecoder<'f> {
     file: &'f Arc<str>,
-    findings: Findings,
-    items: Vec<Item>,
+    findings: FileFindings,
+    items: Vec<ManifestItem>,
     understood: bool,
     before_error: Option<usize>,
     full: bool,
     /// Documents of JSON were read: any number of them may share a line.
     json: bool,
-    size: Size,
+    size: TreeSize,
     /// Bytes that aliases have expanded to.
     expanded: usize,
     text: &'f str,
     /// Found once for the whole file, because any number of faults may ask for them.
-    traits: OnceCell<Traits>,
+    traits: OnceCell<TextTraits>,
 }
 
 /// A mapping that may be an object or a list of them.
-struct Candidate {
+struct ObjectCandidate {
     body: Map<String, Value>,
     node: NodeId,
     /// The node after its last one.
@@ -79,40 +79,43 @@ struct Candidate {
     implied: bool,
 }
 
-impl Decoder<'_> {
+impl FileDecoder<'_> {
     fn file(&mut self, text: &str) {
         if text.starts_with("version https://git-lfs.github.com/spec/v1") {
-            let start = Mark { line: 1, column: 1 };
-            let finding =
-                Finding::error(start, "lfs-pointer", "this is a Git LFS pointer, not the file itself");
+            let start = TextMark { line: 1, column: 1 };
+            let finding = ManifestFinding::error(
+                start,
+                "lfs-pointer",
+                "this is a Git LFS pointer, not the file itself",
+            );
             return self.refuse(finding.hint(
                 "store manifests in git itself: take the file out of LFS, or list it in .rhumbignore",
             ));
         }
         if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
             return self.too_many(
-                Mark { line: 0, column: 0 },
+                TextMark { line: 0, column: 0 },
                 "too-many-lines",
                 &format!("{MAX_LINES} lines"),
             );
         }
-        for (part, number) in Splitter::new(text).zip(1..) {
+        for (part, number) in DocumentSplitter::new(text).zip(1..) {
             if self.full {
                 break;
             }
             if number > MAX_DOCUMENTS {
-                let last = Mark { line: 0, column: 0 };
+                let last = TextMark { line: 0, column: 0 };
                 return self.too_many(last, "too-many-documents", &format!("{MAX_DOCUMENTS} documents"));
             }
             self.findings.begin_document();
             match part {
-                Part::Json(mut tree) => {
+                DocumentPart::Json(mut tree) => {
                     self.json = true;
-                    self.tree(&mut tree, Within::File);
+                    self.tree(&mut tree, FaultScope::File);
                 }
-                Part::Yaml(chunk, _) if split::is_empty(chunk) => {}
-                Part::Yaml(chunk, line) => self.yaml(chunk, line),
-                Part::Fault(fault) => self.unreadable(fault, Within::File),
+                DocumentPart::Yaml(chunk, _) if split::is_empty(chunk) => {}
+                DocumentPart::Yaml(chunk, line) => self.yaml(chunk, line),
+                DocumentPart::Fault(fault) => self.unreadable(fault, FaultScope::File),
             }
         }
     }
@@ -130,16 +133,16 @@ impl Decoder<'_> {
             if chunk.ends_with('\n') { Cow::Borrowed(chunk) } else { Cow::Owned(format!("{chunk}\n")) };
         match yaml::read(&text, line) {
             Ok((mut tree, follows)) => {
-                self.tree(&mut tree, Within::Document(&text));
+                self.tree(&mut tree, FaultScope::Document(&text));
                 if let Some(mark) = follows {
                     self.unread(mark);
                 }
             }
-            Err(fault) => self.unreadable(fault, Within::Document(&text)),
+            Err(fault) => self.unreadable(fault, FaultScope::Document(&text)),
         }
     }
 
-    fn tree(&mut self, tree: &mut Tree<'_>, within: Within<'_>) {
+    fn tree(&mut self, tree: &mut DocumentTree<'_>, within: FaultScope<'_>) {
         match tree.added_to(self.size) {
             Ok(size) => self.size = size,
             Err(fault) => {
@@ -154,20 +157,20 @@ impl Decoder<'_> {
     }
 
     /// Text that Kubernetes leaves unread.
-    fn unread(&mut self, mark: Mark) {
+    fn unread(&mut self, mark: TextMark) {
         let message = "Kubernetes stops reading before this: the document ended, and no `---` begins another";
         self.understood = false;
         self.findings.add(
-            Finding::warning(mark, "unread", message)
+            ManifestFinding::warning(mark, "unread", message)
                 .hint("separate documents by a line of `---`, or remove the text"),
         );
     }
 
     /// A document of which nothing can be said.
-    fn unreadable(&mut self, fault: Fault, within: Within<'_>) {
+    fn unreadable(&mut self, fault: DocumentFault, within: FaultScope<'_>) {
         let traits = match within {
-            Within::File => *self.traits.get_or_init(|| Traits::of(self.text)),
-            Within::Document(text) => Traits::of(text),
+            FaultScope::File => *self.traits.get_or_init(|| TextTraits::of(self.text)),
+            FaultScope::Document(text) => TextTraits::of(text),
         };
         if traits.secret {
             self.keep_secret();
@@ -176,30 +179,30 @@ impl Decoder<'_> {
         if fault.code != "number-range" {
             self.before_error.get_or_insert(self.items.len());
         }
-        let finding = Finding::from(fault);
+        let finding = ManifestFinding::from(fault);
         self.refuse(match traits.cause {
             Some(hint) => finding.hint(hint),
             None => finding,
         });
     }
 
-    fn too_many(&mut self, mark: Mark, code: Code, limit: &str) {
-        let finding = Finding::error(mark, code, format!("the file holds more than {limit}"));
+    fn too_many(&mut self, mark: TextMark, code: DiagnosticCode, limit: &str) {
+        let finding = ManifestFinding::error(mark, code, format!("the file holds more than {limit}"));
         self.refuse(finding.hint("split the file"));
     }
 
-    fn refuse(&mut self, finding: Finding) {
+    fn refuse(&mut self, finding: ManifestFinding) {
         self.understood = false;
         self.findings.add(finding);
     }
 
-    fn document(&mut self, tree: &Tree<'_>, resolved: Resolved) {
+    fn document(&mut self, tree: &DocumentTree<'_>, resolved: ResolvedDocument) {
         let body = match resolved.value {
             Value::Null => return,
             Value::Object(body) => body,
             _ => {
-                let finding = Finding::error(
-                    tree.mark(Tree::ROOT),
+                let finding = ManifestFinding::error(
+                    tree.mark(DocumentTree::ROOT),
                     "not-an-object",
                     "a document must be a mapping with apiVersion and kind",
                 );
@@ -208,7 +211,8 @@ impl Decoder<'_> {
             }
         };
         let end = tree.len() as NodeId;
-        let mut queue = VecDeque::from([Candidate { body, node: Tree::ROOT, end, implied: false }]);
+        let mut queue =
+            VecDeque::from([ObjectCandidate { body, node: DocumentTree::ROOT, end, implied: false }]);
         while let Some(candidate) = queue.pop_front() {
             if is_list(&candidate.body) {
                 self.list(tree, candidate, &mut queue);
@@ -219,19 +223,28 @@ impl Decoder<'_> {
     }
 
     /// Puts the items of a list at the end of the queue, as kubectl does.
-    fn list(&mut self, tree: &Tree<'_>, mut list: Candidate, queue: &mut VecDeque<Candidate>) {
+    fn list(
+        &mut self,
+        tree: &DocumentTree<'_>,
+        mut list: ObjectCandidate,
+        queue: &mut VecDeque<ObjectCandidate>,
+    ) {
         let (kind, api_version) = (text_of(&list.body, "kind"), text_of(&list.body, "apiVersion"));
         if list.body.get("apiVersion").is_some_and(|value| !value.is_string() && !value.is_null()) {
-            let mark = Places::of(tree, list.node).value(&["apiVersion"]);
-            return self.refuse(Finding::error(mark, "bad-api-version", check::BAD_API_VERSION));
+            let mark = NodePlaces::of(tree, list.node).value(&["apiVersion"]);
+            return self.refuse(ManifestFinding::error(mark, "bad-api-version", check::BAD_API_VERSION));
         }
         self.list_metadata(tree, &list);
         let items = match list.body.remove("items") {
             Some(Value::Array(items)) => items,
             Some(Value::Null) | None => return,
             Some(_) => {
-                let mark = Places::of(tree, list.node).value(&["items"]);
-                return self.refuse(Finding::error(mark, "bad-list", "the items of a list must be a list"));
+                let mark = NodePlaces::of(tree, list.node).value(&["items"]);
+                return self.refuse(ManifestFinding::error(
+                    mark,
+                    "bad-list",
+                    "the items of a list must be a list",
+                ));
             }
         };
         let sequence = tree.entry(list.node, "items").map(|(_, value)| tree.target(value));
@@ -240,7 +253,7 @@ impl Decoder<'_> {
             let node = nodes.next().unwrap_or(list.node);
             let end = nodes.peek().copied().unwrap_or(list.end);
             let Value::Object(mut body) = value else {
-                self.refuse(Finding::error(
+                self.refuse(ManifestFinding::error(
                     tree.mark(node),
                     "not-an-object",
                     "an item of a list must be a mapping",
@@ -253,26 +266,26 @@ impl Decoder<'_> {
                 body.insert("kind".to_owned(), kind.trim_end_matches("List").into());
                 body.insert("apiVersion".to_owned(), api_version.clone().into());
             }
-            queue.push_back(Candidate { body, node, end, implied });
+            queue.push_back(ObjectCandidate { body, node, end, implied });
         }
     }
 
     /// Kubernetes does not read it, so a wish in it would be lost in silence.
-    fn list_metadata(&mut self, tree: &Tree<'_>, list: &Candidate) {
+    fn list_metadata(&mut self, tree: &DocumentTree<'_>, list: &ObjectCandidate) {
         let metadata = list.body.get("metadata").and_then(Value::as_object);
         for field in ["annotations", "labels", "namespace"] {
             let value = metadata.and_then(|metadata| metadata.get(field));
             if value.is_some_and(|value| !clean::is_husk(value)) {
-                let mark = Places::of(tree, list.node).key(&["metadata", field]);
+                let mark = NodePlaces::of(tree, list.node).key(&["metadata", field]);
                 let message = format!("metadata.{field} of a list reaches none of its items: it is left out");
-                let finding = Finding::warning(mark, "list-metadata", message);
+                let finding = ManifestFinding::warning(mark, "list-metadata", message);
                 self.findings.add(finding.hint("write it into each item"));
             }
         }
     }
 
-    fn object(&mut self, tree: &Tree<'_>, candidate: Candidate, duplicates: &[NodeId]) {
-        let Candidate { mut body, node, end, implied } = candidate;
+    fn object(&mut self, tree: &DocumentTree<'_>, candidate: ObjectCandidate, duplicates: &[NodeId]) {
+        let ObjectCandidate { mut body, node, end, implied } = candidate;
         drop_empty_namespace(&mut body);
         let (kind, api_version) = (text_of(&body, "kind"), text_of(&body, "apiVersion"));
         if kind.eq_ignore_ascii_case("Secret") || body.contains_key("stringData") {
@@ -282,13 +295,13 @@ impl Decoder<'_> {
             return self.no_kind(tree, &body, node);
         }
         if api_version.matches('/').count() > 1 {
-            let mark = Places::of(tree, node).value(&["apiVersion"]);
-            return self.refuse(Finding::error(mark, "bad-api-version", check::BAD_API_VERSION));
+            let mark = NodePlaces::of(tree, node).value(&["apiVersion"]);
+            return self.refuse(ManifestFinding::error(mark, "bad-api-version", check::BAD_API_VERSION));
         }
         if api_version == "v1" && kind == "List" {
             let mark = tree.mark(node);
             return self.refuse(
-                Finding::error(mark, "bad-list", "a List without items lists nothing")
+                ManifestFinding::error(mark, "bad-list", "a List without items lists nothing")
                     .hint("put the objects below `items:`"),
             );
         }
@@ -300,34 +313,34 @@ impl Decoder<'_> {
         let gvk = Gvk::from_api_version(&api_version, &kind);
         let body = Value::Object(body);
         let mark = tree.mark(node);
-        let subject = check::Subject { tree, node, body: &body, gvk: &gvk, implied };
+        let subject = check::CheckSubject { tree, node, body: &body, gvk: &gvk, implied };
         let verdict = check::check(&subject, &mut self.findings);
         let doubled = doubled(tree, node, end, duplicates);
-        self.understood &= verdict.identified && doubled != Doubled::Identity;
+        self.understood &= verdict.identified && doubled != DuplicateKind::Identity;
         let namespace = text_at(&body, &["metadata", "namespace"]);
         let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
-        self.items.push(Item {
+        self.items.push(ManifestItem {
             namespace,
             name: text_at(&body, &["metadata", "name"]).to_owned(),
-            origin: Origin { file: self.file.clone(), line: mark.line, column: mark.column },
-            valid: self.findings.errors() == before && doubled == Doubled::Nothing,
+            origin: ManifestOrigin { file: self.file.clone(), line: mark.line, column: mark.column },
+            valid: self.findings.errors() == before && doubled == DuplicateKind::Nothing,
             // Kubernetes decodes the metadata of documents, not that of the items of a list.
-            decodes: verdict.typed || node != Tree::ROOT,
+            decodes: verdict.typed || node != DocumentTree::ROOT,
             index: self.items.len() as u32,
             gvk,
             body,
         });
     }
 
-    fn no_kind(&mut self, tree: &Tree<'_>, body: &Map<String, Value>, node: NodeId) {
+    fn no_kind(&mut self, tree: &DocumentTree<'_>, body: &Map<String, Value>, node: NodeId) {
         let (kind, api_version) = (text_of(body, "kind"), text_of(body, "apiVersion"));
         for key in ["apiVersion", "kind"] {
             let Some(value) = body.get(key).filter(|value| !value.is_null() && !value.is_string()) else {
                 continue;
             };
             let quotable = value.is_number() || value.is_boolean();
-            let mark = Places::of(tree, node).value(&[key]);
-            let finding = Finding::error(mark, "wrong-type", format!("{key} must be text"));
+            let mark = NodePlaces::of(tree, node).value(&[key]);
+            let finding = ManifestFinding::error(mark, "wrong-type", format!("{key} must be text"));
             return self.refuse(if quotable { finding.hint("put it in quotes") } else { finding });
         }
         let missing = match (kind.is_empty(), api_version.is_empty()) {
@@ -336,8 +349,11 @@ impl Decoder<'_> {
             (false, _) => "apiVersion is",
         };
         let mark = tree.mark(node);
-        let finding =
-            Finding::error(mark, "no-kind", format!("{missing} missing: this is no Kubernetes object"));
+        let finding = ManifestFinding::error(
+            mark,
+            "no-kind",
+            format!("{missing} missing: this is no Kubernetes object"),
+        );
         let hint = if body.contains_key("resources") || body.contains_key("namePrefix") {
             "this looks like a kustomization: render it with `kustomize build` and follow the result, or list the file in .rhumbignore"
         } else if api_version == "v2" || (body.contains_key("name") && body.contains_key("version")) {
@@ -352,18 +368,18 @@ impl Decoder<'_> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doubled {
+enum DuplicateKind {
     Nothing,
     Content,
-    /// Which object it is, is not certain.
+    /// The identity of the object is not certain.
     Identity,
 }
 
-/// Whether keys of this object stand twice. Keys outside every object of a list count for all of them.
-fn doubled(tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> Doubled {
+/// Returns whether keys of this object stand twice. Keys outside every object of a list count for all of them.
+fn doubled(tree: &DocumentTree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> DuplicateKind {
     let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
     let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
-    let mut found = Doubled::Nothing;
+    let mut found = DuplicateKind::Nothing;
     for key in inside {
         let names = matches!(tree.text(key), "apiVersion" | "kind" | "metadata" | "name" | "namespace");
         let near = identity
@@ -371,9 +387,9 @@ fn doubled(tree: &Tree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) ->
             .flatten()
             .any(|mapping| tree.children(tree.target(*mapping)).any(|child| child == key));
         if names && near {
-            return Doubled::Identity;
+            return DuplicateKind::Identity;
         }
-        found = Doubled::Content;
+        found = DuplicateKind::Content;
     }
     found
 }
@@ -395,33 +411,33 @@ fn text_of(body: &Map<String, Value>, key: &str) -> String {
     body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Where a fault was found.
+/// The scope in which a fault was found.
 #[derive(Clone, Copy)]
-enum Within<'t> {
+enum FaultScope<'t> {
     /// Somewhere in the file.
     File,
     Document(&'t str),
 }
 
-/// What the text around a fault looks like.
+/// The traits of the text around a fault.
 #[derive(Clone, Copy)]
-struct Traits {
+struct TextTraits {
     /// It may hold a Secret.
     secret: bool,
-    /// Why it does not parse.
+    /// The reason for which it does not parse.
     cause: Option<&'static str>,
 }
 
-impl Traits {
+impl TextTraits {
     fn of(text: &str) -> Self {
         Self { secret: SECRET.iter().any(|sign| text.contains(sign)), cause: likely_cause(text) }
     }
 }
 
-/// What a text has that may be a Secret's.
+/// The signs of a text that may be a Secret's.
 const SECRET: [&str; 3] = ["Secret", "kind: secret", "stringData"];
 
-/// Why a text does not parse, where it looks like something else.
+/// Returns why a text does not parse, where it looks like something else.
 fn likely_cause(text: &str) -> Option<&'static str> {
     if is_binary(text) {
         return Some("this looks like a binary file: list it in .rhumbignore, or give it another extension");

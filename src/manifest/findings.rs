@@ -1,12 +1,12 @@
-//! The findings of one file, collected while it is read and turned into diagnostics at its end, when it is
-//! known which lines may be shown.
+//! The findings of one file. They are collected while it is read, and become diagnostics at its
+//! end, when it is known which lines may be shown.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::text;
-use super::tree::{Fault, Mark};
-use crate::object::{Code, Diagnostic, Origin, Severity};
+use super::tree::{DocumentFault, TextMark};
+use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity};
 
 /// More findings than this in one file are only counted.
 const MOST: usize = 200;
@@ -18,22 +18,22 @@ const AFTER: usize = 120;
 const BEFORE: usize = 4000;
 
 /// One finding before its file is done.
-pub(super) struct Finding {
-    mark: Mark,
+pub(super) struct ManifestFinding {
+    mark: TextMark,
     severity: Severity,
-    code: Code,
+    code: DiagnosticCode,
     message: String,
     /// Continues the message where no Secret is at stake.
     detail: Option<String>,
     hint: Option<String>,
 }
 
-impl Finding {
-    pub(super) fn error(mark: Mark, code: Code, message: impl Into<String>) -> Self {
+impl ManifestFinding {
+    pub(super) fn error(mark: TextMark, code: DiagnosticCode, message: impl Into<String>) -> Self {
         Self { mark, severity: Severity::Error, code, message: message.into(), detail: None, hint: None }
     }
 
-    pub(super) fn warning(mark: Mark, code: Code, message: impl Into<String>) -> Self {
+    pub(super) fn warning(mark: TextMark, code: DiagnosticCode, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(mark, code, message) }
     }
 
@@ -49,8 +49,8 @@ impl Finding {
     }
 }
 
-impl From<Fault> for Finding {
-    fn from(fault: Fault) -> Self {
+impl From<DocumentFault> for ManifestFinding {
+    fn from(fault: DocumentFault) -> Self {
         let finding = Self::error(fault.mark, fault.code, fault.message);
         match fault.hint {
             Some(hint) => finding.hint(hint),
@@ -60,17 +60,17 @@ impl From<Fault> for Finding {
 }
 
 /// The findings of a file so far.
-pub(super) struct Findings {
+pub(super) struct FileFindings {
     file: Arc<str>,
     document: u32,
     secret: HashSet<u32>,
     secret_file: bool,
-    list: Vec<(u32, Finding)>,
+    list: Vec<(u32, ManifestFinding)>,
     errors: u64,
     left_out: u64,
 }
 
-impl Findings {
+impl FileFindings {
     pub(super) fn of(file: &Arc<str>) -> Self {
         Self {
             file: file.clone(),
@@ -98,7 +98,7 @@ impl Findings {
         self.secret_file = true;
     }
 
-    pub(super) fn add(&mut self, finding: impl Into<Finding>) {
+    pub(super) fn add(&mut self, finding: impl Into<ManifestFinding>) {
         let finding = finding.into();
         self.errors += u64::from(finding.severity == Severity::Error);
         // The first error is never crowded out by warnings.
@@ -109,7 +109,7 @@ impl Findings {
         }
     }
 
-    /// Whether what comes is only counted, so that its place is of no use.
+    /// Returns whether what comes is only counted, so that its place is of no use.
     pub(super) fn is_full(&self) -> bool {
         self.list.len() >= MOST && self.errors > 0
     }
@@ -122,12 +122,12 @@ impl Findings {
         full
     }
 
-    /// How many errors there are so far.
+    /// Returns how many errors there are so far.
     pub(super) fn errors(&self) -> u64 {
         self.errors
     }
 
-    /// The diagnostics, in the order of their lines.
+    /// Returns the diagnostics, in the order of their lines.
     pub(super) fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
         self.list.sort_by_key(|(_, finding)| finding.mark);
         self.drop_lesser();
@@ -150,7 +150,7 @@ impl Findings {
 
     /// Leaves out what only explains how a value was read, where the value itself is refused.
     fn drop_lesser(&mut self) {
-        let refused: HashSet<Mark> = self
+        let refused: HashSet<TextMark> = self
             .list
             .iter()
             .filter(|(_, finding)| finding.code == "not-text")
@@ -161,12 +161,12 @@ impl Findings {
         });
     }
 
-    fn diagnostic(&self, document: u32, finding: Finding, excerpt: Option<&str>) -> Diagnostic {
-        let Mark { line, column } = finding.mark;
+    fn diagnostic(&self, document: u32, finding: ManifestFinding, excerpt: Option<&str>) -> Diagnostic {
+        let TextMark { line, column } = finding.mark;
         let secret = self.secret_file || self.secret.contains(&document);
         let detail = finding.detail.filter(|_| !secret).unwrap_or_default();
         Diagnostic {
-            origin: Origin { file: self.file.clone(), line, column },
+            origin: ManifestOrigin { file: self.file.clone(), line, column },
             severity: finding.severity,
             code: finding.code,
             message: finding.message + &detail,
@@ -177,7 +177,7 @@ impl Findings {
         }
     }
 
-    /// The text of each line that has a finding.
+    /// Returns the text of each line that has a finding.
     fn excerpts<'t>(&self, text: &'t str) -> BTreeMap<u32, &'t str> {
         let mut wanted = self.list.iter().map(|(_, finding)| finding.mark.line).peekable();
         let mut found = BTreeMap::new();

@@ -1,42 +1,48 @@
 //! JSON text to a [`Tree`], as strict as Go's `encoding/json`, on a stack of its own.
 
-use super::scalar::Tag;
-use super::tree::{Fault, Kind, Mark, NodeId, Tree, too_long};
+use super::scalar::ScalarTag;
+use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, too_long};
 use super::{MAX_DEPTH, MAX_TEXT};
 
 /// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the tree and
 /// how many bytes it took.
-pub(super) fn read(text: &str, mark: Mark) -> Result<(Tree<'_>, usize), Fault> {
-    let mut reader =
-        Reader { text, at: 0, line: mark.line, column: mark.column, counted: 0, tree: Tree::over(text) };
+pub(super) fn read(text: &str, mark: TextMark) -> Result<(DocumentTree<'_>, usize), DocumentFault> {
+    let mut reader = JsonReader {
+        text,
+        at: 0,
+        line: mark.line,
+        column: mark.column,
+        counted: 0,
+        tree: DocumentTree::over(text),
+    };
     reader.document()?;
     Ok((reader.tree, reader.at))
 }
 
-struct Open {
+struct OpenJsonNode {
     node: NodeId,
     last: Option<NodeId>,
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     line: u32,
     /// The column at `counted`, which is a place in the current line at or before `at`.
     column: u32,
     counted: usize,
-    tree: Tree<'a>,
+    tree: DocumentTree<'a>,
 }
 
-impl Reader<'_> {
-    fn document(&mut self) -> Result<(), Fault> {
-        let mut open: Vec<Open> = Vec::new();
+impl JsonReader<'_> {
+    fn document(&mut self) -> Result<(), DocumentFault> {
+        let mut open: Vec<OpenJsonNode> = Vec::new();
         loop {
             self.value(&mut open)?;
             // Ends every collection that ends here, then goes on to the next value.
             loop {
                 let Some(inner) = open.last() else { return Ok(()) };
-                let mapping = self.tree.kind(inner.node) == Kind::Mapping;
+                let mapping = self.tree.kind(inner.node) == NodeKind::Mapping;
                 self.blanks();
                 match (self.peek(), mapping) {
                     (Some(b','), _) => {
@@ -64,13 +70,13 @@ impl Reader<'_> {
     }
 
     /// Reads a scalar, or opens a collection down to its first value.
-    fn value(&mut self, open: &mut Vec<Open>) -> Result<(), Fault> {
+    fn value(&mut self, open: &mut Vec<OpenJsonNode>) -> Result<(), DocumentFault> {
         loop {
             self.blanks();
             let mark = self.mark();
             let (kind, end) = match self.peek() {
-                Some(b'{') => (Kind::Mapping, b'}'),
-                Some(b'[') => (Kind::Sequence, b']'),
+                Some(b'{') => (NodeKind::Mapping, b'}'),
+                Some(b'[') => (NodeKind::Sequence, b']'),
                 Some(b'"') => {
                     let node = self.string()?;
                     self.add(node, open);
@@ -83,7 +89,7 @@ impl Reader<'_> {
                 }
             };
             self.at += 1;
-            let node = self.tree.push_collection(kind, Tag::None, mark);
+            let node = self.tree.push_collection(kind, ScalarTag::None, mark);
             self.add(node, open);
             self.within_limits(open.len() + 1, mark)?;
             self.blanks();
@@ -91,21 +97,25 @@ impl Reader<'_> {
                 self.at += 1;
                 return Ok(());
             }
-            open.push(Open { node, last: None });
-            if kind == Kind::Mapping {
+            open.push(OpenJsonNode { node, last: None });
+            if kind == NodeKind::Mapping {
                 self.key(open)?;
             }
         }
     }
 
-    fn within_limits(&self, depth: usize, mark: Mark) -> Result<(), Fault> {
+    fn within_limits(&self, depth: usize, mark: TextMark) -> Result<(), DocumentFault> {
         if depth > MAX_DEPTH {
-            return Err(Fault::new(mark, "too-deep", format!("nested more than {MAX_DEPTH} levels deep")));
+            return Err(DocumentFault::new(
+                mark,
+                "too-deep",
+                format!("nested more than {MAX_DEPTH} levels deep"),
+            ));
         }
         self.tree.within_limits()
     }
 
-    fn key(&mut self, open: &mut [Open]) -> Result<(), Fault> {
+    fn key(&mut self, open: &mut [OpenJsonNode]) -> Result<(), DocumentFault> {
         if self.peek() != Some(b'"') {
             return Err(self.fault("expected a key in double quotes"));
         }
@@ -119,14 +129,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn add(&mut self, node: NodeId, open: &mut [Open]) {
+    fn add(&mut self, node: NodeId, open: &mut [OpenJsonNode]) {
         if let Some(inner) = open.last_mut() {
             self.tree.append(inner.node, inner.last, node);
             inner.last = Some(node);
         }
     }
 
-    fn literal(&mut self) -> Result<NodeId, Fault> {
+    fn literal(&mut self) -> Result<NodeId, DocumentFault> {
         let (mark, start) = (self.mark(), self.at);
         let rest = self.text.get(start..).unwrap_or_default();
         let word = rest
@@ -143,10 +153,10 @@ impl Reader<'_> {
         }
         self.at += word.len();
         self.within_limits(0, mark)?;
-        Ok(self.tree.push_borrowed(Kind::Literal, Tag::None, mark, start, word.len()))
+        Ok(self.tree.push_borrowed(NodeKind::Literal, ScalarTag::None, mark, start, word.len()))
     }
 
-    fn string(&mut self) -> Result<NodeId, Fault> {
+    fn string(&mut self) -> Result<NodeId, DocumentFault> {
         let mark = self.mark();
         let start = self.at + 1;
         let rest = self.text.get(start..).unwrap_or_default();
@@ -158,7 +168,7 @@ impl Reader<'_> {
         self.at = start + plain;
         if self.peek() == Some(b'"') {
             self.at += 1;
-            return Ok(self.tree.push_borrowed(Kind::Quoted, Tag::None, mark, start, plain));
+            return Ok(self.tree.push_borrowed(NodeKind::Quoted, ScalarTag::None, mark, start, plain));
         }
         let mut out = rest.get(..plain).unwrap_or_default().to_owned();
         loop {
@@ -168,7 +178,12 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(self.tree.push_owned(Kind::Quoted, Tag::None, mark, out.into_boxed_str()));
+                    return Ok(self.tree.push_owned(
+                        NodeKind::Quoted,
+                        ScalarTag::None,
+                        mark,
+                        out.into_boxed_str(),
+                    ));
                 }
                 Some(b'\\') => self.escape(&mut out)?,
                 Some(0..=0x1F) => {
@@ -188,7 +203,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self, out: &mut String) -> Result<(), Fault> {
+    fn escape(&mut self, out: &mut String) -> Result<(), DocumentFault> {
         let letter = self.text.as_bytes().get(self.at + 1).copied();
         out.push(match letter {
             Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
@@ -204,7 +219,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn unicode(&mut self, out: &mut String) -> Result<(), Fault> {
+    fn unicode(&mut self, out: &mut String) -> Result<(), DocumentFault> {
         let Some(unit) = self.hex(self.at) else { return Err(self.fault("`\\u` needs four hex digits")) };
         self.at += 6;
         if (0xD800..0xDC00).contains(&unit)
@@ -220,7 +235,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The code unit of a `\uXXXX` at a place.
+    /// Returns the code unit of a `\uXXXX` at a place.
     fn hex(&self, at: usize) -> Option<u32> {
         let [b'\\', b'u', digits @ ..] = self.text.as_bytes().get(at..at + 6)? else { return None };
         let mut unit = 0;
@@ -245,22 +260,22 @@ impl Reader<'_> {
         }
     }
 
-    /// The place of the next character. Counts on from the last place, so that a file of one line costs no
+    /// Returns the place of the next character. Counts on from the last place, so that a file of one line costs no
     /// more than one of many.
-    fn mark(&mut self) -> Mark {
+    fn mark(&mut self) -> TextMark {
         let passed = self.text.get(self.counted..self.at).unwrap_or_default();
         self.column += passed.chars().count() as u32;
         self.counted = self.at;
-        Mark { line: self.line, column: self.column }
+        TextMark { line: self.line, column: self.column }
     }
 
-    fn fault(&mut self, message: &str) -> Fault {
+    fn fault(&mut self, message: &str) -> DocumentFault {
         let message = if self.peek().is_none() { "it ends in the middle" } else { message };
-        Fault::new(self.mark(), "json-syntax", format!("this is not JSON: {message}"))
+        DocumentFault::new(self.mark(), "json-syntax", format!("this is not JSON: {message}"))
     }
 }
 
-/// How many bytes of a string need no closer look; one more than a text may have if there are more.
+/// Returns how many bytes of a string need no closer look; one more than a text may have if there are more.
 fn plain_run(text: &str) -> usize {
     let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);
     text.bytes().take(MAX_TEXT + 1).take_while(|byte| !ends(byte)).count()

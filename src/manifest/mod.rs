@@ -1,11 +1,12 @@
 //! Bytes to objects and diagnostics, the way Kubernetes reads YAML and JSON.
 //!
-//! Owns kubectl's dialect (go-yaml's table of scalars, merge keys, streams of documents and of JSON values,
-//! byte order marks), the flattening of lists, the checks that need no cluster, and across files the
-//! normal form of namespaces and the search for duplicates.
+//! Owns kubectl's dialect: go-yaml's table of scalars, merge keys, streams of documents and of JSON
+//! values, byte order marks. Also owns the flattening of lists and the checks that need no cluster.
+//! Across files it owns the normal form of namespaces and the search for duplicates.
 //!
-//! **Invariant:** pure. Knows no files (its callers hand it bytes), no git and no discovery (the scope of a
-//! kind comes in a [`Scopes`] table). Time, memory and stack are linear in the input, whatever the input.
+//! **Invariant:** pure. Knows no files (its callers hand it bytes), no git and no discovery (the
+//! scope of a kind comes in a [`KindScopes`] table). Time, memory and stack are linear in the
+//! input, whatever the input.
 
 mod assemble;
 mod check;
@@ -25,16 +26,16 @@ mod text;
 mod tree;
 mod yaml;
 
-pub use assemble::{Assembled, Held, assemble};
+pub use assemble::{AssembledSource, InvalidObject, assemble};
 pub use clean::cleaned;
-pub use scopes::{Scope, Scopes};
+pub use scopes::{KindScope, KindScopes};
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::object::{Diagnostic, Gvk, Origin};
+use crate::object::{Diagnostic, Gvk, ManifestOrigin};
 
 /// Bytes of the largest file that is read: a larger one is refused unread, by the caller, with [`too_large`].
 pub const MAX_FILE: u64 = 16 << 20;
@@ -43,8 +44,8 @@ pub const MAX_FILE: u64 = 16 << 20;
 /// would need a stack to match.
 const MAX_DEPTH: usize = 1024;
 
-/// Values, keys among them, that one file may have: more than any object of 3 MiB that makes sense, which is
-/// what an API server takes.
+/// The maximum number of values, keys among them, in one file: more than any sensible object of 3
+/// MiB has, which is the limit of an API server.
 const MAX_NODES: usize = 500_000;
 
 /// Mappings that one file may have. Each costs hundreds of bytes, however small.
@@ -65,30 +66,31 @@ const MAX_ITEMS: usize = 20_000;
 /// Bytes that the aliases of one file may expand to.
 const MAX_EXPANSION: usize = 8 << 20;
 
-/// What one file holds.
+/// The contents of one file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct ManifestFile {
     /// Its objects, in the order kubectl gives them.
-    pub items: Vec<Item>,
-    /// What is wrong or doubtful, in the order of lines.
+    pub items: Vec<ManifestItem>,
+    /// The diagnostics, in the order of lines.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether every document was understood. If not, the source is Incomplete.
+    /// Indicates whether every document was understood. If not, the source is Incomplete.
     pub understood: bool,
-    /// How many of `items` stand before the first document that could not be parsed: kubectl stops there.
+    /// The number of `items` before the first document that could not be parsed: kubectl stops
+    /// there.
     pub before_error: usize,
 }
 
-impl Reading {
-    /// The items that kubectl would show: it stops where a document does not parse, and leaves out what does
+impl ManifestFile {
+    /// Returns the items that kubectl would show: it stops where a document does not parse, and leaves out what does
     /// not decode.
-    pub fn shown(&self) -> impl Iterator<Item = &Item> {
+    pub fn shown(&self) -> impl Iterator<Item = &ManifestItem> {
         self.items.iter().take(self.before_error).filter(|item| item.decodes)
     }
 }
 
 /// One document, or one item of a list, as Kubernetes reads it.
 #[derive(Clone, PartialEq)]
-pub struct Item {
+pub struct ManifestItem {
     /// Its kind and version.
     pub gvk: Gvk,
     /// The namespace as written.
@@ -98,7 +100,7 @@ pub struct Item {
     /// The tree exactly as read. [`cleaned`] makes what is sent of it.
     pub body: Value,
     /// The place of its first token.
-    pub origin: Origin,
+    pub origin: ManifestOrigin,
     /// False when a check found an error: it holds back only itself.
     pub valid: bool,
     /// False when the types of its metadata keep Kubernetes from decoding it.
@@ -108,23 +110,23 @@ pub struct Item {
 }
 
 /// Leaves the body out, because it may be a Secret.
-impl fmt::Debug for Item {
+impl fmt::Debug for ManifestItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Item({} {} at {})", self.gvk, self.name, self.origin)
     }
 }
 
 /// Reads one file. Never fails: what is wrong is a diagnostic.
-pub fn read(file: &Arc<str>, bytes: &[u8]) -> Reading {
+pub fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
     decode::read(file, bytes)
 }
 
 /// Reads the item at a position of a file again; none when the file has fewer.
-pub fn read_item(file: &Arc<str>, bytes: &[u8], index: u32) -> Option<Item> {
+pub fn read_item(file: &Arc<str>, bytes: &[u8], index: u32) -> Option<ManifestItem> {
     read(file, bytes).items.into_iter().nth(index as usize)
 }
 
-/// The finding for a file of more than [`MAX_FILE`] bytes, which is not read.
+/// Returns the finding for a file of more than [`MAX_FILE`] bytes, which is not read.
 pub fn too_large(file: &Arc<str>, size: u64) -> Diagnostic {
     let message = format!("the file has {size} bytes; manifests are read up to {MAX_FILE} bytes");
     Diagnostic::file_error(file.clone(), "file-too-large", message)

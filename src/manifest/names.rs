@@ -14,7 +14,7 @@ pub(super) enum NameRule {
 }
 
 impl NameRule {
-    /// The rule for the names of a kind.
+    /// Returns the rule for the names of a kind.
     pub(super) fn of(group: &str, kind: &str) -> Self {
         // Served by an API server of its own, with rules of its own.
         if group.ends_with("openshift.io") {
@@ -32,7 +32,7 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with a name, if anything.
+    /// Returns the fault of a name, if any.
     pub(super) fn fault(self, name: &str) -> Option<&'static str> {
         match self {
             Self::CronJob if name.len() > 52 => Some(
@@ -48,7 +48,7 @@ impl NameRule {
     }
 }
 
-/// The nearest name that every kind takes, for a hint; none when nothing is left of it.
+/// Returns the nearest name that every kind takes, for a hint; none when nothing is left of it.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let mut near = String::new();
     for character in name.chars().flat_map(char::to_lowercase) {
@@ -74,7 +74,7 @@ pub(super) const LABEL: &str = "a name here has at most 63 characters: lower-cas
 const VALUE: &str = "the value of a label has at most 63 characters: letters, digits, `-`, `_` and `.`, \
                      and begins and ends with a letter or digit";
 
-/// Whether a text is an RFC 1123 label.
+/// Returns whether a text is an RFC 1123 label.
 pub(super) fn is_label(text: &str) -> bool {
     text.len() <= 63 && is_label_form(text)
 }
@@ -84,17 +84,17 @@ fn is_label_form(text: &str) -> bool {
     inner && !text.is_empty() && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Whether a text may name a kind: what API servers take in a definition.
+/// Returns whether a text may name a kind: what API servers take in a definition.
 pub(super) fn is_kind(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && is_label(&text.to_ascii_lowercase())
 }
 
-/// Whether a text is an RFC 1123 subdomain.
+/// Returns whether a text is an RFC 1123 subdomain.
 pub(super) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label_form)
 }
 
-/// What is wrong with the key of a label (or, in lower case, of an annotation), if anything.
+/// Returns the fault in the key of a label (or, in lower case, of an annotation), if any.
 pub(super) fn key_fault(key: &str) -> Option<&'static str> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -112,14 +112,14 @@ pub(super) fn key_fault(key: &str) -> Option<&'static str> {
     None
 }
 
-/// What is wrong with a key of a `ConfigMap` or `Secret`, if anything.
+/// Returns the fault in a key of a `ConfigMap` or `Secret`, if any.
 pub(super) fn data_key_fault(key: &str) -> Option<&'static str> {
     let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
     let fits = plain && (1..=253).contains(&key.len()) && key != "." && !key.starts_with("..");
     (!fits).then_some("it has 1 to 253 characters: letters, digits, `-`, `_` and `.`, and neither is `.` nor begins with `..`")
 }
 
-/// What is wrong with the value of a label, if anything.
+/// Returns the fault in the value of a label, if any.
 pub(super) fn label_value_fault(value: &str) -> Option<&'static str> {
     (!value.is_empty() && !is_qualified(value)).then_some(VALUE)
 }

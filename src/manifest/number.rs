@@ -4,7 +4,7 @@ use serde_json::Number;
 
 use super::scalar::Scalar;
 
-/// A float as the JSON number that Kubernetes makes of it: an integer where its text is one. None for
+/// Returns a float as the JSON number that Kubernetes makes of it: an integer where its text is one. None for
 /// infinity and NaN.
 pub(super) fn json(float: f64) -> Option<Number> {
     if float.fract() == 0.0
@@ -16,12 +16,12 @@ pub(super) fn json(float: f64) -> Option<Number> {
     Number::from_f64(float)
 }
 
-/// A float of JSON: as [`json`], but a negative zero keeps its sign.
+/// Returns a float of JSON: as [`json`], but a negative zero keeps its sign.
 pub(super) fn json_literal(float: f64) -> Option<Number> {
     if float == 0.0 { Number::from_f64(float) } else { json(float) }
 }
 
-/// A number, `true`, `false` or `null` of JSON. None when out of range.
+/// Returns a number, `true`, `false` or `null` of JSON. None when out of range.
 pub(super) fn literal(text: &str) -> Option<Scalar> {
     match text {
         "null" => return Some(Scalar::Null),
@@ -37,7 +37,7 @@ pub(super) fn literal(text: &str) -> Option<Scalar> {
     text.parse::<f64>().ok().filter(|float| float.is_finite()).map(Scalar::Float)
 }
 
-/// A float as a key: the shortest digits that a 32-bit float needs, with an exponent below 1e-4 and from 1e6
+/// Returns a float as a key: the shortest digits that a 32-bit float needs, with an exponent below 1e-4 and from 1e6
 /// on.
 pub(super) fn key(float: f64) -> String {
     let narrow = float as f32;

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::resolve;
-use super::tree::{Kind, Mark, NodeId, Tree};
+use super::tree::{DocumentTree, NodeId, NodeKind, TextMark};
 
 /// The nodes of one object. A mapping or list is indexed when it is first looked into, because any number of its parts
 /// may be asked for.
-pub(super) struct Places<'t, 'a> {
-    tree: &'t Tree<'a>,
+pub(super) struct NodePlaces<'t, 'a> {
+    tree: &'t DocumentTree<'a>,
     object: NodeId,
-    indexes: HashMap<NodeId, Index<'t>>,
+    indexes: HashMap<NodeId, NodeIndex<'t>>,
 }
 
-struct Index<'t> {
+struct NodeIndex<'t> {
     /// The key and the value node under each key, the last one of several.
     entries: HashMap<Cow<'t, str>, (NodeId, NodeId)>,
     /// The mappings merged into it.
@@ -24,18 +24,18 @@ struct Index<'t> {
     items: Vec<NodeId>,
 }
 
-impl<'t, 'a> Places<'t, 'a> {
-    pub(super) fn of(tree: &'t Tree<'a>, object: NodeId) -> Self {
+impl<'t, 'a> NodePlaces<'t, 'a> {
+    pub(super) fn of(tree: &'t DocumentTree<'a>, object: NodeId) -> Self {
         Self { tree, object, indexes: HashMap::new() }
     }
 
-    /// Where the object begins.
-    pub(super) fn start(&self) -> Mark {
+    /// Returns where the object begins.
+    pub(super) fn start(&self) -> TextMark {
         self.tree.mark(self.object)
     }
 
-    /// The place of the value under a path: of the deepest part that is there.
-    pub(super) fn value(&mut self, path: &[&str]) -> Mark {
+    /// Returns the place of the value under a path: of the deepest part that is there.
+    pub(super) fn value(&mut self, path: &[&str]) -> TextMark {
         let mut node = self.object;
         for part in path {
             let Some((_, value)) = self.entry(node, part) else { break };
@@ -44,8 +44,8 @@ impl<'t, 'a> Places<'t, 'a> {
         self.tree.mark(node)
     }
 
-    /// The place of the key at the end of a path.
-    pub(super) fn key(&mut self, path: &[&str]) -> Mark {
+    /// Returns the place of the key at the end of a path.
+    pub(super) fn key(&mut self, path: &[&str]) -> TextMark {
         let Some((key, parents)) = path.split_last() else { return self.start() };
         let mut node = self.object;
         for part in parents {
@@ -70,17 +70,17 @@ impl<'t, 'a> Places<'t, 'a> {
         merged.into_iter().find_map(|from| self.index(from).entries.get(key).copied())
     }
 
-    fn index(&mut self, mapping: NodeId) -> &Index<'t> {
+    fn index(&mut self, mapping: NodeId) -> &NodeIndex<'t> {
         let tree = self.tree;
         self.indexes.entry(mapping).or_insert_with(|| {
             // Grown step by step, a large one would need half as much again.
             let entries = HashMap::with_capacity(tree.pairs(mapping).count());
-            let items = if tree.kind(mapping) == Kind::Sequence {
+            let items = if tree.kind(mapping) == NodeKind::Sequence {
                 tree.children(mapping).collect()
             } else {
                 Vec::new()
             };
-            let mut index = Index { entries, merged: Vec::new(), items };
+            let mut index = NodeIndex { entries, merged: Vec::new(), items };
             for (key, value) in tree.pairs(mapping) {
                 if tree.is_merge(key) {
                     index.add_merged(tree, value);
@@ -93,8 +93,8 @@ impl<'t, 'a> Places<'t, 'a> {
     }
 }
 
-impl Index<'_> {
-    fn add_merged(&mut self, tree: &Tree<'_>, value: NodeId) {
+impl NodeIndex<'_> {
+    fn add_merged(&mut self, tree: &DocumentTree<'_>, value: NodeId) {
         let target = tree.target(value);
         let mut add = |mapping| {
             if !self.merged.contains(&mapping) && self.merged.len() < MERGED {
@@ -102,7 +102,7 @@ impl Index<'_> {
             }
         };
         match tree.kind(target) {
-            Kind::Sequence => tree.children(target).for_each(|child| add(tree.target(child))),
+            NodeKind::Sequence => tree.children(target).for_each(|child| add(tree.target(child))),
             _ => add(target),
         }
     }

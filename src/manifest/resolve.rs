@@ -1,19 +1,20 @@
-//! A [`Tree`] to a JSON value, as Kubernetes makes it: plain scalars by their table, merge keys in document
-//! order, keys as text, aliases expanded within bounds. Works on a stack of its own.
+//! A [`DocumentTree`] to a JSON value, as Kubernetes makes it: plain scalars by their table, merge
+//! keys in document order, keys as text, aliases expanded within bounds. It works on a stack of its
+//! own.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value};
 
-use super::findings::{Finding, Findings};
+use super::findings::{FileFindings, ManifestFinding};
 use super::number;
-use super::scalar::{self, Scalar, Tag};
-use super::tree::{Fault, Kind, NodeId, Tree};
+use super::scalar::{self, Scalar, ScalarTag};
+use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind};
 use super::{MAX_DEPTH, MAX_EXPANSION};
 
-/// What a document says.
-pub(super) struct Resolved {
+/// The value of a document.
+pub(super) struct ResolvedDocument {
     pub(super) value: Value,
     /// Keys that stand twice in one mapping: the later of the two.
     pub(super) duplicates: Vec<NodeId>,
@@ -21,12 +22,12 @@ pub(super) struct Resolved {
 
 /// Resolves a whole document. Adds to the bytes that the aliases of its file have expanded to.
 pub(super) fn resolve(
-    tree: &mut Tree<'_>,
+    tree: &mut DocumentTree<'_>,
     expanded: &mut usize,
-    findings: &mut Findings,
-) -> Result<Resolved, Fault> {
+    findings: &mut FileFindings,
+) -> Result<ResolvedDocument, DocumentFault> {
     if tree.is_empty() {
-        return Ok(Resolved { value: Value::Null, duplicates: Vec::new() });
+        return Ok(ResolvedDocument { value: Value::Null, duplicates: Vec::new() });
     }
     let mut resolver = Resolver {
         tree,
@@ -39,19 +40,19 @@ pub(super) fn resolve(
     };
     let value = resolver.run();
     *expanded = resolver.budget.bytes;
-    Ok(Resolved { value: value?, duplicates: resolver.duplicates })
+    Ok(ResolvedDocument { value: value?, duplicates: resolver.duplicates })
 }
 
-/// How many duplicate keys of one document are traced to their first place.
+/// The number of duplicate keys of one document that are traced to their first place.
 const TRACED: usize = 20;
 
 /// Work that is not done yet. A value that is done goes to the frame on top.
-enum Frame {
+enum ResolveFrame {
     Sequence {
         next: Option<NodeId>,
         out: Vec<Value>,
     },
-    Mapping(Box<Mapping>),
+    Mapping(Box<MappingFrame>),
     /// A mapping merged into the one at `into`.
     Merge {
         next: Option<NodeId>,
@@ -69,7 +70,7 @@ enum Frame {
     },
 }
 
-struct Mapping {
+struct MappingFrame {
     node: NodeId,
     next: Option<NodeId>,
     key: Option<String>,
@@ -79,9 +80,9 @@ struct Mapping {
 }
 
 struct Resolver<'t, 'a, 'f> {
-    tree: &'t mut Tree<'a>,
-    findings: &'f mut Findings,
-    stack: Vec<Frame>,
+    tree: &'t mut DocumentTree<'a>,
+    findings: &'f mut FileFindings,
+    stack: Vec<ResolveFrame>,
     /// Collections open around the current node.
     depth: usize,
     /// Aliases being expanded.
@@ -91,8 +92,8 @@ struct Resolver<'t, 'a, 'f> {
 }
 
 impl Resolver<'_, '_, '_> {
-    fn run(&mut self) -> Result<Value, Fault> {
-        let mut done = self.enter(Tree::ROOT)?;
+    fn run(&mut self) -> Result<Value, DocumentFault> {
+        let mut done = self.enter(DocumentTree::ROOT)?;
         loop {
             if let Some(value) = done.take() {
                 match self.give(value) {
@@ -109,54 +110,55 @@ impl Resolver<'_, '_, '_> {
         loop {
             match self.stack.last_mut() {
                 None => return Some(value),
-                Some(Frame::AliasEnd { alias }) => {
+                Some(ResolveFrame::AliasEnd { alias }) => {
                     let alias = *alias;
                     self.stack.pop();
                     self.leave_alias(alias);
                 }
-                Some(Frame::Sequence { out, .. }) => {
+                Some(ResolveFrame::Sequence { out, .. }) => {
                     out.push(value);
                     return None;
                 }
-                Some(Frame::Mapping(mapping)) => {
+                Some(ResolveFrame::Mapping(mapping)) => {
                     if let Some(key) = mapping.key.take() {
                         mapping.out.insert(key, value);
                     }
                     return None;
                 }
-                Some(Frame::Merge { into, key, .. }) => {
+                Some(ResolveFrame::Merge { into, key, .. }) => {
                     let (into, key) = (*into, key.take());
-                    if let (Some(Frame::Mapping(mapping)), Some(key)) = (self.stack.get_mut(into), key) {
+                    if let (Some(ResolveFrame::Mapping(mapping)), Some(key)) = (self.stack.get_mut(into), key)
+                    {
                         mapping.out.insert(key, value);
                     }
                     return None;
                 }
                 // Gives nothing itself: its mappings write into the one below.
-                Some(Frame::MergeList { .. }) => return None,
+                Some(ResolveFrame::MergeList { .. }) => return None,
             }
         }
     }
 
     /// Does the next piece of work of the frame on top. Returns a value when one is done.
-    fn step(&mut self) -> Result<Option<Value>, Fault> {
+    fn step(&mut self) -> Result<Option<Value>, DocumentFault> {
         match self.stack.last_mut() {
-            Some(Frame::Sequence { next: Some(child), .. }) => {
+            Some(ResolveFrame::Sequence { next: Some(child), .. }) => {
                 let child = *child;
                 let after = self.tree.next(child);
-                if let Some(Frame::Sequence { next, .. }) = self.stack.last_mut() {
+                if let Some(ResolveFrame::Sequence { next, .. }) = self.stack.last_mut() {
                     *next = after;
                 }
                 self.enter(child)
             }
-            Some(Frame::Mapping(mapping)) if mapping.next.is_some() => {
+            Some(ResolveFrame::Mapping(mapping)) if mapping.next.is_some() => {
                 let (key, into) = (mapping.next, self.stack.len() - 1);
                 self.entry(key, into)
             }
-            Some(Frame::Merge { next: next @ Some(_), into, .. }) => {
+            Some(ResolveFrame::Merge { next: next @ Some(_), into, .. }) => {
                 let (key, into) = (*next, *into);
                 self.entry(key, into)
             }
-            Some(Frame::MergeList { left, into }) if !left.is_empty() => {
+            Some(ResolveFrame::MergeList { left, into }) if !left.is_empty() => {
                 let into = *into;
                 match left.pop() {
                     Some(source) => self.merge_one(source, into).map(|()| None),
@@ -170,34 +172,34 @@ impl Resolver<'_, '_, '_> {
     /// Ends the frame on top.
     fn finish(&mut self) -> Option<Value> {
         match self.stack.pop() {
-            Some(Frame::Sequence { out, .. }) => {
+            Some(ResolveFrame::Sequence { out, .. }) => {
                 self.depth -= 1;
                 Some(Value::Array(out))
             }
-            Some(Frame::Mapping(mapping)) => {
+            Some(ResolveFrame::Mapping(mapping)) => {
                 self.depth -= 1;
                 Some(Value::Object(mapping.out))
             }
-            Some(Frame::Merge { .. } | Frame::MergeList { .. }) => {
+            Some(ResolveFrame::Merge { .. } | ResolveFrame::MergeList { .. }) => {
                 // An alias that named the merged mapping ends with it.
-                while let Some(&Frame::AliasEnd { alias }) = self.stack.last() {
+                while let Some(&ResolveFrame::AliasEnd { alias }) = self.stack.last() {
                     self.stack.pop();
                     self.leave_alias(alias);
                 }
                 None
             }
-            Some(Frame::AliasEnd { .. }) | None => None,
+            Some(ResolveFrame::AliasEnd { .. }) | None => None,
         }
     }
 
     /// Reads a key and enters its value, on behalf of the mapping at `into`.
-    fn entry(&mut self, key: Option<NodeId>, into: usize) -> Result<Option<Value>, Fault> {
+    fn entry(&mut self, key: Option<NodeId>, into: usize) -> Result<Option<Value>, DocumentFault> {
         let Some(key) = key else { return Ok(None) };
         let Some(value) = self.tree.next(key) else { return Ok(None) };
         let after = self.tree.next(value);
         match self.stack.last_mut() {
-            Some(Frame::Mapping(mapping)) => mapping.next = after,
-            Some(Frame::Merge { next, .. }) => *next = after,
+            Some(ResolveFrame::Mapping(mapping)) => mapping.next = after,
+            Some(ResolveFrame::Merge { next, .. }) => *next = after,
             _ => {}
         }
         if self.tree.is_merge(key) {
@@ -207,8 +209,8 @@ impl Resolver<'_, '_, '_> {
         let text = self.key(key)?;
         self.note_own(key, &text);
         match self.stack.last_mut() {
-            Some(Frame::Mapping(mapping)) => mapping.key = Some(text),
-            Some(Frame::Merge { key, .. }) => *key = Some(text),
+            Some(ResolveFrame::Mapping(mapping)) => mapping.key = Some(text),
+            Some(ResolveFrame::Merge { key, .. }) => *key = Some(text),
             _ => {}
         }
         self.enter(value)
@@ -216,7 +218,7 @@ impl Resolver<'_, '_, '_> {
 
     /// Remembers a key that the mapping on top has itself, and reports it when it had it before.
     fn note_own(&mut self, key: NodeId, text: &str) {
-        let Some(Frame::Mapping(mapping)) = self.stack.last_mut() else { return };
+        let Some(ResolveFrame::Mapping(mapping)) = self.stack.last_mut() else { return };
         let twice = match &mut mapping.own {
             Some(own) => own.insert(text.to_owned(), key).is_some(),
             None => mapping.out.contains_key(text),
@@ -239,7 +241,7 @@ impl Resolver<'_, '_, '_> {
         if self.duplicates.len() < TRACED * 10 {
             self.duplicates.push(key);
         }
-        let finding = Finding::error(mark, "duplicate-key", message)
+        let finding = ManifestFinding::error(mark, "duplicate-key", message)
             .hint("remove one of the two: kubectl would silently use the later");
         self.findings.add(finding);
     }
@@ -250,26 +252,26 @@ impl Resolver<'_, '_, '_> {
             .find(|key| key_of(self.tree, *key).is_some_and(|k| k == text))
     }
 
-    fn begin_merge(&mut self, value: NodeId, into: usize) -> Result<(), Fault> {
-        if let Some(Frame::Mapping(mapping)) = self.stack.get_mut(into)
+    fn begin_merge(&mut self, value: NodeId, into: usize) -> Result<(), DocumentFault> {
+        if let Some(ResolveFrame::Mapping(mapping)) = self.stack.get_mut(into)
             && mapping.own.is_none()
         {
             // Only what this mapping has itself can be there: nothing was merged before.
             let node = mapping.node;
             mapping.own = Some(mapping.out.keys().map(|key| (key.clone(), node)).collect());
         }
-        if self.tree.kind(value) == Kind::Sequence {
+        if self.tree.kind(value) == NodeKind::Sequence {
             let left: Vec<_> = self.tree.children(value).collect();
-            self.stack.push(Frame::MergeList { left, into });
+            self.stack.push(ResolveFrame::MergeList { left, into });
             return Ok(());
         }
         self.merge_one(value, into)
     }
 
-    fn merge_one(&mut self, source: NodeId, into: usize) -> Result<(), Fault> {
+    fn merge_one(&mut self, source: NodeId, into: usize) -> Result<(), DocumentFault> {
         let target = self.tree.target(source);
-        if self.tree.kind(target) != Kind::Mapping {
-            return Err(Fault::new(
+        if self.tree.kind(target) != NodeKind::Mapping {
+            return Err(DocumentFault::new(
                 self.tree.mark(source),
                 "bad-merge",
                 "`<<` merges a mapping, or a list of mappings, and this is neither",
@@ -279,54 +281,54 @@ impl Resolver<'_, '_, '_> {
             self.enter_alias(source)?;
         }
         self.spend(target, 0)?;
-        self.stack.push(Frame::Merge { next: self.tree.first(target), into, key: None });
+        self.stack.push(ResolveFrame::Merge { next: self.tree.first(target), into, key: None });
         Ok(())
     }
 
     /// Starts a node: a scalar is done at once, a collection becomes a frame.
-    fn enter(&mut self, node: NodeId) -> Result<Option<Value>, Fault> {
+    fn enter(&mut self, node: NodeId) -> Result<Option<Value>, DocumentFault> {
         let target = self.tree.target(node);
         if target != node {
             self.enter_alias(node)?;
         }
         match self.tree.kind(target) {
-            Kind::Sequence => {
+            NodeKind::Sequence => {
                 self.open(target)?;
-                self.stack.push(Frame::Sequence { next: self.tree.first(target), out: Vec::new() });
+                self.stack.push(ResolveFrame::Sequence { next: self.tree.first(target), out: Vec::new() });
                 Ok(None)
             }
-            Kind::Mapping => {
+            NodeKind::Mapping => {
                 self.open(target)?;
                 let next = self.tree.first(target);
-                let mapping = Mapping { node: target, next, key: None, out: Map::new(), own: None };
-                self.stack.push(Frame::Mapping(Box::new(mapping)));
+                let mapping = MappingFrame { node: target, next, key: None, out: Map::new(), own: None };
+                self.stack.push(ResolveFrame::Mapping(Box::new(mapping)));
                 Ok(None)
             }
             _ => self.value(target).map(Some),
         }
     }
 
-    fn open(&mut self, node: NodeId) -> Result<(), Fault> {
+    fn open(&mut self, node: NodeId) -> Result<(), DocumentFault> {
         self.spend(node, 640)?;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             let message = format!("nested more than {MAX_DEPTH} levels deep");
-            return Err(Fault::new(self.tree.mark(node), "too-deep", message));
+            return Err(DocumentFault::new(self.tree.mark(node), "too-deep", message));
         }
         Ok(())
     }
 
-    fn enter_alias(&mut self, alias: NodeId) -> Result<(), Fault> {
+    fn enter_alias(&mut self, alias: NodeId) -> Result<(), DocumentFault> {
         self.spend(alias, 0)?;
         if !self.active.insert(alias) {
-            return Err(Fault::new(
+            return Err(DocumentFault::new(
                 self.tree.mark(alias),
                 "alias-cycle",
                 "the anchor of this alias contains itself",
             ));
         }
         self.budget.depth += 1;
-        self.stack.push(Frame::AliasEnd { alias });
+        self.stack.push(ResolveFrame::AliasEnd { alias });
         Ok(())
     }
 
@@ -335,16 +337,17 @@ impl Resolver<'_, '_, '_> {
         self.budget.depth -= 1;
     }
 
-    fn spend(&mut self, node: NodeId, bytes: usize) -> Result<(), Fault> {
+    fn spend(&mut self, node: NodeId, bytes: usize) -> Result<(), DocumentFault> {
         if self.budget.spend(bytes) {
             return Ok(());
         }
         let message = "the aliases up to here expand to far more than the file holds";
-        Err(Fault::new(self.tree.mark(node), "alias-bomb", message).hint("write the repeated parts out"))
+        Err(DocumentFault::new(self.tree.mark(node), "alias-bomb", message)
+            .hint("write the repeated parts out"))
     }
 
-    /// The value of a scalar.
-    fn value(&mut self, node: NodeId) -> Result<Value, Fault> {
+    /// Returns the value of a scalar.
+    fn value(&mut self, node: NodeId) -> Result<Value, DocumentFault> {
         let scalar = scalar_of(self.tree, node)?;
         self.warn(node, &scalar);
         let bytes = if matches!(scalar, Scalar::Text) { self.tree.text(node).len() } else { 0 };
@@ -355,7 +358,7 @@ impl Resolver<'_, '_, '_> {
             Scalar::Int(int) => Value::Number(int.into()),
             Scalar::Uint(uint) => Number::from_f64(uint as f64).map_or(Value::Null, Value::Number),
             Scalar::Float(float) => {
-                let literal = self.tree.kind(node) == Kind::Literal;
+                let literal = self.tree.kind(node) == NodeKind::Literal;
                 let number = if literal { number::json_literal(float) } else { number::json(float) };
                 Value::Number(number.ok_or_else(|| self.not_finite(node))?)
             }
@@ -373,28 +376,28 @@ impl Resolver<'_, '_, '_> {
         }
     }
 
-    fn not_finite(&self, node: NodeId) -> Fault {
-        Fault::new(self.tree.mark(node), "not-finite", "infinity and NaN are no values of JSON")
+    fn not_finite(&self, node: NodeId) -> DocumentFault {
+        DocumentFault::new(self.tree.mark(node), "not-finite", "infinity and NaN are no values of JSON")
             .hint("quote it if text is meant")
     }
 
-    /// The text of a key, as JSON needs it.
-    fn key(&mut self, key: NodeId) -> Result<String, Fault> {
+    /// Returns the text of a key, as JSON needs it.
+    fn key(&mut self, key: NodeId) -> Result<String, DocumentFault> {
         let target = self.tree.target(key);
         let aliased = target != key;
         if aliased {
             self.spend(key, 0)?;
         }
         let mark = self.tree.mark(key);
-        if matches!(self.tree.kind(target), Kind::Sequence | Kind::Mapping) {
-            return Err(Fault::new(mark, "bad-key", "a list or mapping cannot be a key"));
+        if matches!(self.tree.kind(target), NodeKind::Sequence | NodeKind::Mapping) {
+            return Err(DocumentFault::new(mark, "bad-key", "a list or mapping cannot be a key"));
         }
         self.budget.depth += usize::from(aliased);
         let spent = self.spend(key, self.tree.text(target).len());
         self.budget.depth -= usize::from(aliased);
         spent?;
         let scalar = scalar_of(self.tree, target)?;
-        let unfit = Fault::new(mark, "bad-key", "null, and numbers beyond 63 bits, cannot be keys")
+        let unfit = DocumentFault::new(mark, "bad-key", "null, and numbers beyond 63 bits, cannot be keys")
             .hint("quote the key");
         self.warn(target, &scalar);
         key_text(scalar, self.tree.text(target)).ok_or(unfit)
@@ -406,18 +409,18 @@ impl Resolver<'_, '_, '_> {
             return;
         }
         let mark = self.tree.mark(node);
-        if self.tree.tag(node) == Tag::Other {
+        if self.tree.tag(node) == ScalarTag::Other {
             let message =
                 "a word that begins with `!` is a tag, which Kubernetes drops: the value is what follows it";
-            let finding = Finding::warning(mark, "unknown-tag", message);
+            let finding = ManifestFinding::warning(mark, "unknown-tag", message);
             return self.findings.add(finding.hint("put a text that begins with `!` in quotes"));
         }
-        if self.tree.kind(node) != Kind::Plain || self.tree.tag(node) != Tag::None {
+        if self.tree.kind(node) != NodeKind::Plain || self.tree.tag(node) != ScalarTag::None {
             return;
         }
         let text = self.tree.text(node);
         let finding = match scalar {
-            Scalar::Bool(truth) if scalar::is_old_boolean(text) => Finding::warning(
+            Scalar::Bool(truth) if scalar::is_old_boolean(text) => ManifestFinding::warning(
                 mark,
                 "old-boolean",
                 "an unquoted yes, no, on, off, y or n is a boolean here",
@@ -425,33 +428,35 @@ impl Resolver<'_, '_, '_> {
             .detail(format!(": `{text}` is read as {truth}"))
             .hint("write true or false, or quote it: other readers, kustomize among them, take it for text"),
             Scalar::Int(int) if scalar::is_leading_zero(text) && !self.is_mode() => {
-                Finding::warning(mark, "leading-zero", "a leading zero makes this number octal")
+                ManifestFinding::warning(mark, "leading-zero", "a leading zero makes this number octal")
                     .detail(format!(": `{text}` is read as {int}"))
                     .hint("quote it if text is meant, or write the number in decimal")
             }
-            Scalar::Float(float) if scalar::is_leading_zero(text) => {
-                Finding::warning(mark, "leading-zero", "a number with a leading zero that is not octal")
-                    .detail(format!(": `{text}` is read as {float}"))
-                    .hint("quote it if text is meant")
-            }
+            Scalar::Float(float) if scalar::is_leading_zero(text) => ManifestFinding::warning(
+                mark,
+                "leading-zero",
+                "a number with a leading zero that is not octal",
+            )
+            .detail(format!(": `{text}` is read as {float}"))
+            .hint("quote it if text is meant"),
             _ => return,
         };
         self.findings.add(finding);
     }
 
-    /// Whether the scalar is the value of a field that holds a file mode.
+    /// Returns whether the scalar is the value of a field that holds a file mode.
     fn is_mode(&self) -> bool {
         let key = match self.stack.last() {
-            Some(Frame::Mapping(mapping)) => mapping.key.as_deref(),
-            Some(Frame::Merge { key, .. }) => key.as_deref(),
+            Some(ResolveFrame::Mapping(mapping)) => mapping.key.as_deref(),
+            Some(ResolveFrame::Merge { key, .. }) => key.as_deref(),
             _ => None,
         };
         key.is_some_and(|key| key == "mode" || key.ends_with("Mode"))
     }
 }
 
-/// The text of a key that has already been read once.
-pub(super) fn key_of<'t>(tree: &'t Tree<'_>, key: NodeId) -> Option<Cow<'t, str>> {
+/// Returns the text of a key that has already been read once.
+pub(super) fn key_of<'t>(tree: &'t DocumentTree<'_>, key: NodeId) -> Option<Cow<'t, str>> {
     let target = tree.target(key);
     let text = tree.text(target);
     match scalar_of(tree, target).ok()? {
@@ -460,14 +465,14 @@ pub(super) fn key_of<'t>(tree: &'t Tree<'_>, key: NodeId) -> Option<Cow<'t, str>
     }
 }
 
-fn scalar_of(tree: &Tree<'_>, node: NodeId) -> Result<Scalar, Fault> {
+fn scalar_of(tree: &DocumentTree<'_>, node: NodeId) -> Result<Scalar, DocumentFault> {
     let (text, tag) = (tree.text(node), tree.tag(node));
     match tree.kind(node) {
-        Kind::Literal => number::literal(text)
-            .ok_or_else(|| Fault::new(tree.mark(node), "number-range", "the number is out of range")),
-        Kind::Quoted if tag == Tag::None => Ok(Scalar::Text),
+        NodeKind::Literal => number::literal(text)
+            .ok_or_else(|| DocumentFault::new(tree.mark(node), "number-range", "the number is out of range")),
+        NodeKind::Quoted if tag == ScalarTag::None => Ok(Scalar::Text),
         _ => scalar::resolve(tag, text).map_err(|mismatch| {
-            Fault::new(tree.mark(node), "bad-tag", mismatch.0)
+            DocumentFault::new(tree.mark(node), "bad-tag", mismatch.0)
                 .hint("remove the tag, or write a value that fits it")
         }),
     }
@@ -484,8 +489,8 @@ fn key_text(scalar: Scalar, text: &str) -> Option<String> {
     })
 }
 
-/// Keeps the part of a document that comes out of aliases in proportion, by the rule of kubectl's YAML
-/// library; and in bytes, where that rule would allow hundreds of megabytes.
+/// Keeps the aliased part of a document in proportion, by the rule of kubectl's YAML library.
+/// Bounds it in bytes, too, where that rule would allow hundreds of megabytes.
 #[derive(Default)]
 struct AliasBudget {
     /// Aliases around the current node.

@@ -1,11 +1,11 @@
-//! What a plain scalar means: the resolution table of the YAML library that kubectl reads with.
+//! The meaning of a plain scalar: the resolution table of the YAML library that kubectl reads with.
 
 use base64::alphabet;
 use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 
 /// The explicit tag of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum ScalarTag {
     /// None was written.
     None,
     /// `!`, which asks for a string.
@@ -22,7 +22,7 @@ pub(super) enum Tag {
     Other,
 }
 
-impl Tag {
+impl ScalarTag {
     /// Reads the full form of a tag.
     pub(super) fn named(full: &str) -> Self {
         let Some(core) = full.strip_prefix("tag:yaml.org,2002:") else {
@@ -71,37 +71,41 @@ pub(super) enum Scalar {
     Bytes(Vec<u8>),
 }
 
-/// Why a scalar cannot be read.
+/// The reason for a scalar that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mismatch(pub(super) String);
+pub(super) struct ScalarError(pub(super) String);
 
 /// Resolves a scalar by its tag and text; `quoted` scalars without a tag are text.
-pub(super) fn resolve(tag: Tag, text: &str) -> Result<Scalar, Mismatch> {
+pub(super) fn resolve(tag: ScalarTag, text: &str) -> Result<Scalar, ScalarError> {
     match tag {
-        Tag::None => Ok(untagged(text, Dates::Tried).0),
-        Tag::NonSpecific | Tag::Str | Tag::Merge | Tag::Other => Ok(Scalar::Text),
-        Tag::Binary => base64(text)
+        ScalarTag::None => Ok(untagged(text, DateHandling::Tried).0),
+        ScalarTag::NonSpecific | ScalarTag::Str | ScalarTag::Merge | ScalarTag::Other => Ok(Scalar::Text),
+        ScalarTag::Binary => base64(text)
             .map(Scalar::Bytes)
-            .ok_or_else(|| Mismatch("the !!binary value is not valid base64".to_owned())),
-        Tag::Bool | Tag::Int | Tag::Float | Tag::Null | Tag::Timestamp => {
-            let dates = if tag == Tag::Timestamp { Dates::Tried } else { Dates::Skipped };
+            .ok_or_else(|| ScalarError("the !!binary value is not valid base64".to_owned())),
+        ScalarTag::Bool | ScalarTag::Int | ScalarTag::Float | ScalarTag::Null | ScalarTag::Timestamp => {
+            let dates = if tag == ScalarTag::Timestamp { DateHandling::Tried } else { DateHandling::Skipped };
             let (scalar, found) = untagged(text, dates);
             match (scalar, found) {
                 (scalar, found) if found == tag => Ok(scalar),
-                (Scalar::Int(int), Tag::Int) if tag == Tag::Float => Ok(Scalar::Float(int as f64)),
-                (_, found) => Err(Mismatch(format!("a {} cannot be read as {}", found.short(), tag.short()))),
+                (Scalar::Int(int), ScalarTag::Int) if tag == ScalarTag::Float => {
+                    Ok(Scalar::Float(int as f64))
+                }
+                (_, found) => {
+                    Err(ScalarError(format!("a {} cannot be read as {}", found.short(), tag.short())))
+                }
             }
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dates {
+enum DateHandling {
     Tried,
     Skipped,
 }
 
-/// Whether a plain word is one of those that YAML 1.1 takes for a boolean and YAML 1.2 for text.
+/// Returns whether a plain word is one of those that YAML 1.1 takes for a boolean and YAML 1.2 for text.
 pub(super) fn is_old_boolean(text: &str) -> bool {
     matches!(
         text,
@@ -123,7 +127,7 @@ pub(super) fn is_old_boolean(text: &str) -> bool {
     )
 }
 
-/// Whether a plain number has a leading zero that makes it octal to Kubernetes, decimal or text to others.
+/// Returns whether a plain number has a leading zero that makes it octal to Kubernetes, decimal or text to others.
 pub(super) fn is_leading_zero(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut digits = digits.bytes().filter(|&b| b != b'_');
@@ -132,46 +136,49 @@ pub(super) fn is_leading_zero(text: &str) -> bool {
         && digits.all(|b| b.is_ascii_digit())
 }
 
-fn untagged(text: &str, dates: Dates) -> (Scalar, Tag) {
-    let Some(&first) = text.as_bytes().first() else { return (Scalar::Null, Tag::Null) };
+fn untagged(text: &str, dates: DateHandling) -> (Scalar, ScalarTag) {
+    let Some(&first) = text.as_bytes().first() else { return (Scalar::Null, ScalarTag::Null) };
     if let Some(known) = word(text) {
         return known;
     }
     match first {
-        b'.' => separated(text).map_or((Scalar::Text, Tag::Str), |float| (Scalar::Float(float), Tag::Float)),
+        b'.' => separated(text)
+            .map_or((Scalar::Text, ScalarTag::Str), |float| (Scalar::Float(float), ScalarTag::Float)),
         b'+' | b'-' | b'0'..=b'9' => {
-            if dates == Dates::Tried && super::date::is_timestamp(text) {
-                return (Scalar::Text, Tag::Timestamp);
+            if dates == DateHandling::Tried && super::date::is_timestamp(text) {
+                return (Scalar::Text, ScalarTag::Timestamp);
             }
             number(&text.replace('_', ""))
         }
-        _ => (Scalar::Text, Tag::Str),
+        _ => (Scalar::Text, ScalarTag::Str),
     }
 }
 
-fn word(text: &str) -> Option<(Scalar, Tag)> {
+fn word(text: &str) -> Option<(Scalar, ScalarTag)> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            (Scalar::Bool(true), Tag::Bool)
+            (Scalar::Bool(true), ScalarTag::Bool)
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            (Scalar::Bool(false), Tag::Bool)
+            (Scalar::Bool(false), ScalarTag::Bool)
         }
-        "~" | "null" | "Null" | "NULL" => (Scalar::Null, Tag::Null),
-        ".nan" | ".NaN" | ".NAN" => (Scalar::Float(f64::NAN), Tag::Float),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => (Scalar::Float(f64::INFINITY), Tag::Float),
-        "-.inf" | "-.Inf" | "-.INF" => (Scalar::Float(f64::NEG_INFINITY), Tag::Float),
+        "~" | "null" | "Null" | "NULL" => (Scalar::Null, ScalarTag::Null),
+        ".nan" | ".NaN" | ".NAN" => (Scalar::Float(f64::NAN), ScalarTag::Float),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+            (Scalar::Float(f64::INFINITY), ScalarTag::Float)
+        }
+        "-.inf" | "-.Inf" | "-.INF" => (Scalar::Float(f64::NEG_INFINITY), ScalarTag::Float),
         _ => return None,
     })
 }
 
-/// A number whose underscores are already gone.
-fn number(plain: &str) -> (Scalar, Tag) {
+/// Returns a number whose underscores are already gone.
+fn number(plain: &str) -> (Scalar, ScalarTag) {
     if let Some(int) = integer(plain) {
-        return (int, Tag::Int);
+        return (int, ScalarTag::Int);
     }
     if let Some(float) = decimal(plain) {
-        return (Scalar::Float(float), Tag::Float);
+        return (Scalar::Float(float), ScalarTag::Float);
     }
     // Reached by forms such as `0b-1`, which the base-0 reader refuses: the sign belongs to the digits.
     let binary = match (plain.strip_prefix("0b"), plain.strip_prefix("-0b")) {
@@ -179,14 +186,14 @@ fn number(plain: &str) -> (Scalar, Tag) {
         (None, Some(digits)) if !digits.starts_with(['+', '-']) => signed(digits, 2).map(i64::wrapping_neg),
         _ => None,
     };
-    binary.map_or((Scalar::Text, Tag::Str), |int| (Scalar::Int(int), Tag::Int))
+    binary.map_or((Scalar::Text, ScalarTag::Str), |int| (Scalar::Int(int), ScalarTag::Int))
 }
 
 fn signed(digits: &str, radix: u32) -> Option<i64> {
     i64::from_str_radix(digits, radix).ok()
 }
 
-/// An integer in any base: `0x`, `0o`, `0b` and a leading zero choose it.
+/// Returns an integer in any base: `0x`, `0o`, `0b` and a leading zero choose it.
 fn integer(plain: &str) -> Option<Scalar> {
     let (sign, magnitude) = match plain.as_bytes().first()? {
         b'-' => (Some('-'), plain.get(1..)?),
@@ -231,7 +238,7 @@ fn decimal(plain: &str) -> Option<f64> {
     fits.then(|| plain.parse::<f64>().ok()).flatten().filter(|float| float.is_finite())
 }
 
-/// A decimal whose digits may be separated by single underscores.
+/// Returns a decimal whose digits may be separated by single underscores.
 fn separated(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);

@@ -1,13 +1,13 @@
-//! Which kinds live in namespaces.
+//! The scopes of kinds.
 
 use std::collections::HashMap;
 
-use super::Item;
+use super::ManifestItem;
 use crate::object::{GroupKind, text_at};
 
-/// Where the objects of a kind live.
+/// The scope of a kind's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum KindScope {
     /// In a namespace.
     Namespaced,
     /// In the cluster itself.
@@ -16,20 +16,20 @@ pub enum Scope {
 
 /// The scope of every known kind.
 #[derive(Clone, Debug, Default)]
-pub struct Scopes {
-    table: HashMap<GroupKind, Scope>,
+pub struct KindScopes {
+    table: HashMap<GroupKind, KindScope>,
 }
 
-impl Scopes {
-    /// A table that knows no kind.
+impl KindScopes {
+    /// Returns a table that knows no kind.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The kinds that Kubernetes brings along, for use without a cluster.
+    /// Returns the kinds that Kubernetes brings along, for use without a cluster.
     pub fn builtin() -> Self {
         let mut scopes = Self::new();
-        for (scope, groups) in [(Scope::Cluster, CLUSTER), (Scope::Namespaced, NAMESPACED)] {
+        for (scope, groups) in [(KindScope::Cluster, CLUSTER), (KindScope::Namespaced, NAMESPACED)] {
             for (group, kinds) in groups {
                 for kind in kinds.split(' ') {
                     scopes.insert(GroupKind::new(group, kind), scope);
@@ -40,29 +40,29 @@ impl Scopes {
     }
 
     /// Sets the scope of a kind.
-    pub fn insert(&mut self, kind: GroupKind, scope: Scope) {
+    pub fn insert(&mut self, kind: GroupKind, scope: KindScope) {
         self.table.insert(kind, scope);
     }
 
-    /// The scope of a kind, if it is known.
-    pub fn get(&self, kind: &GroupKind) -> Option<Scope> {
+    /// Returns the scope of a kind, if it is known.
+    pub fn get(&self, kind: &GroupKind) -> Option<KindScope> {
         self.table.get(kind).copied()
     }
 
-    /// Whether any kind of a group is known.
+    /// Returns whether any kind of a group is known.
     pub fn has_group(&self, group: &str) -> bool {
         self.table.keys().any(|kind| *kind.group == *group)
     }
 
-    /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other items. What
-    /// is known already, as from a cluster, stays.
-    pub fn learn(&mut self, item: &Item) {
+    /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other
+    /// items. A known scope, as from a cluster, stays.
+    pub fn learn(&mut self, item: &ManifestItem) {
         if !item.gvk.group_kind().is("apiextensions.k8s.io", "CustomResourceDefinition") {
             return;
         }
         let scope = match text_at(&item.body, &["spec", "scope"]) {
-            "Namespaced" => Scope::Namespaced,
-            "Cluster" => Scope::Cluster,
+            "Namespaced" => KindScope::Namespaced,
+            "Cluster" => KindScope::Cluster,
             _ => return,
         };
         let group = text_at(&item.body, &["spec", "group"]);
@@ -73,10 +73,10 @@ impl Scopes {
     }
 }
 
-type Table = &'static [(&'static str, &'static str)];
+type ScopeTable = &'static [(&'static str, &'static str)];
 
 /// Kinds of the cluster itself, by group (API reference of Kubernetes 1.36).
-const CLUSTER: Table = &[
+const CLUSTER: ScopeTable = &[
     ("", "ComponentStatus Namespace Node PersistentVolume"),
     (
         "admissionregistration.k8s.io",
@@ -101,7 +101,7 @@ const CLUSTER: Table = &[
 ];
 
 /// Kinds that live in namespaces, by group (API reference of Kubernetes 1.36).
-const NAMESPACED: Table = &[
+const NAMESPACED: ScopeTable = &[
     (
         "",
         "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate \

@@ -1,35 +1,35 @@
-//! A file's text to its documents, as kubectl's reader splits it: a file that begins with `{` is a stream of
-//! JSON values, any other is cut at lines that begin with `---`.
+//! A file's text to its documents, as kubectl's reader splits it. A file that begins with `{` is a
+//! stream of JSON values, any other is cut at lines that begin with `---`.
 
 use super::json;
 use super::text;
-use super::tree::{Fault, Mark, Tree};
+use super::tree::{DocumentFault, DocumentTree, TextMark};
 
 /// Kubernetes looks this far for the first brace.
 const SNIFFED: usize = 4096;
 
 /// One document, or what stands in the place of one.
-pub(super) enum Part<'a> {
-    Json(Tree<'a>),
+pub(super) enum DocumentPart<'a> {
+    Json(DocumentTree<'a>),
     /// A text for the YAML parser, and the line it begins in.
     Yaml(&'a str, u32),
-    Fault(Fault),
+    Fault(DocumentFault),
 }
 
 /// The documents of a file, one after the other.
-pub(super) struct Splitter<'a> {
+pub(super) struct DocumentSplitter<'a> {
     text: &'a str,
     at: usize,
     line: u32,
     /// The column, where JSON is read; it may begin anywhere in a line.
     column: u32,
-    mode: Mode,
-    /// Whether there are carriage returns, which may end lines too.
+    mode: SplitMode,
+    /// Indicates whether there are carriage returns, which may end lines too.
     returns: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Mode {
+enum SplitMode {
     /// With the number of values read so far.
     Json(u32),
     Yaml,
@@ -38,10 +38,10 @@ enum Mode {
     Done,
 }
 
-impl<'a> Splitter<'a> {
+impl<'a> DocumentSplitter<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let head = text.get(..text.floor_char_boundary(SNIFFED)).unwrap_or(text);
-        let mode = if head.trim_start().starts_with('{') { Mode::Json(0) } else { Mode::Yaml };
+        let mode = if head.trim_start().starts_with('{') { SplitMode::Json(0) } else { SplitMode::Yaml };
         Self { text, at: 0, line: 1, column: 1, mode, returns: text.contains('\r') }
     }
 
@@ -53,41 +53,41 @@ impl<'a> Splitter<'a> {
         let passed = self.rest().get(..bytes).unwrap_or_default();
         self.line += text::line_breaks(passed);
         self.at += bytes;
-        if matches!(self.mode, Mode::Json(_)) {
+        if matches!(self.mode, SplitMode::Json(_)) {
             let line = passed.rfind(['\n', '\r']).and_then(|end| passed.get(end + 1..));
             let characters = line.unwrap_or(passed).chars().count() as u32;
             self.column = characters + if line.is_some() { 1 } else { self.column };
         }
     }
 
-    fn json(&mut self, read: u32) -> Option<Part<'a>> {
+    fn json(&mut self, read: u32) -> Option<DocumentPart<'a>> {
         let blanks = self.rest().bytes().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
         if blanks == self.rest().len() {
-            self.mode = Mode::Done;
+            self.mode = SplitMode::Done;
             return None;
         }
         let before = (self.at, self.line, self.column);
         self.advance(blanks);
-        match json::read(self.rest(), Mark { line: self.line, column: self.column }) {
+        match json::read(self.rest(), TextMark { line: self.line, column: self.column }) {
             Ok((tree, len)) => {
                 self.advance(len);
-                self.mode = Mode::Json(read + 1);
-                Some(Part::Json(tree))
+                self.mode = SplitMode::Json(read + 1);
+                Some(DocumentPart::Json(tree))
             }
             Err(fault) if read > 1 || fault.code != "json-syntax" => Some(self.end_with(fault)),
             Err(fault) => {
                 (self.at, self.line, self.column) = before;
                 let Some(blanks) = self.blanks_before_yaml() else { return Some(self.end_with(fault)) };
                 self.advance(blanks);
-                self.mode = Mode::Yaml;
+                self.mode = SplitMode::Yaml;
                 self.next()
             }
         }
     }
 
-    fn end_with(&mut self, fault: Fault) -> Part<'a> {
-        self.mode = Mode::Done;
-        Part::Fault(fault)
+    fn end_with(&mut self, fault: DocumentFault) -> DocumentPart<'a> {
+        self.mode = SplitMode::Done;
+        DocumentPart::Fault(fault)
     }
 
     /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
@@ -114,7 +114,7 @@ impl<'a> Splitter<'a> {
         line
     }
 
-    fn yaml(&mut self) -> Option<Part<'a>> {
+    fn yaml(&mut self) -> Option<DocumentPart<'a>> {
         let (start, first_line) = (self.at, self.line);
         let mut lines = 0;
         while self.at < self.text.len() {
@@ -123,53 +123,56 @@ impl<'a> Splitter<'a> {
             if let Some(after) = line.strip_prefix("---") {
                 let after = after.trim();
                 if !after.is_empty() && !after.starts_with('#') {
-                    self.mode = Mode::Lost;
-                    return Some(Part::Fault(bad_separator(number)));
+                    self.mode = SplitMode::Lost;
+                    return Some(DocumentPart::Fault(bad_separator(number)));
                 }
                 if lines > 0 {
-                    return Some(Part::Yaml(self.text.get(start..here).unwrap_or_default(), first_line));
+                    return Some(DocumentPart::Yaml(
+                        self.text.get(start..here).unwrap_or_default(),
+                        first_line,
+                    ));
                 }
             }
             lines += 1;
         }
-        self.mode = Mode::Done;
-        (lines > 0).then(|| Part::Yaml(self.text.get(start..).unwrap_or_default(), first_line))
+        self.mode = SplitMode::Done;
+        (lines > 0).then(|| DocumentPart::Yaml(self.text.get(start..).unwrap_or_default(), first_line))
     }
 
     fn skip_to_separator(&mut self) {
         while self.at < self.text.len() && !self.rest().starts_with("---") {
             self.pass_line();
         }
-        self.mode = Mode::Yaml;
+        self.mode = SplitMode::Yaml;
     }
 }
 
-impl<'a> Iterator for Splitter<'a> {
-    type Item = Part<'a>;
+impl<'a> Iterator for DocumentSplitter<'a> {
+    type Item = DocumentPart<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<DocumentPart<'a>> {
         match self.mode {
-            Mode::Json(read) => self.json(read),
-            Mode::Yaml => self.yaml(),
-            Mode::Lost => {
+            SplitMode::Json(read) => self.json(read),
+            SplitMode::Yaml => self.yaml(),
+            SplitMode::Lost => {
                 self.skip_to_separator();
                 self.yaml()
             }
-            Mode::Done => None,
+            SplitMode::Done => None,
         }
     }
 }
 
-fn bad_separator(line: u32) -> Fault {
-    Fault::new(
-        Mark { line, column: 4 },
+fn bad_separator(line: u32) -> DocumentFault {
+    DocumentFault::new(
+        TextMark { line, column: 4 },
         "bad-separator",
         "Kubernetes reads only blanks or a comment after the `---` that separates two documents",
     )
     .hint("put what follows `---` on a line of its own")
 }
 
-/// Whether a text clearly has nothing but blanks, comments and separators. The parser judges the others.
+/// Returns whether a text clearly has nothing but blanks, comments and separators. The parser judges the others.
 pub(super) fn is_empty(text: &str) -> bool {
     let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b' '..=b'~');
     let blank = |line: &str| {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// The text of a file, without its byte order mark. Fails with its length when that is over a limit: what is
+/// Returns the text of a file, without its byte order mark. Fails with its length when that is over a limit: what is
 /// not valid takes more bytes as text than in the file.
 pub(super) fn decoded(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
     let text = match bytes {
@@ -50,7 +50,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, limit: usize) -> Result<Cow<'st
     Ok(Cow::Owned(text))
 }
 
-/// How many lines end in this text: `\n`, `\r\n` or `\r`.
+/// Returns how many lines end in this text: `\n`, `\r\n` or `\r`.
 pub(super) fn line_breaks(text: &str) -> u32 {
     let bytes = text.as_bytes();
     let feeds = text.matches('\n').count();
@@ -58,7 +58,7 @@ pub(super) fn line_breaks(text: &str) -> u32 {
     u32::try_from(feeds + lone).unwrap_or(u32::MAX)
 }
 
-/// The lines of a text, without their ends: `\n`, `\r\n` or `\r`.
+/// Returns the lines of a text, without their ends: `\n`, `\r\n` or `\r`.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// What kind of trouble an error is.
+/// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum ErrorClass {
     /// The configuration or the command line is wrong: a person must change it.
     Config,
     /// The source could not be read: the last revision stays in force.
@@ -21,8 +21,8 @@ pub enum Class {
     Internal,
 }
 
-impl Class {
-    /// The label under which metrics and logs count it.
+impl ErrorClass {
+    /// Returns the label under which metrics and logs count it.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -36,7 +36,7 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for ErrorClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }

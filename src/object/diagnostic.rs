@@ -1,11 +1,11 @@
-//! What is wrong with a source, as values: a bad manifest is never an `Err`.
+//! Findings in a source, as values: a bad manifest is never an `Err`.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::Origin;
+use super::ManifestOrigin;
 
-/// How bad a [`Diagnostic`] is.
+/// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Read, but probably not meant so.
@@ -24,39 +24,39 @@ impl fmt::Display for Severity {
 }
 
 /// A stable, lower-case, dash-separated name of a finding, for machines.
-pub type Code = &'static str;
+pub type DiagnosticCode = &'static str;
 
 /// One finding, with its place, its reason and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
     /// The place; line 0 means the whole file.
-    pub origin: Origin,
-    /// How bad it is.
+    pub origin: ManifestOrigin,
+    /// The severity.
     pub severity: Severity,
     /// Stable name of the finding.
-    pub code: Code,
-    /// What is wrong and why; never the value of a Secret.
+    pub code: DiagnosticCode,
+    /// The fault and its reason; never the value of a Secret.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub hint: Option<String>,
     /// The text of the line at fault, where it may be shown.
     pub excerpt: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error at a place of a file.
-    pub fn error(origin: Origin, code: Code, message: impl Into<String>) -> Self {
+    /// Returns an error at a place of a file.
+    pub fn error(origin: ManifestOrigin, code: DiagnosticCode, message: impl Into<String>) -> Self {
         Self { origin, severity: Severity::Error, code, message: message.into(), hint: None, excerpt: None }
     }
 
-    /// A warning at a place of a file.
-    pub fn warning(origin: Origin, code: Code, message: impl Into<String>) -> Self {
+    /// Returns a warning at a place of a file.
+    pub fn warning(origin: ManifestOrigin, code: DiagnosticCode, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(origin, code, message) }
     }
 
-    /// An error about a whole file or folder.
-    pub fn file_error(file: impl Into<Arc<str>>, code: Code, message: impl Into<String>) -> Self {
-        Self::error(Origin { file: file.into(), line: 0, column: 0 }, code, message)
+    /// Returns an error about a whole file or folder.
+    pub fn file_error(file: impl Into<Arc<str>>, code: DiagnosticCode, message: impl Into<String>) -> Self {
+        Self::error(ManifestOrigin { file: file.into(), line: 0, column: 0 }, code, message)
     }
 
     /// Adds what to do about it.
@@ -73,7 +73,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether this finding is an error.
+    /// Returns whether this finding is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -7,12 +7,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::canonical_json;
 
-/// The first 128 bits of SHA-256 over the canonical JSON of a content: enough to tell any two contents
-/// of one cluster apart, and short enough for an annotation.
+/// The first 128 bits of SHA-256 over the canonical JSON of a content. That is enough to tell any
+/// two contents of one cluster apart, and short enough for an annotation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
-pub struct Hash(u128);
+pub struct ContentHash(u128);
 
-impl Hash {
+impl ContentHash {
     /// Stands for the hash of a content where that cannot be read: it is the hash of no content.
     pub const UNREADABLE: Self = Self(u128::MAX);
 
@@ -21,7 +21,7 @@ impl Hash {
         self.0.to_be_bytes()
     }
 
-    /// The hash that consists of these bytes.
+    /// Returns the hash that consists of these bytes.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))
     }
@@ -45,13 +45,13 @@ impl Hash {
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hash({self})")
     }

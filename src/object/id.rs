@@ -13,12 +13,12 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// A kind by its two parts.
+    /// Returns a kind by its two parts.
     pub fn new(group: &str, kind: &str) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
 
-    /// Whether it is this kind.
+    /// Returns whether it is this kind.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         &*self.group == group && &*self.kind == kind
     }
@@ -56,7 +56,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// A kind by its three parts.
+    /// Returns a kind by its three parts.
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
@@ -67,7 +67,7 @@ impl Gvk {
         Self::new(group, version, kind)
     }
 
-    /// The form that stands in a manifest: `apps/v1` or `v1`.
+    /// Returns the form that stands in a manifest: `apps/v1` or `v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -76,7 +76,7 @@ impl Gvk {
         }
     }
 
-    /// The kind without its version.
+    /// Returns the kind without its version.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
@@ -96,26 +96,26 @@ impl fmt::Debug for Gvk {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Parts {
+struct ObjectIdParts {
     group: Arc<str>,
     kind: Arc<str>,
     namespace: Arc<str>,
     name: Box<str>,
 }
 
-/// Which object: group, kind, namespace and name, without the version. Cheap to clone.
+/// The identity of an object: group, kind, namespace and name, without the version. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(Arc<Parts>);
+pub struct ObjectId(Arc<ObjectIdParts>);
 
 impl ObjectId {
-    /// An object of a kind; no namespace for a cluster-scoped one.
+    /// Returns an object of a kind; no namespace for a cluster-scoped one.
     pub fn new(kind: &GroupKind, namespace: Option<&str>, name: &str) -> Self {
         Self::shared(kind, namespace.unwrap_or_default().into(), name)
     }
 
     /// As [`ObjectId::new`], with a namespace text that many identities share; empty for cluster-scoped.
     pub fn shared(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
-        Self(Arc::new(Parts {
+        Self(Arc::new(ObjectIdParts {
             group: kind.group.clone(),
             kind: kind.kind.clone(),
             namespace,
@@ -133,7 +133,7 @@ impl ObjectId {
         &self.0.kind
     }
 
-    /// The kind with its group.
+    /// Returns the kind with its group.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.0.group.clone(), kind: self.0.kind.clone() }
     }
@@ -148,12 +148,12 @@ impl ObjectId {
         &self.0.name
     }
 
-    /// Whether it is of this kind.
+    /// Returns whether it is of this kind.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group() == group && self.kind() == kind
     }
 
-    /// The form that kubectl's `-o name` prints: `deployment.apps/web`.
+    /// Returns the form that kubectl's `-o name` prints: `deployment.apps/web`.
     pub fn resource_name(&self) -> String {
         let kind = self.kind().to_ascii_lowercase();
         match self.group() {

@@ -1,8 +1,9 @@
-//! What a Kubernetes object is to rhumb: an identity, a kind with its version, a JSON tree and the place
-//! it was read from.
+//! A Kubernetes object as rhumb knows it: an identity, a kind with its version, a JSON tree and the
+//! place it was read from.
 //!
-//! Owns [`ObjectId`] (no version: the same object in `v1` and `v1beta1` is one), [`Gvk`], [`Hash`](struct@Hash),
-//! [`Origin`], [`Diagnostic`] and the error [`Class`] that every module shares.
+//! Owns [`ObjectId`] (no version: the same object in `v1` and `v1beta1` is one), [`Gvk`],
+//! [`ContentHash`], [`ManifestOrigin`], [`Diagnostic`] and the [`ErrorClass`] that every module
+//! shares.
 //!
 //! **Invariant:** knows no YAML, no cluster, no file system and no time.
 
@@ -13,10 +14,10 @@ mod hash;
 mod id;
 mod tree;
 
-pub use class::Class;
-pub use diagnostic::{Code, Diagnostic, Severity};
+pub use class::ErrorClass;
+pub use diagnostic::{Diagnostic, DiagnosticCode, Severity};
 pub use duration::{duration, duration_text};
-pub use hash::Hash;
+pub use hash::ContentHash;
 pub use id::{GroupKind, Gvk, ObjectId};
 pub use tree::{annotation, at, canonical_json, pretty_json, text_at};
 
@@ -45,7 +46,7 @@ pub const SERVER_SET: [&str; 8] = [
 
 /// The place in a source that an object was read from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Origin {
+pub struct ManifestOrigin {
     /// Path inside the source, with `/` between its parts.
     pub file: Arc<str>,
     /// Line of the object's first token, from 1.
@@ -54,7 +55,7 @@ pub struct Origin {
     pub column: u32,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ManifestOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if self.line == 0 { Ok(()) } else { write!(f, ":{}", self.line) }
@@ -66,14 +67,14 @@ impl fmt::Display for Origin {
 /// Its `Debug` form leaves the body out, because the body may be a Secret.
 #[derive(Clone, PartialEq)]
 pub struct Object {
-    /// Who it is.
+    /// The identity.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
     pub gvk: Gvk,
     /// The whole tree, `apiVersion`, `kind` and `metadata` included.
     pub body: Arc<Value>,
-    /// Where it was read.
-    pub origin: Origin,
+    /// The place where it was read.
+    pub origin: ManifestOrigin,
 }
 
 impl fmt::Debug for Object {
@@ -92,12 +93,12 @@ impl Revision {
         Self(text.into())
     }
 
-    /// All 40 digits.
+    /// Returns all 40 digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first twelve digits, as people write them.
+    /// Returns the first twelve digits, as people write them.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }

@@ -21,12 +21,12 @@ fn numbers_are_written_as_go_writes_them() {
 
 #[test]
 fn hashes_ignore_key_order_and_read_back() {
-    let hash = Hash::of(&json!({"a": 1, "b": 2}));
-    assert_eq!(hash, Hash::of(&json!({"b": 2, "a": 1})));
-    assert_ne!(hash, Hash::of(&json!({"a": 1, "b": 3})));
-    assert_eq!(Hash::parse(&hash.to_string()), Some(hash));
+    let hash = ContentHash::of(&json!({"a": 1, "b": 2}));
+    assert_eq!(hash, ContentHash::of(&json!({"b": 2, "a": 1})));
+    assert_ne!(hash, ContentHash::of(&json!({"a": 1, "b": 3})));
+    assert_eq!(ContentHash::parse(&hash.to_string()), Some(hash));
     for wrong in ["", "12", "+0000000000000000000000000000012", "G0000000000000000000000000000000"] {
-        assert_eq!(Hash::parse(wrong), None, "{wrong}");
+        assert_eq!(ContentHash::parse(wrong), None, "{wrong}");
     }
 }
 

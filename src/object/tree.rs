@@ -6,17 +6,17 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// The value under a chain of object keys.
+/// Returns the value under a chain of object keys.
 pub fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
-/// The text under a chain of object keys; empty where there is none.
+/// Returns the text under a chain of object keys; empty where there is none.
 pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The text of an annotation of an object; empty where there is none.
+/// Returns the text of an annotation of an object; empty where there is none.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     text_at(object, &["metadata", "annotations", key])
 }
@@ -24,12 +24,12 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
 /// One line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees that mean the
 /// same give the same text.
 pub fn canonical_json(value: &Value) -> String {
-    written(value, GoNumbers(CompactFormatter))
+    written(value, GoNumberWriter(CompactFormatter))
 }
 
 /// Indented JSON, the keys of trees sorted, numbers as Go's `encoding/json` writes them.
 pub fn pretty_json<T: Serialize + ?Sized>(value: &T) -> String {
-    written(value, GoNumbers(PrettyFormatter::new()))
+    written(value, GoNumberWriter(PrettyFormatter::new()))
 }
 
 fn written<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) -> String {
@@ -40,9 +40,9 @@ fn written<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) -> Stri
 }
 
 /// Writes floats in Go's (and ECMAScript's) form: plain digits for 1e-6 ≤ |x| < 1e21, no trailing `.0`.
-struct GoNumbers<F>(F);
+struct GoNumberWriter<F>(F);
 
-impl<F: Formatter> Formatter for GoNumbers<F> {
+impl<F: Formatter> Formatter for GoNumberWriter<F> {
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
         writer.write_all(go_float(value).as_bytes())
     }

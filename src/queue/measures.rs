@@ -1,4 +1,4 @@
-//! What is counted about a queue, under client-go's names (`util/workqueue/metrics.go`).
+//! The metrics of a queue, under client-go's names (`util/workqueue/metrics.go`).
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 
 /// Counters and histograms of one queue; a clone counts the same.
 #[derive(Clone, Debug)]
-pub struct Measures {
+pub struct QueueMetrics {
     pub(super) adds: Counter,
     pub(super) retries: Counter,
     /// Seconds from the adding of a key until it is taken.
@@ -15,7 +15,7 @@ pub struct Measures {
     pub(super) worked: Histogram,
 }
 
-impl Default for Measures {
+impl Default for QueueMetrics {
     fn default() -> Self {
         // client-go's: from 10 ns to 1000 s.
         let seconds = || Histogram::new(exponential_buckets(1e-8, 10.0, 12));
@@ -23,7 +23,7 @@ impl Default for Measures {
     }
 }
 
-impl Measures {
+impl QueueMetrics {
     /// Has them shown.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("workqueue_adds", "Keys that were added", self.adds.clone());

@@ -1,10 +1,10 @@
 //! The workqueue: keyed, deduplicated, delayed, with backoff per key.
 //!
-//! The semantics are client-go's (`util/workqueue/doc.go`): fair (in the order of adding), stingy (a key
-//! added many times before it is taken is processed once), and never two workers on one key (a key that
-//! is added while it is processed comes back when it is done).
+//! The semantics are client-go's (`util/workqueue/doc.go`). It is fair: keys come in the order of
+//! adding. It is stingy: a key added many times before it is taken is processed once. Two workers
+//! never have one key: a key that is added while it is processed comes back when it is done.
 //!
-//! What it counts ([`Measures`]) is client-go's too.
+//! Its metrics ([`QueueMetrics`]) are client-go's too.
 //!
 //! **Invariant:** does not know what keys mean, and owns no clock: time is an argument.
 
@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-pub use measures::Measures;
+pub use measures::QueueMetrics;
 
 /// First delay after a failure of a key, doubled by each further one.
 pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
@@ -29,7 +29,7 @@ const ROOM: usize = 1024;
 
 /// Numbers that tell whether the workers keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Depth {
+pub struct QueueDepth {
     /// Keys that wait to be taken.
     pub ready: usize,
     /// Keys that are being processed.
@@ -40,7 +40,7 @@ pub struct Depth {
 
 /// A queue of keys.
 #[derive(Debug)]
-pub struct Queue<K> {
+pub struct WorkQueue<K> {
     ready: VecDeque<K>,
     /// Keys that are to be taken, with when they were added.
     dirty: HashMap<K, Option<Instant>>,
@@ -53,10 +53,10 @@ pub struct Queue<K> {
     failures: HashMap<K, u32>,
     /// The last time that was told.
     now: Option<Instant>,
-    measures: Measures,
+    measures: QueueMetrics,
 }
 
-impl<K> Default for Queue<K> {
+impl<K> Default for WorkQueue<K> {
     fn default() -> Self {
         Self {
             ready: VecDeque::new(),
@@ -68,20 +68,20 @@ impl<K> Default for Queue<K> {
             next_ticket: 0,
             failures: HashMap::new(),
             now: None,
-            measures: Measures::default(),
+            measures: QueueMetrics::default(),
         }
     }
 }
 
-impl<K> Queue<K> {
+impl<K> WorkQueue<K> {
     /// One that goes on counting where others have stopped.
     #[must_use]
-    pub fn counting(self, measures: Measures) -> Self {
+    pub fn counting(self, measures: QueueMetrics) -> Self {
         Self { measures, ..self }
     }
 }
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash> WorkQueue<K> {
     /// Adds a key, once, to be taken as soon as its turn comes.
     pub fn add(&mut self, key: K) {
         if self.dirty.contains_key(&key) {
@@ -99,12 +99,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.now = Some(now);
     }
 
-    /// What is counted.
-    pub fn measures(&self) -> &Measures {
+    /// Returns the metrics.
+    pub fn measures(&self) -> &QueueMetrics {
         &self.measures
     }
 
-    /// How long what is being processed has been: of all in sum, and the longest.
+    /// Returns how long what is being processed has been: of all in sum, and the longest.
     pub fn unfinished(&self, now: Instant) -> (Duration, Duration) {
         let since = self.processing.values().map(|taken| now.saturating_duration_since(*taken));
         since.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), one| (sum + one, longest.max(one)))
@@ -124,8 +124,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.delayed.push(Reverse((at, self.next_ticket)));
     }
 
-    /// Counts a failure of a key and returns how long it should rest: 200 ms, doubled each time, 5 minutes
-    /// at most, less up to a fifth by `jitter` (0 to 1).
+    /// Counts a failure of a key and returns its backoff: 200 ms, doubled each time, 5 minutes at
+    /// most, less up to a fifth by `jitter` (0 to 1).
     pub fn backoff(&mut self, key: &K, jitter: f64) -> Duration {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));
@@ -139,7 +139,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.failures.remove(key);
     }
 
-    /// How often a key failed since it was last forgotten.
+    /// Returns how often a key failed since it was last forgotten.
     pub fn failures(&self, key: &K) -> u32 {
         self.failures.get(key).copied().unwrap_or(0)
     }
@@ -172,7 +172,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// When the next delayed key is due.
+    /// Returns when the next delayed key is due.
     pub fn next_due(&mut self) -> Option<Instant> {
         while let Some(Reverse((at, ticket))) = self.delayed.peek() {
             if self.tickets.contains_key(ticket) {
@@ -183,9 +183,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         None
     }
 
-    /// How much is in it.
-    pub fn depth(&self) -> Depth {
-        Depth { ready: self.ready.len(), processing: self.processing.len(), delayed: self.due.len() }
+    /// Returns how much is in it.
+    pub fn depth(&self) -> QueueDepth {
+        QueueDepth { ready: self.ready.len(), processing: self.processing.len(), delayed: self.due.len() }
     }
 
     fn promote(&mut self, now: Instant) {

@@ -4,13 +4,13 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn drain(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
+fn drain(queue: &mut WorkQueue<&'static str>, now: Instant) -> Vec<&'static str> {
     std::iter::from_fn(|| queue.take(now)).collect()
 }
 
 #[test]
 fn a_key_is_taken_once_however_often_it_was_added() {
-    let (mut queue, now) = (Queue::default(), Instant::now());
+    let (mut queue, now) = (WorkQueue::default(), Instant::now());
     for key in ["a", "b", "a", "c", "b"] {
         queue.add(key);
     }
@@ -19,7 +19,7 @@ fn a_key_is_taken_once_however_often_it_was_added() {
 
 #[test]
 fn a_key_added_while_processed_comes_back_when_done_and_not_before() {
-    let (mut queue, now) = (Queue::default(), Instant::now());
+    let (mut queue, now) = (WorkQueue::default(), Instant::now());
     queue.add("a");
     assert_eq!(queue.take(now), Some("a"));
     queue.add("a");
@@ -28,12 +28,12 @@ fn a_key_added_while_processed_comes_back_when_done_and_not_before() {
     assert_eq!(queue.take(now), Some("a"));
     queue.done(&"a");
     assert_eq!(queue.take(now), None);
-    assert_eq!(queue.depth(), Depth::default());
+    assert_eq!(queue.depth(), QueueDepth::default());
 }
 
 #[test]
 fn a_delayed_key_waits_and_its_earliest_time_counts() {
-    let (mut queue, now) = (Queue::default(), Instant::now());
+    let (mut queue, now) = (WorkQueue::default(), Instant::now());
     queue.add_at("a", now + SECOND * 5);
     queue.add_at("a", now + SECOND);
     queue.add_at("a", now + SECOND * 3);
@@ -47,7 +47,7 @@ fn a_delayed_key_waits_and_its_earliest_time_counts() {
 
 #[test]
 fn what_is_counted_is_what_happened() {
-    let (mut queue, now) = (Queue::default(), Instant::now());
+    let (mut queue, now) = (WorkQueue::default(), Instant::now());
     queue.tick(now);
     for key in ["a", "b", "a"] {
         queue.add(key);
@@ -79,7 +79,7 @@ fn what_is_counted_is_what_happened() {
 
 #[test]
 fn backoff_doubles_to_five_minutes_and_is_forgotten() {
-    let mut queue = Queue::default();
+    let mut queue = WorkQueue::default();
     let rests: Vec<u64> = (0..13).map(|_| queue.backoff(&"a", 0.0).as_millis() as u64).collect();
     assert_eq!(rests[..5], [200, 400, 800, 1600, 3200]);
     assert_eq!(rests[12], 300_000);

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::palette::{harmless, steers};
-use super::{Palette, Style};
+use super::{Palette, TextStyle};
 use crate::object::{Diagnostic, Severity};
 
-/// How much of a long line is shown, and how much of that before the fault.
+/// The number of characters shown of a long line, and of those before the fault.
 const SHOWN: usize = 100;
 const BEFORE: usize = 60;
 
-/// All of them in the order of files and lines: `file:line:column: error: message`, the line with a
+/// Returns all of them in the order of files and lines: `file:line:column: error: message`, the line with a
 /// caret under the fault, and what to do.
 pub fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
     let mut sorted: Vec<&Diagnostic> = found.iter().collect();
@@ -44,9 +44,9 @@ fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
         let _ = write!(place, ":{number}");
     }
     if !place.is_empty() {
-        let _ = write!(out, "{}: ", palette.paint(Style::Strong, &place));
+        let _ = write!(out, "{}: ", palette.paint(TextStyle::Strong, &place));
     }
-    let style = if found.is_error() { Style::Error } else { Style::Warning };
+    let style = if found.is_error() { TextStyle::Error } else { TextStyle::Warning };
     let severity = found.severity.to_string();
     let _ = writeln!(out, "{}: {}", palette.paint(style, &severity), harmless(&found.message));
     if let Some(excerpt) = found.excerpt.as_deref().filter(|line| !line.trim().is_empty()) {
@@ -57,11 +57,11 @@ fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
         }
     }
     if let Some(hint) = &found.hint {
-        let _ = writeln!(out, "  {}: {}", palette.paint(Style::Strong, "hint"), harmless(hint));
+        let _ = writeln!(out, "  {}: {}", palette.paint(TextStyle::Strong, "hint"), harmless(hint));
     }
 }
 
-/// The part of a line that holds the fault, and where the caret goes.
+/// Returns the part of a line that holds the fault, and where the caret goes.
 fn excerpted(line: &str, column: u32) -> (String, Option<usize>) {
     let line: Vec<char> = line.trim_end().chars().map(|c| if c == '\t' { ' ' } else { c }).collect();
     let fault = (column as usize).checked_sub(1).filter(|fault| *fault <= line.len());

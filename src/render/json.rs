@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::change::ImpactKind;
-use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
+use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{Diagnostic, ObjectId, pretty_json};
 
 /// The version of the form that [`json`] writes.
@@ -21,7 +21,7 @@ struct PlanForm<'a> {
     objects: Vec<ObjectForm<'a>>,
     units: Vec<UnitForm>,
     diagnostics: Vec<DiagnosticForm<'a>>,
-    summary: Summary,
+    summary: PlanSummary,
 }
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct ObjectForm<'a> {
     reason: Option<&'a str>,
 }
 
-/// What is released together and restarts pods; places in `objects`.
+/// Objects that are released together and restart pods; places in `objects`.
 #[derive(Serialize)]
 struct UnitForm {
     wave: i32,
@@ -79,7 +79,7 @@ struct DiagnosticForm<'a> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct PlanSummary {
     create: usize,
     configure: usize,
     unchanged: usize,
@@ -91,12 +91,12 @@ struct Summary {
 }
 
 #[derive(Serialize)]
-struct ReadingForm<'a> {
+struct ManifestsForm<'a> {
     objects: Vec<&'a Value>,
     diagnostics: Vec<DiagnosticForm<'a>>,
 }
 
-/// A plan in the form [`SCHEMA`].
+/// Returns a plan in the form [`SCHEMA`].
 pub fn json(plan: &Plan) -> String {
     let form = PlanForm {
         schema: SCHEMA,
@@ -111,26 +111,26 @@ pub fn json(plan: &Plan) -> String {
     pretty_json(&form) + "\n"
 }
 
-/// What was read, in the order of the files, and what was found on the way.
+/// Returns the manifests in the order of the files, with their diagnostics.
 pub fn reading_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
-    pretty_json(&ReadingForm { objects: objects.to_vec(), diagnostics: sorted(diagnostics) }) + "\n"
+    pretty_json(&ManifestsForm { objects: objects.to_vec(), diagnostics: sorted(diagnostics) }) + "\n"
 }
 
-fn summary(plan: &Plan) -> Summary {
+fn summary(plan: &Plan) -> PlanSummary {
     let count = |verdict| plan.objects.iter().filter(|planned| planned.verdict == verdict).count();
-    Summary {
-        create: count(Verdict::Create),
-        configure: count(Verdict::Configure),
-        unchanged: count(Verdict::Unchanged),
-        delete: count(Verdict::Delete),
-        recreate: count(Verdict::Recreate),
-        wait: count(Verdict::Wait),
-        refuse: count(Verdict::Refuse),
+    PlanSummary {
+        create: count(PlannedAction::Create),
+        configure: count(PlannedAction::Configure),
+        unchanged: count(PlannedAction::Unchanged),
+        delete: count(PlannedAction::Delete),
+        recreate: count(PlannedAction::Recreate),
+        wait: count(PlannedAction::Wait),
+        refuse: count(PlannedAction::Refuse),
         restarts: restarts(plan.objects.iter()),
     }
 }
 
-fn object(planned: &Planned) -> ObjectForm<'_> {
+fn object(planned: &PlannedObject) -> ObjectForm<'_> {
     ObjectForm {
         group: planned.id.group(),
         version: &planned.gvk.version,
@@ -166,8 +166,8 @@ fn units(plan: &Plan) -> Vec<UnitForm> {
     plan.units.iter().map(form).collect()
 }
 
-fn restarts<'a>(objects: impl Iterator<Item = &'a Planned>) -> RestartsForm {
-    let restarting: Vec<&Planned> = objects.filter(|planned| planned.restarts() > 0).collect();
+fn restarts<'a>(objects: impl Iterator<Item = &'a PlannedObject>) -> RestartsForm {
+    let restarting: Vec<&PlannedObject> = objects.filter(|planned| planned.restarts() > 0).collect();
     let pods = restarting.iter().map(|planned| planned.restarts()).sum();
     RestartsForm { workloads: restarting.len(), pods }
 }

@@ -16,9 +16,9 @@ mod unified;
 
 pub use diagnostics::{diagnostics, tally};
 pub use json::{SCHEMA, json, reading_json};
-pub use palette::{Palette, Style, harmless, harmless_line};
-pub use progress::{Outcome, progress};
-pub use text::{Tense, held_back, names, summary, text};
+pub use palette::{Palette, TextStyle, harmless, harmless_line};
+pub use progress::{ApplyOutcome, progress};
+pub use text::{SummaryTense, held_back, names, summary, text};
 pub use unified::unified;
 
 #[cfg(test)]

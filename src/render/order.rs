@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::palette::harmless;
-use super::{Palette, Style};
+use super::{Palette, TextStyle};
 use crate::change::{Impact, ImpactKind};
-use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
+use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::ObjectId;
 
-/// So many objects of a unit are named that do nothing to pods.
+/// The number of objects of a unit that are named without an impact on pods.
 const NAMED: usize = 5;
 
-/// A line for each unit that restarts pods, and what they come to; empty where nothing is restarted.
+/// Returns a line for each unit that restarts pods, and what they come to; empty where nothing is restarted.
 pub(super) fn order(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     if plan.units.is_empty() {
         return out;
     }
-    let objects: BTreeMap<&ObjectId, &Planned> =
+    let objects: BTreeMap<&ObjectId, &PlannedObject> =
         plan.objects.iter().map(|planned| (&planned.id, planned)).collect();
-    let _ = writeln!(out, "{}", palette.paint(Style::Strong, "restarts, in order of release:"));
+    let _ = writeln!(out, "{}", palette.paint(TextStyle::Strong, "restarts, in order of release:"));
     for (number, unit) in plan.units.iter().enumerate() {
         let members = unit.members.iter().filter_map(|id| objects.get(id).copied());
         let _ = writeln!(out, "{:>3}. {}", number + 1, harmless(&line(unit, &members.collect::<Vec<_>>())));
@@ -37,8 +37,8 @@ pub(super) fn order(plan: &Plan, palette: Palette) -> String {
     out
 }
 
-/// What happens to pods, in words; none where nothing does.
-pub(super) fn impact(planned: &Planned) -> Option<String> {
+/// Returns the impact on pods, in words; none where there is none.
+pub(super) fn impact(planned: &PlannedObject) -> Option<String> {
     let Impact { kind, pods } = planned.impact;
     let pods = match pods {
         0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),
@@ -47,9 +47,9 @@ pub(super) fn impact(planned: &Planned) -> Option<String> {
         pods => format!("{pods} pods"),
     };
     let verb = match kind {
-        ImpactKind::InPlace if planned.verdict == Verdict::Create => "starts",
+        ImpactKind::InPlace if planned.verdict == PlannedAction::Create => "starts",
         ImpactKind::None | ImpactKind::InPlace => return None,
-        ImpactKind::Scale if planned.verdict == Verdict::Delete => "stops",
+        ImpactKind::Scale if planned.verdict == PlannedAction::Delete => "stops",
         ImpactKind::Scale if planned.before.is_none() => "starts",
         ImpactKind::Scale => "scales by",
         ImpactKind::Restart => "restarts",
@@ -58,12 +58,13 @@ pub(super) fn impact(planned: &Planned) -> Option<String> {
     Some(format!("{verb} {pods}"))
 }
 
-fn line(unit: &PlannedUnit, members: &[&Planned]) -> String {
-    let elsewhere = |planned: &Planned| match planned.wave {
+fn line(unit: &PlannedUnit, members: &[&PlannedObject]) -> String {
+    let elsewhere = |planned: &PlannedObject| match planned.wave {
         wave if wave == unit.wave => String::new(),
         wave => format!(" in wave {wave}"),
     };
-    let refused = |planned: &&&Planned| matches!(planned.verdict, Verdict::Refuse | Verdict::Wait);
+    let refused =
+        |planned: &&&PlannedObject| matches!(planned.verdict, PlannedAction::Refuse | PlannedAction::Wait);
     let moved = members.iter().filter(|planned| impact(planned).is_some());
     let moved: Vec<String> = moved
         .map(|planned| {
@@ -77,7 +78,7 @@ fn line(unit: &PlannedUnit, members: &[&Planned]) -> String {
     if !names.is_empty() {
         let _ = write!(text, "; with {}", shortened(&names));
     }
-    for (verdict, word) in [(Verdict::Wait, "waits"), (Verdict::Refuse, "refused")] {
+    for (verdict, word) in [(PlannedAction::Wait, "waits"), (PlannedAction::Refuse, "refused")] {
         let held = members.iter().filter(|planned| planned.verdict == verdict);
         let names: Vec<String> = held.map(|planned| planned.id.to_string()).collect();
         if !names.is_empty() {

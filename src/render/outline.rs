@@ -7,16 +7,16 @@ use crate::change::yaml;
 
 /// One line of an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    /// Which side it is on.
-    pub(super) side: Side,
+pub(super) struct OutlineLine {
+    /// The side.
+    pub(super) side: DiffSide,
     /// The line, without its end.
     pub(super) text: String,
 }
 
-/// Which side of a change a line is on.
+/// The side of a change that a line is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum DiffSide {
     /// On both.
     Both,
     /// Only before.
@@ -25,19 +25,19 @@ pub(super) enum Side {
     After,
 }
 
-/// The lines that differ, with the keys above them and the names of the list items they are in.
-pub(super) fn outline(before: &Value, after: &Value) -> Vec<Line> {
+/// Returns the lines that differ, with the keys above them and the names of the list items they are in.
+pub(super) fn outline(before: &Value, after: &Value) -> Vec<OutlineLine> {
     let (before, after) = (yaml(before), yaml(after));
     let diff = TextDiff::from_lines(&before, &after);
-    let lines: Vec<Line> = diff
+    let lines: Vec<OutlineLine> = diff
         .iter_all_changes()
         .map(|change| {
             let side = match change.tag() {
-                ChangeTag::Equal => Side::Both,
-                ChangeTag::Delete => Side::Before,
-                ChangeTag::Insert => Side::After,
+                ChangeTag::Equal => DiffSide::Both,
+                ChangeTag::Delete => DiffSide::Before,
+                ChangeTag::Insert => DiffSide::After,
             };
-            Line { side, text: change.value().trim_end_matches('\n').to_owned() }
+            OutlineLine { side, text: change.value().trim_end_matches('\n').to_owned() }
         })
         .collect();
     let shown = shown(&lines);
@@ -45,17 +45,17 @@ pub(super) fn outline(before: &Value, after: &Value) -> Vec<Line> {
 }
 
 /// Marks the changed lines and what leads to them.
-fn shown(lines: &[Line]) -> Vec<bool> {
+fn shown(lines: &[OutlineLine]) -> Vec<bool> {
     let mut shown = vec![false; lines.len()];
-    for side in [Side::Before, Side::After] {
+    for side in [DiffSide::Before, DiffSide::After] {
         let mut above: Vec<(usize, usize)> = Vec::new();
         let on_side =
-            lines.iter().enumerate().filter(|(_, line)| line.side == side || line.side == Side::Both);
+            lines.iter().enumerate().filter(|(_, line)| line.side == side || line.side == DiffSide::Both);
         for (number, line) in on_side {
             let depth = depth(&line.text);
             above.truncate(above.partition_point(|(other, _)| *other < depth));
             above.push((depth, number));
-            if line.side != Side::Both {
+            if line.side != DiffSide::Both {
                 for (_, number) in &above {
                     shown[*number] = true;
                 }
@@ -63,7 +63,7 @@ fn shown(lines: &[Line]) -> Vec<bool> {
         }
     }
     for number in 0..lines.len() {
-        let leads = shown[number] && lines[number].side == Side::Both;
+        let leads = shown[number] && lines[number].side == DiffSide::Both;
         if let Some(name) = leads.then(|| name_of_item(lines, number)).flatten() {
             shown[name] = true;
         }
@@ -71,7 +71,7 @@ fn shown(lines: &[Line]) -> Vec<bool> {
     shown
 }
 
-/// How deep a line stands. A list item stands between its key, which has the same indentation, and its
+/// Returns how deep a line stands. A list item stands between its key, which has the same indentation, and its
 /// own keys.
 fn depth(line: &str) -> usize {
     let rest = line.trim_start_matches(' ');
@@ -79,8 +79,8 @@ fn depth(line: &str) -> usize {
     if rest.starts_with("- ") { indentation + 1 } else { indentation }
 }
 
-/// The line with the name of the list item that begins here, if it is another one.
-fn name_of_item(lines: &[Line], item: usize) -> Option<usize> {
+/// Returns the line with the name of the list item that begins here, if it is another one.
+fn name_of_item(lines: &[OutlineLine], item: usize) -> Option<usize> {
     let depth = depth(&lines[item].text);
     let own = lines[item].text.trim_start();
     if !own.starts_with("- ") || own.starts_with("- name: ") {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Whether colours are written.
+/// Indicates whether colours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Palette {
     /// Text alone.
@@ -12,9 +12,9 @@ pub enum Palette {
     Colour,
 }
 
-/// What a piece of text is.
+/// The meaning of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum TextStyle {
     /// Comes into being.
     Added,
     /// Goes away.
@@ -29,21 +29,21 @@ pub enum Style {
     Warning,
     /// The thing that a line is about.
     Strong,
-    /// Of less interest.
+    /// A text of less interest.
     Faint,
 }
 
 impl Palette {
-    /// The text in this style.
-    pub fn paint(self, style: Style, text: &str) -> Cow<'_, str> {
+    /// Returns the text in this style.
+    pub fn paint(self, style: TextStyle, text: &str) -> Cow<'_, str> {
         if self == Self::Plain || text.is_empty() {
             return Cow::Borrowed(text);
         }
         Cow::Owned(format!("{}{text}{END}", style.begin()))
     }
 
-    /// A whole output, in which foreign texts may stand as they came: only line ends, tabs and the colours of this
-    /// palette are left of what steers a terminal.
+    /// Returns a whole output in which foreign texts may stand as they came. Of the characters that
+    /// steer a terminal only line ends, tabs and the colours of this palette are left.
     pub fn tame(self, text: &str) -> Cow<'_, str> {
         let foreign = |c: char| steers(c) && !matches!(c, '\n' | '\t');
         if !text.contains(foreign) {
@@ -63,30 +63,30 @@ impl Palette {
         Cow::Owned(out + rest)
     }
 
-    /// How long the escape is that a text begins with, if it is one of this palette's.
+    /// Returns how long the escape is that a text begins with, if it is one of this palette's.
     fn painted(self, text: &str) -> usize {
-        let ours = STYLES.into_iter().map(Style::begin).chain([END]);
+        let ours = STYLES.into_iter().map(TextStyle::begin).chain([END]);
         let begins = |escape: &&str| self == Self::Colour && text.starts_with(escape);
         ours.into_iter().find(begins).map_or(0, str::len)
     }
 }
 
-/// What ends a style.
+/// The end of a style.
 const END: &str = "\u{1b}[0m";
 
 /// All of them.
-const STYLES: [Style; 8] = [
-    Style::Added,
-    Style::Removed,
-    Style::Changed,
-    Style::Waiting,
-    Style::Error,
-    Style::Warning,
-    Style::Strong,
-    Style::Faint,
+const STYLES: [TextStyle; 8] = [
+    TextStyle::Added,
+    TextStyle::Removed,
+    TextStyle::Changed,
+    TextStyle::Waiting,
+    TextStyle::Error,
+    TextStyle::Warning,
+    TextStyle::Strong,
+    TextStyle::Faint,
 ];
 
-impl Style {
+impl TextStyle {
     const fn begin(self) -> &'static str {
         match self {
             Self::Added => "\u{1b}[32m",
@@ -101,7 +101,7 @@ impl Style {
     }
 }
 
-/// The text with everything replaced that could steer a terminal or mislead a reader.
+/// Returns the text with everything replaced that could steer a terminal or mislead a reader.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.chars().any(steers) {
         Cow::Owned(text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect())
@@ -110,16 +110,17 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same in one line, for what is read in lines.
+/// Returns the same in one line, for what is read in lines.
 pub fn harmless_line(text: &str) -> String {
     harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-/// Control characters, those that change the direction of the text around them, and those that show nothing: two texts
-/// that look the same are the same. The joiners of scripts, and what chooses between text and emoji, stay.
+/// Returns whether a character steers a terminal, changes the direction of text, or shows nothing:
+/// two texts that look the same are the same. The joiners of scripts, and the selectors of text and
+/// emoji, stay.
 ///
-/// Beside controls and separators of lines it is what has the property `Default_Ignorable_Code_Point` of Unicode 17.
-/// The page has the same list.
+/// Beside controls and separators of lines these are the characters with the property
+/// `Default_Ignorable_Code_Point` of Unicode 17. The page has the same list.
 pub(super) fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn of_a_whole_output_the_colours_stay_that_are_its_own() {
-        let own = Palette::Colour.paint(Style::Error, "no\tway\n").into_owned();
+        let own = Palette::Colour.paint(TextStyle::Error, "no\tway\n").into_owned();
         assert_eq!(Palette::Colour.tame(&own), own);
         assert_eq!(Palette::Plain.tame(&own), "\u{fffd}[1;31mno\tway\n\u{fffd}[0m");
         for palette in [Palette::Plain, Palette::Colour] {

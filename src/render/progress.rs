@@ -1,12 +1,12 @@
-//! What became of an object, a line each, in kubectl's habit.
+//! The outcome of each object, a line each, in kubectl's habit.
 
 use super::palette::harmless;
-use super::{Palette, Style};
+use super::{Palette, TextStyle};
 use crate::object::ObjectId;
 
-/// What became of an object.
+/// The outcome of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum ApplyOutcome<'a> {
     /// It did not exist.
     Created,
     /// It was changed.
@@ -28,27 +28,27 @@ pub enum Outcome<'a> {
 }
 
 /// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line end.
-pub fn progress(id: &ObjectId, outcome: Outcome<'_>, palette: Palette) -> String {
+pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
-        Outcome::Created => ("created", Style::Added),
-        Outcome::Configured => ("configured", Style::Changed),
-        Outcome::Unchanged => ("unchanged", Style::Faint),
-        Outcome::Recreated => ("recreated", Style::Changed),
-        Outcome::Pruned => ("pruned", Style::Removed),
-        Outcome::Kept(_) => ("kept", Style::Faint),
-        Outcome::Waiting(_) => ("waiting", Style::Waiting),
-        Outcome::Refused(_) => ("refused", Style::Error),
-        Outcome::Failed(_) => ("failed", Style::Error),
+        ApplyOutcome::Created => ("created", TextStyle::Added),
+        ApplyOutcome::Configured => ("configured", TextStyle::Changed),
+        ApplyOutcome::Unchanged => ("unchanged", TextStyle::Faint),
+        ApplyOutcome::Recreated => ("recreated", TextStyle::Changed),
+        ApplyOutcome::Pruned => ("pruned", TextStyle::Removed),
+        ApplyOutcome::Kept(_) => ("kept", TextStyle::Faint),
+        ApplyOutcome::Waiting(_) => ("waiting", TextStyle::Waiting),
+        ApplyOutcome::Refused(_) => ("refused", TextStyle::Error),
+        ApplyOutcome::Failed(_) => ("failed", TextStyle::Error),
     };
     let name = id.resource_name();
     let name = harmless(&name);
     let word = palette.paint(style, word);
     let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
-        Outcome::Kept(reason)
-        | Outcome::Waiting(reason)
-        | Outcome::Refused(reason)
-        | Outcome::Failed(reason) => {
+        ApplyOutcome::Kept(reason)
+        | ApplyOutcome::Waiting(reason)
+        | ApplyOutcome::Refused(reason)
+        | ApplyOutcome::Failed(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{name}{place} {word}: {}\n", harmless(&reason))
         }

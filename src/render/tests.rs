@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::change::{FieldChange, Impact, ImpactKind};
-use crate::engine::{Plan, Planned, PlannedUnit, Verdict};
-use crate::object::{Diagnostic, GroupKind, Gvk, ObjectId, Origin};
+use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
+use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
-fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: Verdict) -> Planned {
-    Planned {
+fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: PlannedAction) -> PlannedObject {
+    PlannedObject {
         id: ObjectId::new(&gvk.group_kind(), namespace, name),
         gvk,
         origin: None,
@@ -35,8 +35,8 @@ fn deployment(image: &str) -> Value {
     })
 }
 
-fn place(file: &str, line: u32) -> Origin {
-    Origin { file: file.into(), line, column: 1 }
+fn place(file: &str, line: u32) -> ManifestOrigin {
+    ManifestOrigin { file: file.into(), line, column: 1 }
 }
 
 fn plan() -> Plan {
@@ -50,14 +50,14 @@ fn plan() -> Plan {
         complete: true,
         guarded: false,
         objects: vec![
-            Planned {
+            PlannedObject {
                 origin: Some(place("base/namespace.yaml", 1)),
                 after: Some(Arc::new(
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
                 )),
-                ..planned(core("Namespace"), None, "shop", Verdict::Create)
+                ..planned(core("Namespace"), None, "shop", PlannedAction::Create)
             },
-            Planned {
+            PlannedObject {
                 origin: Some(place("deploy/config.yaml", 1)),
                 impact: Impact { kind: ImpactKind::InPlace, pods: 0 },
                 fields: vec![FieldChange {
@@ -67,9 +67,9 @@ fn plan() -> Plan {
                 }],
                 before: Some(Arc::new(config("info"))),
                 after: Some(Arc::new(config("debug"))),
-                ..planned(core("ConfigMap"), Some("shop"), "web", Verdict::Configure)
+                ..planned(core("ConfigMap"), Some("shop"), "web", PlannedAction::Configure)
             },
-            Planned {
+            PlannedObject {
                 origin: Some(place("deploy/web.yaml", 12)),
                 impact: restarts,
                 fields: vec![FieldChange {
@@ -79,30 +79,30 @@ fn plan() -> Plan {
                 }],
                 before: Some(Arc::new(deployment("web:1"))),
                 after: Some(Arc::new(deployment("web:2"))),
-                ..planned(apps("Deployment"), Some("shop"), "web", Verdict::Configure)
+                ..planned(apps("Deployment"), Some("shop"), "web", PlannedAction::Configure)
             },
-            Planned {
+            PlannedObject {
                 origin: Some(place("deploy/api.yaml", 1)),
                 impact: Impact { kind: ImpactKind::Scale, pods: 3 },
                 reason: Some("the namespace shop is not there yet".to_owned()),
-                ..planned(apps("Deployment"), Some("shop"), "api", Verdict::Wait)
+                ..planned(apps("Deployment"), Some("shop"), "api", PlannedAction::Wait)
             },
-            Planned {
+            PlannedObject {
                 origin: Some(place("deploy/service.yaml", 1)),
                 reason: Some("spec.clusterIP is immutable\nand differs".to_owned()),
-                ..planned(core("Service"), Some("shop"), "web", Verdict::Refuse)
+                ..planned(core("Service"), Some("shop"), "web", PlannedAction::Refuse)
             },
-            Planned {
+            PlannedObject {
                 origin: Some(place("deploy/migrate.yaml", 1)),
                 impact: Impact { kind: ImpactKind::Recreate, pods: 1 },
-                ..planned(Gvk::new("batch", "v1", "Job"), Some("shop"), "migrate", Verdict::Recreate)
+                ..planned(Gvk::new("batch", "v1", "Job"), Some("shop"), "migrate", PlannedAction::Recreate)
             },
-            Planned {
+            PlannedObject {
                 impact: Impact { kind: ImpactKind::Scale, pods: 2 },
                 before: Some(Arc::new(json!({"apiVersion": "apps/v1", "kind": "StatefulSet"}))),
-                ..planned(apps("StatefulSet"), Some("shop"), "queue", Verdict::Delete)
+                ..planned(apps("StatefulSet"), Some("shop"), "queue", PlannedAction::Delete)
             },
-            planned(core("Service"), Some("shop"), "queue", Verdict::Unchanged),
+            planned(core("Service"), Some("shop"), "queue", PlannedAction::Unchanged),
         ],
         units: Vec::new(),
         diagnostics: Vec::new(),
@@ -111,7 +111,7 @@ fn plan() -> Plan {
 }
 
 fn finding() -> Diagnostic {
-    let origin = Origin { file: "deploy/web.yaml".into(), line: 3, column: 5 };
+    let origin = ManifestOrigin { file: "deploy/web.yaml".into(), line: 3, column: 5 };
     Diagnostic::error(origin, "duplicate-key", "the key `name` stands here twice, first on line 2")
         .hint("keep one of them")
         .excerpt("    name: web")
@@ -157,8 +157,9 @@ fn what_restarts_is_listed_in_the_order_of_its_release() {
         vec![config.clone(), service.clone(), web.clone()],
         vec![of("Deployment.apps", "api")],
     ];
-    let late = |planned: &Planned| Planned { wave: i32::from(planned.id == job) * 2, ..planned.clone() };
-    let objects: Vec<Planned> = whole.objects.iter().map(late).collect();
+    let late =
+        |planned: &PlannedObject| PlannedObject { wave: i32::from(planned.id == job) * 2, ..planned.clone() };
+    let objects: Vec<PlannedObject> = whole.objects.iter().map(late).collect();
     let units = crate::engine::units(&objects, &parts);
     let expected = [
         PlannedUnit { wave: 0, members: vec![config, web, service] },
@@ -185,34 +186,34 @@ fn what_restarts_is_listed_in_the_order_of_its_release() {
 
 #[test]
 fn what_holds_for_several_objects_is_said_once() {
-    let config = |name: &str, verdict, reason: &str| Planned {
+    let config = |name: &str, verdict, reason: &str| PlannedObject {
         reason: Some(reason.to_owned()),
         ..planned(Gvk::new("", "v1", "ConfigMap"), Some("shop"), name, verdict)
     };
     let unchecked = "not checked by the server yet, as the namespace shop is made first";
     let beyond = "12 of 30 objects would be pruned at once,\nbeyond the blast radius";
     let starts = Impact { kind: ImpactKind::InPlace, pods: 4 };
-    let web = planned(Gvk::new("apps", "v1", "Deployment"), Some("shop"), "web", Verdict::Create);
-    let changed = Planned {
+    let web = planned(Gvk::new("apps", "v1", "Deployment"), Some("shop"), "web", PlannedAction::Create);
+    let changed = PlannedObject {
         reason: Some("somebody changed it".to_owned()),
         before: Some(Arc::new(json!({"a": 1}))),
         after: Some(Arc::new(json!({"a": 2}))),
-        ..planned(Gvk::new("", "v1", "Service"), Some("shop"), "a", Verdict::Configure)
+        ..planned(Gvk::new("", "v1", "Service"), Some("shop"), "a", PlannedAction::Configure)
     };
     let several = Plan {
         objects: vec![
-            config("env", Verdict::Create, unchecked),
-            Planned { impact: starts, reason: Some(unchecked.to_owned()), ..web },
+            config("env", PlannedAction::Create, unchecked),
+            PlannedObject { impact: starts, reason: Some(unchecked.to_owned()), ..web },
             changed.clone(),
-            Planned { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
-            config("a", Verdict::Wait, beyond),
-            config("b", Verdict::Wait, beyond),
-            config("c", Verdict::Delete, "not wanted any more"),
-            config("d", Verdict::Delete, "not wanted any more"),
-            config("e", Verdict::Refuse, "it belongs to Helm"),
-            config("f", Verdict::Refuse, "it belongs to Helm"),
-            config("g", Verdict::Refuse, "it belongs to Flux"),
-            config("h", Verdict::Unchanged, "its annotation asks to keep it"),
+            PlannedObject { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
+            config("a", PlannedAction::Wait, beyond),
+            config("b", PlannedAction::Wait, beyond),
+            config("c", PlannedAction::Delete, "not wanted any more"),
+            config("d", PlannedAction::Delete, "not wanted any more"),
+            config("e", PlannedAction::Refuse, "it belongs to Helm"),
+            config("f", PlannedAction::Refuse, "it belongs to Helm"),
+            config("g", PlannedAction::Refuse, "it belongs to Flux"),
+            config("h", PlannedAction::Unchanged, "its annotation asks to keep it"),
         ],
         ..plan()
     };
@@ -415,16 +416,16 @@ fn what_is_not_known_is_null() {
 #[test]
 fn summaries_say_why_nothing_is_pruned() {
     let none = Plan { complete: true, ..Plan::default() };
-    assert_snapshot!(summary(&none, Tense::Would), @"0 to create, 0 to configure, 0 to delete, 0 unchanged");
-    assert_snapshot!(summary(&plan(), Tense::Did), @"1 created, 2 configured, 1 recreated, 1 pruned, 1 unchanged, 1 waiting, 1 refused");
+    assert_snapshot!(summary(&none, SummaryTense::Would), @"0 to create, 0 to configure, 0 to delete, 0 unchanged");
+    assert_snapshot!(summary(&plan(), SummaryTense::Did), @"1 created, 2 configured, 1 recreated, 1 pruned, 1 unchanged, 1 waiting, 1 refused");
     let gone = Diagnostic::file_error("", "no-source", "the branch main is gone");
     let one = Plan { complete: false, diagnostics: vec![gone.clone()], ..Plan::default() };
-    assert_snapshot!(summary(&one, Tense::Would), @r"
+    assert_snapshot!(summary(&one, SummaryTense::Would), @r"
     nothing is pruned: the branch main is gone
     0 to create, 0 to configure, 0 to delete, 0 unchanged
     ");
     let two = Plan { complete: false, diagnostics: vec![finding(), gone], ..Plan::default() };
-    assert_snapshot!(summary(&two, Tense::Would), @r"
+    assert_snapshot!(summary(&two, SummaryTense::Would), @r"
     nothing is pruned: deploy/web.yaml:3: the key `name` stands here twice, first on line 2 (and 1 more error)
     0 to create, 0 to configure, 0 to delete, 0 unchanged
     ");
@@ -456,7 +457,7 @@ fn a_name_makes_no_lines_of_its_own() {
         unit.members = plan.objects.iter().map(|planned| planned.id.clone()).collect();
     }
     assert_eq!(lines(&plan), before);
-    let told = progress(&plan.objects[0].id, Outcome::Created, Palette::Plain);
+    let told = progress(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(!(text(&plan, Palette::Plain) + &told).contains('\u{1b}'));
 }
@@ -464,10 +465,10 @@ fn a_name_makes_no_lines_of_its_own() {
 #[test]
 fn an_outline_shows_what_leads_to_a_change() {
     fn check(before: Value, after: Value) -> String {
-        let planned = Planned {
+        let planned = PlannedObject {
             before: Some(Arc::new(before)),
             after: Some(Arc::new(after)),
-            ..planned(Gvk::new("", "v1", "ConfigMap"), None, "a", Verdict::Configure)
+            ..planned(Gvk::new("", "v1", "ConfigMap"), None, "a", PlannedAction::Configure)
         };
         let whole = text(&Plan { objects: vec![planned], ..Plan::default() }, Palette::Plain);
         let (_, below) = whole.split_once('\n').unwrap();
@@ -513,15 +514,15 @@ fn progress_reads_like_kubectl() {
     let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
     let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
     let lines = [
-        progress(&shop, Outcome::Created, Palette::Plain),
-        progress(&web, Outcome::Created, Palette::Plain),
-        progress(&web, Outcome::Configured, Palette::Plain),
-        progress(&web, Outcome::Unchanged, Palette::Plain),
-        progress(&web, Outcome::Recreated, Palette::Plain),
-        progress(&web, Outcome::Pruned, Palette::Plain),
-        progress(&web, Outcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
-        progress(&shop, Outcome::Kept("its annotation asks to keep it"), Palette::Plain),
-        progress(&shop, Outcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
+        progress(&shop, ApplyOutcome::Created, Palette::Plain),
+        progress(&web, ApplyOutcome::Created, Palette::Plain),
+        progress(&web, ApplyOutcome::Configured, Palette::Plain),
+        progress(&web, ApplyOutcome::Unchanged, Palette::Plain),
+        progress(&web, ApplyOutcome::Recreated, Palette::Plain),
+        progress(&web, ApplyOutcome::Pruned, Palette::Plain),
+        progress(&web, ApplyOutcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
+        progress(&shop, ApplyOutcome::Kept("its annotation asks to keep it"), Palette::Plain),
+        progress(&shop, ApplyOutcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
     ];
     assert_snapshot!(lines.concat(), @r"
     namespace/shop created
@@ -538,7 +539,7 @@ fn progress_reads_like_kubectl() {
 
 #[test]
 fn diagnostics_show_the_line() {
-    let place = |line, column| Origin { file: "a.yaml".into(), line, column };
+    let place = |line, column| ManifestOrigin { file: "a.yaml".into(), line, column };
     let long = format!("{{{}\"name\": 1{}", "\"key\": 1, ".repeat(20), ", \"key\": 1".repeat(20));
     let found = [
         finding(),

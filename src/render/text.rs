@@ -3,56 +3,58 @@
 use std::fmt::Write as _;
 
 use super::order::{impact, order};
-use super::outline::{Side, outline};
+use super::outline::{DiffSide, outline};
 use super::palette::harmless;
-use super::{Palette, Style};
-use crate::engine::{Plan, Planned, Verdict};
+use super::{Palette, TextStyle};
+use crate::engine::{Plan, PlannedAction, PlannedObject};
 use crate::object::Diagnostic;
 
-/// A line for each object that is not as wanted, the changed fields under it, what holds for several of
-/// them once, and the summary last.
+/// Returns a line for each object that is not as wanted, with the changed fields under it. Notes
+/// that hold for several objects are given once, and the summary comes last.
 pub fn text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let shown = plan.objects.iter().filter(|planned| is_shown(planned));
     list(&mut out, &shown.collect::<Vec<_>>(), palette);
     out.push_str(&order(plan, palette));
-    out.push_str(&summary(plan, Tense::Would));
+    out.push_str(&summary(plan, SummaryTense::Would));
     out
 }
 
 /// As [`text`], of what a patch cannot show: what waits, is refused or is kept. For standard error.
 pub fn held_back(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
-    let held =
-        |planned: &&Planned| matches!(planned.verdict, Verdict::Wait | Verdict::Refuse) || is_kept(planned);
+    let held = |planned: &&PlannedObject| {
+        matches!(planned.verdict, PlannedAction::Wait | PlannedAction::Refuse) || is_kept(planned)
+    };
     list(&mut out, &plan.objects.iter().filter(held).collect::<Vec<_>>(), palette);
-    out.push_str(&summary(plan, Tense::Would));
+    out.push_str(&summary(plan, SummaryTense::Would));
     out
 }
 
-/// Whether an object is worth a line.
-fn is_shown(planned: &Planned) -> bool {
-    planned.verdict != Verdict::Unchanged || is_kept(planned)
+/// Returns whether an object is worth a line.
+fn is_shown(planned: &PlannedObject) -> bool {
+    planned.verdict != PlannedAction::Unchanged || is_kept(planned)
 }
 
-/// Whether an object is not wanted any more, and stays.
-fn is_kept(planned: &Planned) -> bool {
-    planned.verdict == Verdict::Unchanged && planned.reason.is_some()
+/// Returns whether an object is not wanted any more, and stays.
+fn is_kept(planned: &PlannedObject) -> bool {
+    planned.verdict == PlannedAction::Unchanged && planned.reason.is_some()
 }
 
 /// The objects, and under them the reasons that several share.
-fn list(out: &mut String, objects: &[&Planned], palette: Palette) {
-    let mut shared: Vec<(Verdict, &str, usize)> = Vec::new();
+fn list(out: &mut String, objects: &[&PlannedObject], palette: Palette) {
+    let mut shared: Vec<(PlannedAction, &str, usize)> = Vec::new();
     for (verdict, reason) in objects.iter().filter_map(|planned| bare_reason(planned)) {
         match shared.iter_mut().find(|(other, text, _)| (*other, *text) == (verdict, reason)) {
             Some((.., count)) => *count += 1,
             None => shared.push((verdict, reason, 1)),
         }
     }
-    // Which of them a reason means must be plain: what is created says it by itself.
-    let of = |wanted: Verdict| objects.iter().filter(|planned| planned.verdict == wanted).count();
-    shared
-        .retain(|(verdict, _, count)| *count > 1 && (*verdict == Verdict::Create || *count == of(*verdict)));
+    // The objects that a reason means must be plain: a created one says it by itself.
+    let of = |wanted: PlannedAction| objects.iter().filter(|planned| planned.verdict == wanted).count();
+    shared.retain(|(verdict, _, count)| {
+        *count > 1 && (*verdict == PlannedAction::Create || *count == of(*verdict))
+    });
     for planned in objects {
         let said = bare_reason(planned)
             .is_some_and(|(verdict, reason)| shared.iter().any(|(v, r, _)| (*v, *r) == (verdict, reason)));
@@ -64,11 +66,13 @@ fn list(out: &mut String, objects: &[&Planned], palette: Palette) {
     for (verdict, reason, count) in shared {
         let (sign, style) = sign(verdict);
         let lead = match verdict {
-            Verdict::Wait => format!("all {count} wait"),
-            Verdict::Refuse => format!("all {count} are refused"),
-            Verdict::Unchanged => format!("all {count} are kept"),
-            Verdict::Delete => format!("all {count} are deleted"),
-            Verdict::Create | Verdict::Configure | Verdict::Recreate => format!("{count} objects"),
+            PlannedAction::Wait => format!("all {count} wait"),
+            PlannedAction::Refuse => format!("all {count} are refused"),
+            PlannedAction::Unchanged => format!("all {count} are kept"),
+            PlannedAction::Delete => format!("all {count} are deleted"),
+            PlannedAction::Create | PlannedAction::Configure | PlannedAction::Recreate => {
+                format!("{count} objects")
+            }
         };
         let text = harmless(&format!("{lead}: {}", one_line(reason))).into_owned();
         let _ = writeln!(out, "{} {}", palette.paint(style, sign), palette.paint(style, &text));
@@ -78,8 +82,8 @@ fn list(out: &mut String, objects: &[&Planned], palette: Palette) {
     }
 }
 
-/// The reason of an object that has no changed fields to stand above.
-fn bare_reason(planned: &Planned) -> Option<(Verdict, &str)> {
+/// Returns the reason of an object that has no changed fields to stand above.
+fn bare_reason(planned: &PlannedObject) -> Option<(PlannedAction, &str)> {
     let bare = planned.before.is_none() || planned.after.is_none();
     Some((planned.verdict, planned.reason.as_deref().filter(|_| bare)?))
 }
@@ -88,9 +92,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The names alone, as `kubectl -o name` writes them: a line for each object that is not as wanted.
+/// Returns the names alone, as `kubectl -o name` writes them: a line for each object that is not as wanted.
 pub fn names(plan: &Plan) -> String {
-    let differing = plan.objects.iter().filter(|planned| planned.verdict != Verdict::Unchanged);
+    let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {
         out.push_str(&planned.id.resource_name());
         out.push('\n');
@@ -98,18 +102,18 @@ pub fn names(plan: &Plan) -> String {
     })
 }
 
-/// Whether a summary tells what would happen or what has happened.
+/// Indicates whether a summary tells what would happen or what has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tense {
-    /// Of a plan.
+pub enum SummaryTense {
+    /// A plan.
     Would,
-    /// Of a plan that was carried out.
+    /// A plan that was carried out.
     Did,
 }
 
 /// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned, if the
 /// source was not read whole.
-pub fn summary(plan: &Plan, tense: Tense) -> String {
+pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {
         let _ = writeln!(out, "nothing is pruned: {}", why_incomplete(&plan.diagnostics));
@@ -117,21 +121,22 @@ pub fn summary(plan: &Plan, tense: Tense) -> String {
     let mut parts = Vec::new();
     let kept = plan.objects.iter().filter(|planned| is_kept(planned)).count();
     for verdict in [
-        Verdict::Create,
-        Verdict::Configure,
-        Verdict::Recreate,
-        Verdict::Delete,
-        Verdict::Unchanged,
-        Verdict::Wait,
-        Verdict::Refuse,
+        PlannedAction::Create,
+        PlannedAction::Configure,
+        PlannedAction::Recreate,
+        PlannedAction::Delete,
+        PlannedAction::Unchanged,
+        PlannedAction::Wait,
+        PlannedAction::Refuse,
     ] {
-        let counted = |planned: &&Planned| planned.verdict == verdict && !is_kept(planned);
+        let counted = |planned: &&PlannedObject| planned.verdict == verdict && !is_kept(planned);
         let count = plan.objects.iter().filter(counted).count();
-        let always = !matches!(verdict, Verdict::Recreate | Verdict::Wait | Verdict::Refuse);
+        let always =
+            !matches!(verdict, PlannedAction::Recreate | PlannedAction::Wait | PlannedAction::Refuse);
         if always || count > 0 {
             parts.push(format!("{count} {}", words(verdict, tense)));
         }
-        if verdict == Verdict::Unchanged && kept > 0 {
+        if verdict == PlannedAction::Unchanged && kept > 0 {
             parts.push(format!("{kept} kept"));
         }
     }
@@ -139,19 +144,19 @@ pub fn summary(plan: &Plan, tense: Tense) -> String {
     out
 }
 
-const fn words(verdict: Verdict, tense: Tense) -> &'static str {
+const fn words(verdict: PlannedAction, tense: SummaryTense) -> &'static str {
     match (verdict, tense) {
-        (Verdict::Create, Tense::Would) => "to create",
-        (Verdict::Configure, Tense::Would) => "to configure",
-        (Verdict::Recreate, Tense::Would) => "to recreate",
-        (Verdict::Delete, Tense::Would) => "to delete",
-        (Verdict::Create, Tense::Did) => "created",
-        (Verdict::Configure, Tense::Did) => "configured",
-        (Verdict::Recreate, Tense::Did) => "recreated",
-        (Verdict::Delete, Tense::Did) => "pruned",
-        (Verdict::Unchanged, _) => "unchanged",
-        (Verdict::Wait, _) => "waiting",
-        (Verdict::Refuse, _) => "refused",
+        (PlannedAction::Create, SummaryTense::Would) => "to create",
+        (PlannedAction::Configure, SummaryTense::Would) => "to configure",
+        (PlannedAction::Recreate, SummaryTense::Would) => "to recreate",
+        (PlannedAction::Delete, SummaryTense::Would) => "to delete",
+        (PlannedAction::Create, SummaryTense::Did) => "created",
+        (PlannedAction::Configure, SummaryTense::Did) => "configured",
+        (PlannedAction::Recreate, SummaryTense::Did) => "recreated",
+        (PlannedAction::Delete, SummaryTense::Did) => "pruned",
+        (PlannedAction::Unchanged, _) => "unchanged",
+        (PlannedAction::Wait, _) => "waiting",
+        (PlannedAction::Refuse, _) => "refused",
     }
 }
 
@@ -168,26 +173,26 @@ fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     format!("{}{more}", harmless(&told))
 }
 
-fn object(out: &mut String, planned: &Planned, reason: Option<&str>, palette: Palette) {
+fn object(out: &mut String, planned: &PlannedObject, reason: Option<&str>, palette: Palette) {
     let (sign, style) = sign(planned.verdict);
     let _ = write!(
         out,
         "{} {}",
         palette.paint(style, sign),
-        palette.paint(Style::Strong, &harmless(&planned.id.to_string()))
+        palette.paint(TextStyle::Strong, &harmless(&planned.id.to_string()))
     );
     if let Some(impact) = impact(planned) {
         let _ = write!(out, "  {impact}");
     }
     if let Some(origin) = &planned.origin {
-        let _ = write!(out, "  {}", palette.paint(Style::Faint, &harmless(&origin.to_string())));
+        let _ = write!(out, "  {}", palette.paint(TextStyle::Faint, &harmless(&origin.to_string())));
     }
     out.push('\n');
     if let Some(reason) = reason {
         let lead = match planned.verdict {
-            Verdict::Wait => "waits: ",
-            Verdict::Refuse => "refused: ",
-            Verdict::Unchanged => "kept: ",
+            PlannedAction::Wait => "waits: ",
+            PlannedAction::Refuse => "refused: ",
+            PlannedAction::Unchanged => "kept: ",
             _ => "",
         };
         for (number, line) in reason.lines().enumerate() {
@@ -198,23 +203,23 @@ fn object(out: &mut String, planned: &Planned, reason: Option<&str>, palette: Pa
     if let (Some(before), Some(after)) = (&planned.before, &planned.after) {
         for line in outline(before, after) {
             let (sign, style) = match line.side {
-                Side::Both => (' ', Style::Faint),
-                Side::Before => ('-', Style::Removed),
-                Side::After => ('+', Style::Added),
+                DiffSide::Both => (' ', TextStyle::Faint),
+                DiffSide::Before => ('-', TextStyle::Removed),
+                DiffSide::After => ('+', TextStyle::Added),
             };
             let _ = writeln!(out, "  {}", palette.paint(style, &format!("{sign} {}", line.text)));
         }
     }
 }
 
-const fn sign(verdict: Verdict) -> (&'static str, Style) {
+const fn sign(verdict: PlannedAction) -> (&'static str, TextStyle) {
     match verdict {
-        Verdict::Create => ("+", Style::Added),
-        Verdict::Configure => ("~", Style::Changed),
-        Verdict::Unchanged => ("=", Style::Faint),
-        Verdict::Delete => ("-", Style::Removed),
-        Verdict::Recreate => ("±", Style::Removed),
-        Verdict::Wait => ("?", Style::Waiting),
-        Verdict::Refuse => ("!", Style::Error),
+        PlannedAction::Create => ("+", TextStyle::Added),
+        PlannedAction::Configure => ("~", TextStyle::Changed),
+        PlannedAction::Unchanged => ("=", TextStyle::Faint),
+        PlannedAction::Delete => ("-", TextStyle::Removed),
+        PlannedAction::Recreate => ("±", TextStyle::Removed),
+        PlannedAction::Wait => ("?", TextStyle::Waiting),
+        PlannedAction::Refuse => ("!", TextStyle::Error),
     }
 }

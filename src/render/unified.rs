@@ -4,22 +4,22 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::palette::harmless;
-use super::{Palette, Style};
+use super::{Palette, TextStyle};
 use crate::change;
-use crate::engine::{Plan, Planned, Verdict};
+use crate::engine::{Plan, PlannedAction, PlannedObject};
 use serde_json::Value;
 
-/// For each object that differs its whole YAML as a unified diff, with the names of files that
+/// Returns the whole YAML of each object that differs as a unified diff, with the file names that
 /// `kubectl diff` uses: `apps.v1.Deployment.shop.web`.
 pub fn unified(plan: &Plan, palette: Palette) -> String {
-    let differing = plan.objects.iter().filter(|planned| planned.verdict != Verdict::Unchanged);
+    let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {
         object(&mut out, planned, palette);
         out
     })
 }
 
-fn object(out: &mut String, planned: &Planned, palette: Palette) {
+fn object(out: &mut String, planned: &PlannedObject, palette: Palette) {
     let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
     let patch = change::unified(&side(&planned.before), &side(&planned.after));
     if patch.is_empty() {
@@ -32,14 +32,14 @@ fn object(out: &mut String, planned: &Planned, palette: Palette) {
         (_, None) => (format!("a/{name}"), "/dev/null".to_owned()),
         _ => (format!("a/{name}"), format!("b/{name}")),
     };
-    let _ = writeln!(out, "{}", palette.paint(Style::Strong, &format!("--- {old}")));
-    let _ = writeln!(out, "{}", palette.paint(Style::Strong, &format!("+++ {new}")));
+    let _ = writeln!(out, "{}", palette.paint(TextStyle::Strong, &format!("--- {old}")));
+    let _ = writeln!(out, "{}", palette.paint(TextStyle::Strong, &format!("+++ {new}")));
     for line in patch.lines() {
         let style = match line.as_bytes().first() {
-            Some(b'+') => Style::Added,
-            Some(b'-') => Style::Removed,
-            Some(b'@') => Style::Waiting,
-            _ => Style::Faint,
+            Some(b'+') => TextStyle::Added,
+            Some(b'-') => TextStyle::Removed,
+            Some(b'@') => TextStyle::Waiting,
+            _ => TextStyle::Faint,
         };
         let _ = writeln!(out, "{}", palette.paint(style, line));
     }
@@ -47,7 +47,7 @@ fn object(out: &mut String, planned: &Planned, palette: Palette) {
 
 /// `apps.v1.Deployment.shop.web`; kubectl leaves the group out for the core and doubles the dot for a
 /// cluster-scoped object, and so do we.
-fn file_name(planned: &Planned) -> String {
+fn file_name(planned: &PlannedObject) -> String {
     let group = if planned.gvk.group.is_empty() { String::new() } else { format!("{}.", planned.gvk.group) };
     let namespace = planned.id.namespace().unwrap_or_default();
     format!("{group}{}.{}.{namespace}.{}", planned.gvk.version, planned.gvk.kind, planned.id.name())

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectStatus;
 
-/// What an object shows, and what a write would make of it.
+/// A live object, and the result that a write would have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Compared {
-    /// What the cluster shows, as YAML; none where it is not there.
+pub struct ObjectComparison {
+    /// The live object, as YAML; none where it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
-    /// What the API server would make of it by the newest revision, as YAML; none where no source asks for it.
+    /// The API server's result for the newest revision, as YAML; none where no source asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
     /// The difference of the two, as a unified diff without names of files; empty where there is none.
     pub difference: String,
-    /// Why one of them is not known, or not from the API server itself.
+    /// The reason for which one of them is not known, or not from the API server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -24,13 +24,13 @@ pub struct Compared {
 /// An object that is not as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Differing {
-    /// Which, and why not.
+pub struct DifferingObject {
+    /// The object, and the reason.
     #[serde(flatten)]
     pub object: ObjectStatus,
-    /// What would change.
+    /// The change.
     pub difference: String,
-    /// Why that is not known, or not from the API server itself.
+    /// The reason for which that is not known, or not from the API server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -10,9 +10,9 @@ use super::{Phase, SourceStatus, well_words};
 /// Phases that do not pass without a person.
 const STUCK: [Phase; 4] = [Phase::Failed, Phase::Refused, Phase::RolledBack, Phase::Quarantined];
 
-/// What is known of a source that stands in the cluster.
+/// The condition of a source in the cluster.
 #[derive(Clone, Copy, Debug)]
-pub enum Standing<'a> {
+pub enum SourceCondition<'a> {
     /// It cannot be followed: a word, and why.
     Unusable(&'static str, &'a str),
     /// It is followed, and so far nothing is known.
@@ -20,12 +20,12 @@ pub enum Standing<'a> {
     /// It is followed.
     Followed(&'a SourceStatus),
     /// A person has deleted it, with all that it has; with what is left, once that is known.
-    Ending(Option<&'a SourceStatus>, Option<&'a Left>),
+    Ending(Option<&'a SourceStatus>, Option<&'a RemainingObjects>),
 }
 
-/// What is left of a source that a person has deleted.
+/// The remaining objects of a source that a person has deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum RemainingObjects {
     /// Nobody can tell before a person does something: why.
     Unread(String),
     /// Objects that go, or wait for something: one of them, with what it waits for.
@@ -42,37 +42,47 @@ const KEPT: [Phase; 3] = [Phase::Held, Phase::Paused, Phase::OptedOut];
 /// Phases that pass by themselves.
 const PASSING: [Phase; 3] = [Phase::Progressing, Phase::RollingOut, Phase::Waiting];
 
-struct Words {
+struct ConditionText {
     ready: &'static str,
     stalled: bool,
     reason: &'static str,
     message: String,
 }
 
-fn words(standing: Standing<'_>) -> Words {
-    let progress = |reason, message| Words { ready: "False", stalled: false, reason, message };
+fn words(standing: SourceCondition<'_>) -> ConditionText {
+    let progress = |reason, message| ConditionText { ready: "False", stalled: false, reason, message };
     match standing {
-        Standing::Unusable(reason, why) => {
-            Words { ready: "False", stalled: true, reason, message: why.to_owned() }
+        SourceCondition::Unusable(reason, why) => {
+            ConditionText { ready: "False", stalled: true, reason, message: why.to_owned() }
         }
-        Standing::Begun => progress("Starting", "it has not been read yet".to_owned()),
-        Standing::Ending(status, left) => ending(status, left),
-        Standing::Followed(status) => {
+        SourceCondition::Begun => progress("Starting", "it has not been read yet".to_owned()),
+        SourceCondition::Ending(status, left) => ending(status, left),
+        SourceCondition::Followed(status) => {
             let of = |phases: &[Phase]| -> BTreeMap<Phase, usize> {
                 let chosen = status.objects.iter().filter(|(phase, _)| phases.contains(phase));
                 chosen.map(|(phase, count)| (*phase, *count)).collect()
             };
             let (stuck, kept) = (of(&STUCK), of(&KEPT));
             if let Some(why) = &status.barred {
-                Words { ready: "False", stalled: true, reason: "InventoryUnread", message: why.clone() }
+                ConditionText {
+                    ready: "False",
+                    stalled: true,
+                    reason: "InventoryUnread",
+                    message: why.clone(),
+                }
             } else if let Some(why) = &status.incomplete {
                 let reason = if status.revision.is_none() { "Starting" } else { "NotReadWhole" };
                 progress(reason, why.clone())
             } else if !stuck.is_empty() {
-                Words { ready: "False", stalled: true, reason: "ObjectsFailed", message: counts(&stuck) }
+                ConditionText {
+                    ready: "False",
+                    stalled: true,
+                    reason: "ObjectsFailed",
+                    message: counts(&stuck),
+                }
             } else if status.healthy {
                 let message = well_words(&status.objects);
-                Words { ready: "True", stalled: false, reason: "Settled", message }
+                ConditionText { ready: "True", stalled: false, reason: "Settled", message }
             } else if !of(&PASSING).is_empty() || prunes(status) {
                 progress("Progressing", counts(&status.objects))
             } else if !kept.is_empty() {
@@ -82,16 +92,21 @@ fn words(standing: Standing<'_>) -> Words {
                     Some(Phase::OptedOut) => "OptedOut",
                     _ => "Paused",
                 };
-                Words { ready: "False", stalled: true, reason, message: kept_words(status, &kept) }
+                ConditionText { ready: "False", stalled: true, reason, message: kept_words(status, &kept) }
             } else {
                 // All that is wanted is there and healthy.
-                Words { ready: "True", stalled: false, reason: "PruneWaiting", message: waiting(status) }
+                ConditionText {
+                    ready: "True",
+                    stalled: false,
+                    reason: "PruneWaiting",
+                    message: waiting(status),
+                }
             }
         }
     }
 }
 
-/// Whether a deletion waits for something that passes by itself.
+/// Returns whether a deletion waits for something that passes by itself.
 fn prunes(status: &SourceStatus) -> bool {
     let all = status.objects.get(&Phase::PruneWaiting).copied().unwrap_or_default();
     status.unlisted.is_none() && all > status.prune_waiting
@@ -108,16 +123,16 @@ fn kept_words(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
     }
 }
 
-fn ending(status: Option<&SourceStatus>, left: Option<&Left>) -> Words {
-    let of = |stalled, reason, message| Words { ready: "False", stalled, reason, message };
+fn ending(status: Option<&SourceStatus>, left: Option<&RemainingObjects>) -> ConditionText {
+    let of = |stalled, reason, message| ConditionText { ready: "False", stalled, reason, message };
     let begun = || "what it has is to be deleted, once all of that has been seen".to_owned();
     match (status, left) {
-        (_, Some(Left::Unknown)) => {
+        (_, Some(RemainingObjects::Unknown)) => {
             let why = "its ConfigMap, which named the kinds of its objects, is gone or was made anew: what is left \
                        of them is not known; with `deletionPolicy: Orphan` they stay, and it goes";
             of(true, "InventoryLost", why.to_owned())
         }
-        (_, Some(Left::Unread(why))) => of(
+        (_, Some(RemainingObjects::Unread(why))) => of(
             true,
             "InventoryUnread",
             format!("{why}; with `deletionPolicy: Orphan` what it has stays, and it goes"),
@@ -127,8 +142,10 @@ fn ending(status: Option<&SourceStatus>, left: Option<&Left>) -> Words {
             let why = format!("paused; `rhumb rollout resume {}` ends that", status.name);
             of(true, "Paused", why)
         }
-        (_, Some(Left::Nothing)) => of(false, "Deleting", "nothing is left but what is kept".to_owned()),
-        (Some(status), Some(Left::Objects(waits))) => {
+        (_, Some(RemainingObjects::Nothing)) => {
+            of(false, "Deleting", "nothing is left but what is kept".to_owned())
+        }
+        (Some(status), Some(RemainingObjects::Objects(waits))) => {
             let left = format!("{} are left", counts(&status.objects));
             of(false, "Deleting", waits.iter().fold(left, |left, one| format!("{left}: {one}")))
         }
@@ -159,12 +176,12 @@ pub fn deletions_wait(count: usize) -> String {
     format!("{count} {}", if count == 1 { "deletion waits" } else { "deletions wait" })
 }
 
-/// The status that an object should have, where it has another now; none where it says all that already. Only the
+/// Returns the status that an object should have, where it has another now; none where it says all that already. Only the
 /// times of conditions that stay as they are may differ.
 pub fn source_conditions(
     known: &Value,
     generation: i64,
-    standing: Standing<'_>,
+    standing: SourceCondition<'_>,
     now: Timestamp,
 ) -> Option<Value> {
     let words = words(standing);
@@ -188,23 +205,24 @@ pub fn source_conditions(
     });
     let mut status = json!({ "observedGeneration": generation, "conditions": conditions });
     match standing {
-        Standing::Followed(followed) | Standing::Ending(Some(followed), Some(Left::Objects(_))) => {
+        SourceCondition::Followed(followed)
+        | SourceCondition::Ending(Some(followed), Some(RemainingObjects::Objects(_))) => {
             status["objects"] = match known.get("objects") {
-                // What is not read yet is not none.
+                // A source that is not read yet does not have no objects.
                 Some(objects) if followed.revision.is_none() => objects.clone(),
                 _ => json!(followed.objects.values().sum::<usize>()),
             };
             status["phases"] = json!(followed.objects);
             let revision = match standing {
-                Standing::Followed(_) => followed.revision.as_ref().map(|revision| json!(revision)),
+                SourceCondition::Followed(_) => followed.revision.as_ref().map(|revision| json!(revision)),
                 _ => known.get("revision").cloned(),
             };
             if let Some(revision) = revision {
                 status["revision"] = revision;
             }
         }
-        // That it had any tells whether something can be lost, when it is deleted later.
-        Standing::Ending(..) | Standing::Unusable(..) | Standing::Begun => {
+        // Former objects tell whether something can be lost, when it is deleted later.
+        SourceCondition::Ending(..) | SourceCondition::Unusable(..) | SourceCondition::Begun => {
             for key in ["objects", "phases", "revision"] {
                 if let Some(value) = known.get(key) {
                     status[key] = value.clone();
@@ -215,7 +233,7 @@ pub fn source_conditions(
     (status != *known).then_some(status)
 }
 
-/// Whether an object says that all is well with this generation.
+/// Returns whether an object says that all is well with this generation.
 pub fn is_ready(known: &Value, generation: i64) -> bool {
     let ready = known["conditions"]
         .as_array()
@@ -258,7 +276,7 @@ mod tests {
     #[test]
     fn the_conditions_are_those_of_kstatus() {
         #[track_caller]
-        fn check(standing: Standing<'_>, expected: [&str; 3], reason: &str, message: &str) {
+        fn check(standing: SourceCondition<'_>, expected: [&str; 3], reason: &str, message: &str) {
             let status = source_conditions(&Value::Null, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
             assert_eq!(states(&status), names.into_iter().zip(expected).collect::<Vec<_>>());
@@ -270,30 +288,35 @@ mod tests {
         }
         let (done, works, stuck) =
             (["True", "False", "False"], ["False", "True", "False"], ["False", "False", "True"]);
-        check(Standing::Unusable("Invalid", "no"), stuck, "Invalid", "no");
-        check(Standing::Begun, works, "Starting", "it has not been read yet");
+        check(SourceCondition::Unusable("Invalid", "no"), stuck, "Invalid", "no");
+        check(SourceCondition::Begun, works, "Starting", "it has not been read yet");
         let a = followed(&[], None, Some("not yet"));
-        check(Standing::Followed(&a), works, "Starting", "not yet");
+        check(SourceCondition::Followed(&a), works, "Starting", "not yet");
         let a = followed(&[(Phase::Settled, 2)], Some("a"), Some("a.yaml is broken"));
-        check(Standing::Followed(&a), works, "NotReadWhole", "a.yaml is broken");
+        check(SourceCondition::Followed(&a), works, "NotReadWhole", "a.yaml is broken");
         // Nothing of it goes on before a person does something.
         let mut a = followed(&[(Phase::Settled, 2)], Some("a"), Some("its ConfigMap is somebody else's"));
         a.barred.clone_from(&a.incomplete);
-        check(Standing::Followed(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
+        check(SourceCondition::Followed(&a), stuck, "InventoryUnread", "its ConfigMap is somebody else's");
         let a = followed(&[(Phase::Settled, 2), (Phase::LeftAlone, 1)], Some("a"), None);
-        check(Standing::Followed(&a), done, "Settled", "2 objects are as wanted and healthy, 1 left alone");
+        check(
+            SourceCondition::Followed(&a),
+            done,
+            "Settled",
+            "2 objects are as wanted and healthy, 1 left alone",
+        );
         let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
         check(
-            Standing::Followed(&a),
+            SourceCondition::Followed(&a),
             stuck,
             "OptedOut",
             "1 OptedOut: a person asked for it, for each of them",
         );
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);
-        check(Standing::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
+        check(SourceCondition::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
         for phase in STUCK {
             let a = followed(&[(Phase::Settled, 2), (phase, 1)], Some("a"), None);
-            check(Standing::Followed(&a), stuck, "ObjectsFailed", &format!("1 {phase}"));
+            check(SourceCondition::Followed(&a), stuck, "ObjectsFailed", &format!("1 {phase}"));
         }
     }
 
@@ -301,7 +324,8 @@ mod tests {
     fn what_waits_for_a_person_alone_does_not_look_as_if_it_went_on() {
         #[track_caller]
         fn check(status: &SourceStatus, expected: [&str; 3], reason: &str, message: &str) {
-            let told = source_conditions(&Value::Null, 3, Standing::Followed(status), Timestamp::UNIX_EPOCH);
+            let told =
+                source_conditions(&Value::Null, 3, SourceCondition::Followed(status), Timestamp::UNIX_EPOCH);
             let told = told.unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
             assert_eq!(states(&told), names.into_iter().zip(expected).collect::<Vec<_>>());
@@ -334,8 +358,8 @@ mod tests {
     #[test]
     fn what_is_left_of_one_that_was_deleted_is_told_until_it_is_gone() {
         let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
-        let tell = |status: Option<&SourceStatus>, left: Option<Left>| {
-            let standing = Standing::Ending(status, left.as_ref());
+        let tell = |status: Option<&SourceStatus>, left: Option<RemainingObjects>| {
+            let standing = SourceCondition::Ending(status, left.as_ref());
             source_conditions(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
         };
         let words = |told: &Value| {
@@ -343,7 +367,7 @@ mod tests {
             (states(told)[2].1.to_owned(), text("reason"), text("message"))
         };
         let going = followed(&[(Phase::PruneWaiting, 3)], Some("deleted"), None);
-        let why = || Some(Left::Objects(Some("ConfigMap a/b: it is being deleted".to_owned())));
+        let why = || Some(RemainingObjects::Objects(Some("ConfigMap a/b: it is being deleted".to_owned())));
         let told = tell(Some(&going), why());
         let message = "3 PruneWaiting are left: ConfigMap a/b: it is being deleted".to_owned();
         assert_eq!(words(&told), ("False".to_owned(), "Deleting".to_owned(), message));
@@ -354,21 +378,29 @@ mod tests {
         assert!(message.starts_with("1 deletion waits for a person: `rhumb prune list --name shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
         assert_eq!(words(&tell(Some(&paused), why())).1, "Paused");
-        let (stalled, reason, message) = words(&tell(None, Some(Left::Unread("no Widgets".to_owned()))));
+        let (stalled, reason, message) =
+            words(&tell(None, Some(RemainingObjects::Unread("no Widgets".to_owned()))));
         assert_eq!((&*stalled, &*reason), ("True", "InventoryUnread"));
         assert!(message.starts_with("no Widgets; with `deletionPolicy: Orphan`"), "{message}");
         let empty = followed(&[], Some("deleted"), None);
-        assert_eq!(words(&tell(Some(&empty), Some(Left::Nothing))).2, "nothing is left but what is kept");
-        // What it had is not forgotten before it is known to be gone.
-        for left in [None, Some(Left::Unknown), Some(Left::Unread(String::new()))] {
+        assert_eq!(
+            words(&tell(Some(&empty), Some(RemainingObjects::Nothing))).2,
+            "nothing is left but what is kept"
+        );
+        // Former objects are not forgotten before they are known to be gone.
+        for left in [None, Some(RemainingObjects::Unknown), Some(RemainingObjects::Unread(String::new()))] {
             assert_eq!(tell(None, left)["objects"], 7);
         }
         let unread = followed(&[], None, Some("not yet"));
-        for standing in [Standing::Begun, Standing::Unusable("Invalid", "no"), Standing::Followed(&unread)] {
+        for standing in [
+            SourceCondition::Begun,
+            SourceCondition::Unusable("Invalid", "no"),
+            SourceCondition::Followed(&unread),
+        ] {
             let told = source_conditions(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(told["objects"], 7, "{standing:?}");
         }
-        assert_eq!(words(&tell(None, Some(Left::Unknown))).1, "InventoryLost");
+        assert_eq!(words(&tell(None, Some(RemainingObjects::Unknown))).1, "InventoryLost");
     }
 
     #[test]
@@ -376,7 +408,7 @@ mod tests {
         let tell = |known: &Value, objects: &[(Phase, usize)], seconds| {
             let status = followed(objects, Some("abc"), None);
             let now = Timestamp::from_second(seconds).unwrap();
-            source_conditions(known, 1, Standing::Followed(&status), now)
+            source_conditions(known, 1, SourceCondition::Followed(&status), now)
         };
         let first = tell(&Value::Null, &[(Phase::Settled, 1)], 1).unwrap();
         assert_eq!(

@@ -1,6 +1,7 @@
-//! What is counted of those who ask over HTTP.
+//! The metrics of the HTTP endpoints.
 //!
-//! Labels are closed words and names of sources: whoever asks for what is not there makes no new series.
+//! Labels are closed words and names of sources: a request for something that is not there makes no
+//! new series.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +16,9 @@ use super::SourceStatus;
 /// Stands for all names that no source has.
 const OTHER: &str = "other";
 
-/// Why somebody is not answered.
+/// The reason for a rejected request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum RequestRejection {
     /// They call it by a name that is not its own.
     Name,
     /// Another site's page asks.
@@ -28,9 +29,9 @@ pub enum Unanswered {
     Connections,
 }
 
-/// What came of a webhook.
+/// The outcome of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum WebhookOutcome {
     /// The source is looked at.
     Taken,
     /// The signature is wrong, or there is no such source.
@@ -42,9 +43,10 @@ pub enum Heard {
 }
 
 /// All of it.
-const HEARD: [Heard; 4] = [Heard::Taken, Heard::Refused, Heard::TooMany, Heard::Unreadable];
+const HEARD: [WebhookOutcome; 4] =
+    [WebhookOutcome::Taken, WebhookOutcome::Refused, WebhookOutcome::TooMany, WebhookOutcome::Unreadable];
 
-impl Heard {
+impl WebhookOutcome {
     const fn word(self) -> &'static str {
         match self {
             Self::Taken => "taken",
@@ -56,55 +58,57 @@ impl Heard {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Why {
+struct RejectionLabels {
     why: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Hook {
+struct WebhookLabels {
     source: String,
     outcome: &'static str,
 }
 
 /// The counts; a clone counts the same.
 #[derive(Clone, Debug)]
-pub struct Doors {
-    unanswered: Family<Why, Counter>,
-    hooks: Family<Hook, Counter>,
-    /// Of which sources webhooks are counted.
+pub struct EndpointMetrics {
+    unanswered: Family<RejectionLabels, Counter>,
+    hooks: Family<WebhookLabels, Counter>,
+    /// The sources whose webhooks are counted.
     sources: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Default for Doors {
+impl Default for EndpointMetrics {
     /// Each reason is there from the beginning, so that the first one shows as an increase.
     fn default() -> Self {
         let doors = Self { unanswered: Family::default(), hooks: Family::default(), sources: Arc::default() };
         for why in ["name", "site", "token", "connections"] {
-            drop(doors.unanswered.get_or_create(&Why { why }));
+            drop(doors.unanswered.get_or_create(&RejectionLabels { why }));
         }
         doors
     }
 }
 
-impl Doors {
+impl EndpointMetrics {
     /// Somebody was not answered.
-    pub fn unanswered(&self, why: Unanswered) {
+    pub fn unanswered(&self, why: RequestRejection) {
         let why = match why {
-            Unanswered::Name => "name",
-            Unanswered::Site => "site",
-            Unanswered::Token => "token",
-            Unanswered::Connections => "connections",
+            RequestRejection::Name => "name",
+            RequestRejection::Site => "site",
+            RequestRejection::Token => "token",
+            RequestRejection::Connections => "connections",
         };
-        self.unanswered.get_or_create(&Why { why }).inc();
+        self.unanswered.get_or_create(&RejectionLabels { why }).inc();
     }
 
     /// A webhook came, for a source of this name if there is one.
-    pub fn hook(&self, source: Option<&str>, heard: Heard) {
+    pub fn hook(&self, source: Option<&str>, heard: WebhookOutcome) {
         if let Some(source) = source {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
         }
         let outcome = heard.word();
-        self.hooks.get_or_create(&Hook { source: source.unwrap_or(OTHER).to_owned(), outcome }).inc();
+        self.hooks
+            .get_or_create(&WebhookLabels { source: source.unwrap_or(OTHER).to_owned(), outcome })
+            .inc();
     }
 
     /// Forgets the webhooks of sources that are gone.
@@ -113,7 +117,7 @@ impl Doors {
         counted.retain(|name| {
             let stays = sources.iter().any(|source| source.name == *name);
             for heard in HEARD.into_iter().filter(|_| !stays) {
-                self.hooks.remove(&Hook { source: name.clone(), outcome: heard.word() });
+                self.hooks.remove(&WebhookLabels { source: name.clone(), outcome: heard.word() });
             }
             stays
         });

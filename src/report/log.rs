@@ -1,38 +1,39 @@
 //! Log lines: one for each change of state.
 //!
-//! What a person reads is the message, the object, the source and the revision. Machines get the parts of the object's
-//! name, the action, and for each kind of event a number of its own beside that: the journal as fields, JSON as keys.
+//! People read the message, the object, the source and the revision. Machines get the parts of the
+//! object's name, the action, and a number for each kind of event: the journal as fields, JSON as
+//! keys.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use tracing::{Level, debug, info, warn};
 
-use super::{Happening, Named, Notice, Told};
+use super::{EventReason, EventRecord, ObjectRef, Outcome};
 use crate::engine::Reason;
 use crate::object::{ObjectId, Revision};
 
-/// What became of an object, and where that comes from.
+/// The outcome of an object, with its source.
 #[derive(Clone, Debug)]
-pub struct Tale {
+pub struct ObjectEvent {
     /// The object.
     pub id: ObjectId,
-    /// What became of it.
-    pub told: Told,
-    /// What kind of event it is; none where it is none.
-    pub happening: Option<Happening>,
+    /// The outcome.
+    pub told: Outcome,
+    /// The event reason; none where it is no event.
+    pub happening: Option<EventReason>,
     /// The source that wants it, or wanted it.
     pub source: Option<Arc<str>>,
     /// The revision that it follows from.
     pub revision: Option<Revision>,
-    /// Why it failed, where that was told already, when its rollout did.
+    /// The reason for its failure, where the failed rollout has reported it already.
     pub known: Option<Arc<str>>,
 }
 
 /// A line tells so many characters of why something failed: pods and webhooks may say pages. `rhumb why` has all of it.
 const BRIEF: usize = 200;
 
-/// So many of them are the last ones, which say what came of it.
+/// The length of the end of a long text, which says what came of it.
 const BRIEF_END: usize = 110;
 
 /// As much of a text as a line has room for: how it begins, and how it ends.
@@ -71,20 +72,20 @@ macro_rules! line {
 
 /// Writes the line of what became of an object: what changes the cluster at info, what is held up at warn, the rest at
 /// debug.
-pub fn log(tale: &Tale) {
-    let Tale { id, told, happening, source, revision, known } = tale;
+pub fn log(tale: &ObjectEvent) {
+    let ObjectEvent { id, told, happening, source, revision, known } = tale;
     let level = match told {
-        Told::Waiting(Reason::Fight(..)) | Told::Refused(_) => Level::WARN,
-        // What rhumb itself does to the pods.
-        Told::Waiting(Reason::Step(_)) => Level::INFO,
-        Told::Unchanged | Told::Unhealthy(_) | Told::Waiting(_) => Level::DEBUG,
+        Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(_) => Level::WARN,
+        // rhumb itself acts on the pods.
+        Outcome::Waiting(Reason::Step(_)) => Level::INFO,
+        Outcome::Unchanged | Outcome::Unhealthy(_) | Outcome::Waiting(_) => Level::DEBUG,
         _ => Level::INFO,
     };
-    let repaired = *happening == Some(Happening::DriftRepaired);
+    let repaired = *happening == Some(EventReason::DriftRepaired);
     let words = match told {
-        Told::Repaired(who) if repaired => format!("drift repaired: {who}; put back"),
+        Outcome::Repaired(who) if repaired => format!("drift repaired: {who}; put back"),
         _ if repaired => "drift repaired".to_owned(),
-        Told::Refused(Reason::Rejected(_)) => {
+        Outcome::Refused(Reason::Rejected(_)) => {
             let words = told.to_string();
             let words = known.as_ref().map_or_else(|| words.clone(), |why| words.replace(&**why, "…"));
             brief(&words).into_owned()
@@ -98,7 +99,7 @@ pub fn log(tale: &Tale) {
         source = source.as_ref().map(display),
         revision = revision.as_ref().map(display),
         action = if repaired { "repair" } else { told.action() },
-        message_id = happening.map(Happening::message_id),
+        message_id = happening.map(EventReason::message_id),
         object.group = group,
         object.kind = id.kind(),
         object.namespace = id.namespace(),
@@ -107,46 +108,46 @@ pub fn log(tale: &Tale) {
     );
 }
 
-/// Whether this kind of event has a line of its own.
-pub fn has_line(happening: Happening) -> bool {
+/// Returns whether this kind of event has a line of its own.
+pub fn has_line(happening: EventReason) -> bool {
     words(happening).is_some()
 }
 
-fn words(happening: Happening) -> Option<&'static str> {
+fn words(happening: EventReason) -> Option<&'static str> {
     Some(match happening {
-        Happening::RolloutStarted => "rollout started",
-        Happening::RolloutSucceeded => "rollout succeeded",
-        Happening::RolloutFailed => "rollout failed",
-        Happening::RolledBack => "rolled back",
-        Happening::PruneWaiting => "prune waiting",
-        Happening::OptedOut => "opted out",
-        Happening::OptOutEnded => "opt-out ended",
-        Happening::RevisionSettled => "settled",
-        Happening::OrderDone => "order",
-        Happening::OrderIgnored => "no order",
-        // What is read, and what is not, has its line where that is found.
-        Happening::RevisionRead
-        | Happening::SourceIncomplete
-        | Happening::RecordUnreadable
-        | Happening::DriftRepaired
-        | Happening::Conflict
-        | Happening::Refused
-        | Happening::Created
-        | Happening::Configured
-        | Happening::Pruned
-        | Happening::Recreated => return None,
+        EventReason::RolloutStarted => "rollout started",
+        EventReason::RolloutSucceeded => "rollout succeeded",
+        EventReason::RolloutFailed => "rollout failed",
+        EventReason::RolledBack => "rolled back",
+        EventReason::PruneWaiting => "prune waiting",
+        EventReason::OptedOut => "opted out",
+        EventReason::OptOutEnded => "opt-out ended",
+        EventReason::RevisionSettled => "settled",
+        EventReason::OrderDone => "order",
+        EventReason::OrderIgnored => "no order",
+        // A reading has its line where it is found.
+        EventReason::RevisionRead
+        | EventReason::SourceIncomplete
+        | EventReason::RecordUnreadable
+        | EventReason::DriftRepaired
+        | EventReason::Conflict
+        | EventReason::Refused
+        | EventReason::Created
+        | EventReason::Configured
+        | EventReason::Pruned
+        | EventReason::Recreated => return None,
     })
 }
 
-fn is_of_rollout(happening: Happening) -> bool {
-    matches!(happening, Happening::RolloutStarted | Happening::RolloutFailed | Happening::RolledBack)
+fn is_of_rollout(happening: EventReason) -> bool {
+    matches!(happening, EventReason::RolloutStarted | EventReason::RolloutFailed | EventReason::RolledBack)
 }
 
 /// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
-pub fn log_notice(notice: &Notice) {
+pub fn log_notice(notice: &EventRecord) {
     let Some(words) = words(notice.reason) else { return };
     let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
-    let part = |of: fn(&Named) -> Option<&str>| notice.object.as_ref().and_then(of);
+    let part = |of: fn(&ObjectRef) -> Option<&str>| notice.object.as_ref().and_then(of);
     line!(
         level,
         object = notice.object.as_ref().map(display),
@@ -165,7 +166,7 @@ pub fn log_notice(notice: &Notice) {
     );
 }
 
-impl Told {
+impl Outcome {
     /// In a word, for machines.
     pub const fn action(&self) -> &'static str {
         match self {
@@ -182,8 +183,8 @@ impl Told {
     }
 }
 
-impl Happening {
-    /// The number of this kind of event in the journal (`MESSAGE_ID`, systemd.journal-fields(7)). One that was given away
+impl EventReason {
+    /// Returns the number of this kind of event in the journal (`MESSAGE_ID`, systemd.journal-fields(7)). One that was given away
     /// stays what it is for ever.
     pub const fn message_id(self) -> &'static str {
         match self {

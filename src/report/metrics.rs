@@ -1,8 +1,9 @@
-//! Metrics: counters that the loop keeps, and gauges that are read off the status when somebody asks.
+//! Metrics: counters that the loop keeps, and gauges that are read off the status on request.
 //!
-//! Labels are names of sources, phases, kinds and codes, and never those of objects: their number does not grow with
-//! what is managed. What is counted of a source is counted from 0 as soon as the source is there, or nobody would see the
-//! first step of it (`increase()` of Prometheus knows nothing before a series' first value), and goes with the source.
+//! Labels are names of sources, phases, kinds and codes, and never those of objects: their number
+//! does not grow with the number of objects. A source's counters begin at 0 as soon as the source
+//! is there, and go with it. Otherwise nobody would see their first step: `increase()` of
+//! Prometheus knows nothing before a series' first value.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,73 +20,73 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::{Doors, PHASES, Phase, Reloads, SILENCE, SourceStatus, Status};
+use super::{DaemonStatus, EndpointMetrics, PHASES, Phase, ReloadCounts, SILENCE, SourceStatus};
 use crate::cluster;
-use crate::object::Class;
-use crate::pulse::Sign;
+use crate::object::ErrorClass;
+use crate::pulse::HeartbeatStatus;
 use crate::queue;
 
 /// The media type of the text (version 1.0 of `OpenMetrics`).
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Written {
+struct WriteLabels {
     action: &'static str,
     class: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfSource {
+struct SourceLabels {
     source: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct OutcomeLabels {
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Rolled {
+struct RolloutLabels {
     source: String,
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfPart {
+struct PartLabels {
     part: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfKind {
+struct KindLabels {
     kind: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct InPhase {
+struct PhaseLabels {
     source: String,
     phase: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AtRevision {
+struct RevisionLabels {
     source: String,
     revision: String,
 }
 
-/// How a rollout ended.
+/// The end of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RolloutResult {
     /// All is healthy.
     Succeeded,
     /// It did not come up.
     Failed,
-    /// What was good before is back.
+    /// The last good content is back.
     RolledBack,
     /// A newer content took its place before it ended.
     Superseded,
 }
 
-impl Ended {
+impl RolloutResult {
     const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::RolledBack, Self::Superseded];
 
     const fn word(self) -> &'static str {
@@ -98,50 +99,52 @@ impl Ended {
     }
 }
 
-/// What is known of the process beside its loop.
+/// The state of the process beside its loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Process<'a> {
+pub struct ProcessFacts<'a> {
     /// The last signs of life of its parts.
-    pub signs: &'a [Sign],
+    pub signs: &'a [HeartbeatStatus],
     /// Now.
     pub now: Instant,
-    /// How often a new configuration was taken over, and refused.
-    pub reloads: Reloads,
+    /// The number of configurations taken over, and refused.
+    pub reloads: ReloadCounts,
     /// Those who ask over HTTP.
-    pub doors: &'a Doors,
+    pub doors: &'a EndpointMetrics,
 }
 
 /// A gauge of whole numbers.
-type Count = Gauge<u64, AtomicU64>;
+type IntegerGauge = Gauge<u64, AtomicU64>;
 
-/// How long rollouts take, in seconds: from a container that starts at once to one that is given an hour.
-type Lengths = Histogram;
+/// The duration of rollouts, in seconds: from a container that starts at once to one that is given
+/// an hour.
+type DurationHistogram = Histogram;
 
 const LENGTHS: [f64; 10] = [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
 
-/// What is counted by the loop, by the calls to the API server and by the workqueue; a clone counts the same.
+/// The metrics of the loop, of the calls to the API server and of the workqueue; a clone counts the
+/// same.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    writes: Family<Written, Counter>,
-    repaired: Family<OfSource, Counter>,
-    rollouts: Family<Rolled, Counter>,
-    rollout_seconds: Family<Rolled, Lengths, fn() -> Lengths>,
-    /// Of which sources something is counted.
+    writes: Family<WriteLabels, Counter>,
+    repaired: Family<SourceLabels, Counter>,
+    rollouts: Family<RolloutLabels, Counter>,
+    rollout_seconds: Family<RolloutLabels, DurationHistogram, fn() -> DurationHistogram>,
+    /// The sources that are counted.
     sources: Arc<Mutex<BTreeSet<String>>>,
-    calls: cluster::Measures,
-    queue: queue::Measures,
+    calls: cluster::CallMetrics,
+    queue: queue::QueueMetrics,
 }
 
-/// Of no calls yet.
+/// Metrics without calls.
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(cluster::Measures::default(), queue::Measures::default())
+        Self::new(cluster::CallMetrics::default(), queue::QueueMetrics::default())
     }
 }
 
 impl Metrics {
-    /// Of these calls and these queues.
-    pub fn new(calls: cluster::Measures, queue: queue::Measures) -> Self {
+    /// Returns the metrics with these of the calls and of the queues.
+    pub fn new(calls: cluster::CallMetrics, queue: queue::QueueMetrics) -> Self {
         Self {
             writes: Family::default(),
             repaired: Family::default(),
@@ -153,20 +156,21 @@ impl Metrics {
         }
     }
 
-    /// Since when the API server has answered nothing, where that is long enough to be told.
+    /// Returns the time since which the API server has not answered, where that is long enough to
+    /// be reported.
     pub fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
         let since = *self.calls.silence().borrow();
         since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE)
     }
 
-    /// What is counted of the workqueues, one after the other.
-    pub fn queue(&self) -> &queue::Measures {
+    /// Returns the metrics of the workqueues, one after the other.
+    pub fn queue(&self) -> &queue::QueueMetrics {
         &self.queue
     }
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
-    pub fn rolled(&self, source: &str, ended: Ended, took: Option<Duration>) {
-        let labels = Rolled { source: self.counted(source), outcome: ended.word() };
+    pub fn rolled(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
+        let labels = RolloutLabels { source: self.counted(source), outcome: ended.word() };
         self.rollouts.get_or_create(&labels).inc();
         if let Some(took) = took {
             self.rollout_seconds.get_or_create(&labels).observe(took.as_secs_f64());
@@ -174,19 +178,19 @@ impl Metrics {
     }
 
     /// A write was answered: with this class of error, or well.
-    pub fn wrote(&self, action: &'static str, class: Option<Class>) {
+    pub fn wrote(&self, action: &'static str, class: Option<ErrorClass>) {
         let class = class.map_or_else(|| "none".to_owned(), |class| class.to_string());
-        self.writes.get_or_create(&Written { action, class }).inc();
+        self.writes.get_or_create(&WriteLabels { action, class }).inc();
     }
 
     /// An object of a source had been changed by somebody else, and is as wanted again.
     pub fn repaired(&self, source: &str) {
-        self.repaired.get_or_create(&OfSource { source: self.counted(source) }).inc();
+        self.repaired.get_or_create(&SourceLabels { source: self.counted(source) }).inc();
     }
 
-    /// How many objects of a source were repaired.
+    /// Returns how many objects of a source were repaired.
     pub fn repaired_of(&self, source: &str) -> u64 {
-        self.repaired.get_or_create(&OfSource { source: self.counted(source) }).get()
+        self.repaired.get_or_create(&SourceLabels { source: self.counted(source) }).get()
     }
 
     fn counted(&self, source: &str) -> String {
@@ -194,21 +198,21 @@ impl Metrics {
         source.to_owned()
     }
 
-    /// Counts of these sources, from 0, and no longer of those that are gone: where they come and go, as one for each
-    /// branch does, their series would be more and more.
+    /// Counts these sources, from 0, and drops those that are gone. Sources come and go, as one for
+    /// each branch does, and their series would grow without end.
     fn keep(&self, now: BTreeSet<String>) {
         let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         for source in &now {
-            drop(self.repaired.get_or_create(&OfSource { source: source.clone() }));
-            for ended in Ended::ALL {
-                let labels = Rolled { source: source.clone(), outcome: ended.word() };
+            drop(self.repaired.get_or_create(&SourceLabels { source: source.clone() }));
+            for ended in RolloutResult::ALL {
+                let labels = RolloutLabels { source: source.clone(), outcome: ended.word() };
                 drop(self.rollouts.get_or_create(&labels));
             }
         }
         for source in known.difference(&now) {
-            self.repaired.remove(&OfSource { source: source.clone() });
-            for ended in Ended::ALL {
-                let labels = Rolled { source: source.clone(), outcome: ended.word() };
+            self.repaired.remove(&SourceLabels { source: source.clone() });
+            for ended in RolloutResult::ALL {
+                let labels = RolloutLabels { source: source.clone(), outcome: ended.word() };
                 self.rollouts.remove(&labels);
                 self.rollout_seconds.remove(&labels);
             }
@@ -216,10 +220,10 @@ impl Metrics {
         *known = now;
     }
 
-    /// All metrics as a text of [`MEDIA_TYPE`].
+    /// Returns all metrics as a text of [`MEDIA_TYPE`].
     ///
     /// Without a status there is no loop yet, and nothing of what it would tell.
-    pub fn text(&self, status: Option<&Status>, process: &Process<'_>) -> String {
+    pub fn text(&self, status: Option<&DaemonStatus>, process: &ProcessFacts<'_>) -> String {
         if let Some(status) = status {
             self.keep(status.sources.iter().map(|source| source.name.clone()).collect());
             process.doors.forget_all_but(&status.sources);
@@ -237,9 +241,9 @@ impl Metrics {
         self.calls.register(&mut registry);
         self.queue.register(of_the_workqueue(&mut registry));
         progress(&mut registry, process.signs, process.now);
-        let reloads = Family::<Outcome, Counter>::default();
+        let reloads = Family::<OutcomeLabels, Counter>::default();
         for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
-            reloads.get_or_create(&Outcome { outcome }).inc_by(count);
+            reloads.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
         }
         process.doors.register(&mut registry);
         registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
@@ -257,17 +261,18 @@ impl Metrics {
     }
 }
 
-/// What is said of the workqueue carries its name, as every queue of client-go does.
+/// Returns the registry for metrics of the workqueue, which carry its name as those of client-go
+/// do.
 fn of_the_workqueue(registry: &mut Registry) -> &mut Registry {
     registry.sub_registry_with_label(("name".into(), "objects".into()))
 }
 
-/// How long ago each part gave its last sign of life.
-fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
-    let parts = Family::<OfPart, Gauge<f64, AtomicU64>>::default();
-    let late = Family::<OfPart, Count>::default();
+/// Adds the age of each part's last heartbeat.
+fn progress(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
+    let parts = Family::<PartLabels, Gauge<f64, AtomicU64>>::default();
+    let late = Family::<PartLabels, IntegerGauge>::default();
     for sign in signs {
-        let part = OfPart { part: sign.name.to_string() };
+        let part = PartLabels { part: sign.name.to_string() };
         parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
         late.get_or_create(&part).set(sign.is_late(now).into());
     }
@@ -277,12 +282,13 @@ fn progress(registry: &mut Registry, signs: &[Sign], now: Instant) {
     registry.register("rhumb_progress_late", "Whether its next sign of life is overdue", late);
 }
 
-/// How long ago each watch last heard of its server; of several over one kind, as of pods, that with the oldest news.
-fn watches(registry: &mut Registry, signs: &[Sign], now: Instant) {
-    let watches = Family::<OfKind, Gauge<f64, AtomicU64>>::default();
+/// Adds the age of each watch's last word from its server; of several over one kind, as of pods,
+/// the oldest.
+fn watches(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
+    let watches = Family::<KindLabels, Gauge<f64, AtomicU64>>::default();
     for sign in signs {
         let Some(kind) = sign.name.strip_prefix(cluster::WATCH_OVER) else { continue };
-        let gauge = watches.get_or_create(&OfKind { kind: kind.to_owned() });
+        let gauge = watches.get_or_create(&KindLabels { kind: kind.to_owned() });
         gauge.set(gauge.get().max(now.saturating_duration_since(sign.last).as_secs_f64()));
     }
     registry.register(
@@ -292,9 +298,9 @@ fn watches(registry: &mut Registry, signs: &[Sign], now: Instant) {
     );
 }
 
-fn gauges(registry: &mut Registry, status: &Status) {
+fn gauges(registry: &mut Registry, status: &DaemonStatus) {
     let mut gauge = |name: &str, help: &str, value: u64| {
-        let gauge = Count::default();
+        let gauge = IntegerGauge::default();
         gauge.set(value);
         registry.register(name, help, gauge);
     };
@@ -314,7 +320,7 @@ fn gauges(registry: &mut Registry, status: &Status) {
     gauge("rhumb_budget_starts", "Rollouts that began in the last minute", rollout.starts.used.into());
     gauge("rhumb_budget_starts_max", "Rollouts that may begin in a minute", rollout.starts.of.into());
     let queue = of_the_workqueue(registry);
-    let depth = Count::default();
+    let depth = IntegerGauge::default();
     depth.set(process.queue as u64);
     queue.register("workqueue_depth", "Keys that wait to be taken, or are being processed", depth);
     let mut seconds = |name: &str, help: &str, value: f64| {
@@ -329,13 +335,13 @@ fn gauges(registry: &mut Registry, status: &Status) {
     sources(registry, &status.sources);
 }
 
-/// How long ago each source was last looked at, and each watch last heard of its server.
-fn ages(registry: &mut Registry, status: &Status) {
-    let looked = Family::<OfSource, Gauge<f64, AtomicU64>>::default();
+/// Adds the age of each source's last look, and of the server's last answer.
+fn ages(registry: &mut Registry, status: &DaemonStatus) {
+    let looked = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
     for source in &status.sources {
         if let Some(at) = source.looked {
             let age = status.at.duration_since(at).as_secs_f64().max(0.0);
-            looked.get_or_create(&OfSource { source: source.name.clone() }).set(age);
+            looked.get_or_create(&SourceLabels { source: source.name.clone() }).set(age);
         }
     }
     let since = "Seconds since the newest state of each source was last looked at, with success";
@@ -343,23 +349,23 @@ fn ages(registry: &mut Registry, status: &Status) {
 }
 
 fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
-    let objects = Family::<InPhase, Count>::default();
-    let revisions = Family::<AtRevision, Count>::default();
+    let objects = Family::<PhaseLabels, IntegerGauge>::default();
+    let revisions = Family::<RevisionLabels, IntegerGauge>::default();
     let of = |value: &dyn Fn(&SourceStatus) -> u64| {
-        let family = Family::<OfSource, Count>::default();
+        let family = Family::<SourceLabels, IntegerGauge>::default();
         for source in sources {
-            family.get_or_create(&OfSource { source: source.name.clone() }).set(value(source));
+            family.get_or_create(&SourceLabels { source: source.name.clone() }).set(value(source));
         }
         family
     };
     for source in sources {
         let count = |phase: Phase| source.objects.get(&phase).copied().unwrap_or(0) as u64;
         for phase in PHASES {
-            let labels = InPhase { source: source.name.clone(), phase: phase.to_string() };
+            let labels = PhaseLabels { source: source.name.clone(), phase: phase.to_string() };
             objects.get_or_create(&labels).set(count(phase));
         }
         if let Some(revision) = &source.revision {
-            let labels = AtRevision { source: source.name.clone(), revision: revision.clone() };
+            let labels = RevisionLabels { source: source.name.clone(), revision: revision.clone() };
             revisions.get_or_create(&labels).set(1);
         }
     }
@@ -378,11 +384,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::Heard;
+    use crate::report::WebhookOutcome;
 
     fn text(metrics: &Metrics) -> String {
-        let (reloads, doors) = (Reloads::default(), Doors::default());
-        metrics.text(None, &Process { signs: &[], now: Instant::now(), reloads, doors: &doors })
+        let (reloads, doors) = (ReloadCounts::default(), EndpointMetrics::default());
+        metrics.text(None, &ProcessFacts { signs: &[], now: Instant::now(), reloads, doors: &doors })
     }
 
     #[test]
@@ -398,7 +404,7 @@ mod tests {
             let line = format!("rhumb_rollouts_total{{source=\"shop\",outcome=\"{outcome}\"}} 0\n");
             assert!(text(&metrics).contains(&line), "{}", text(&metrics));
         }
-        metrics.rolled("shop", Ended::Failed, Some(Duration::from_secs(9)));
+        metrics.rolled("shop", RolloutResult::Failed, Some(Duration::from_secs(9)));
         metrics.repaired("shop");
         metrics.keep(["shop".to_owned()].into());
         let kept = text(&metrics);
@@ -413,7 +419,7 @@ mod tests {
         assert!(!text(&metrics).contains("shop"), "{}", text(&metrics));
     }
 
-    fn status(sources: &[&str]) -> Status {
+    fn status(sources: &[&str]) -> DaemonStatus {
         let source = |name: &&str| {
             json!({
                 "name": name, "place": "", "complete": true, "observed": false, "healthy": true, "objects": {},
@@ -438,19 +444,23 @@ mod tests {
 
     #[test]
     fn sources_that_come_and_go_leave_no_series() {
-        let (metrics, doors) = (Metrics::default(), Doors::default());
+        let (metrics, doors) = (Metrics::default(), EndpointMetrics::default());
         let text = |sources: Option<&[&str]>| {
-            let process =
-                Process { signs: &[], now: Instant::now(), reloads: Reloads::default(), doors: &doors };
+            let process = ProcessFacts {
+                signs: &[],
+                now: Instant::now(),
+                reloads: ReloadCounts::default(),
+                doors: &doors,
+            };
             metrics.text(sources.map(status).as_ref(), &process)
         };
         let of = |name: &str, text: &str| text.lines().filter(|line| line.contains(name)).count();
         for source in ["shop", "branch-1"] {
             metrics.repaired(source);
-            metrics.rolled(source, Ended::Failed, Some(Duration::from_secs(7)));
-            doors.hook(Some(source), Heard::Taken);
+            metrics.rolled(source, RolloutResult::Failed, Some(Duration::from_secs(7)));
+            doors.hook(Some(source), WebhookOutcome::Taken);
         }
-        doors.hook(None, Heard::Refused);
+        doors.hook(None, WebhookOutcome::Refused);
         // While no loop runs nobody knows which sources there are.
         let before = text(None);
         let counted = of("source=\"shop\"", &before);

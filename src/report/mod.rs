@@ -1,10 +1,11 @@
-//! What is told to the outside.
+//! Outgoing reports.
 //!
-//! Owns [`Told`], the past tense of every decision; the log lines of that, and of what happens beside it ([`log()`]);
-//! [`Notice`], what happened, with the [`Recorder`] from which all take it who are told as it happens; [`Phase`], where
-//! an object stands, in one word; [`Status`], where everything stands, and [`Stand`], the same of one source in a few
-//! lines; [`Metrics`]; what the service manager is told ([`Service`]), with one line of where everything stands
-//! ([`Summary`]); what is counted of those who ask ([`Doors`]); and the [`watchdog()`].
+//! Owns [`Outcome`], the past tense of every decision, and the log lines of outcomes and other
+//! events ([`log()`]). [`EventRecord`] is one event, and [`EventRecorder`] hands it to all who
+//! listen. [`Phase`] is an object's state in one word, [`DaemonStatus`] that of everything,
+//! [`StatusSummary`] that of one source in a few lines. [`Metrics`] and [`EndpointMetrics`] are the
+//! counters. [`SystemdService`] talks to the service manager, with one line of status
+//! ([`DaemonSummary`]) and the [`watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
@@ -24,33 +25,37 @@ mod watchdog;
 use std::fmt;
 use std::sync::Arc;
 
-pub use compared::{Compared, Differing};
-pub use conditions::{Left, Standing, deletions_wait, is_ready, source_conditions};
-pub use doors::{Doors, Heard, Unanswered};
-pub use log::{MACHINE_FIELDS, Tale, brief, has_line, log, log_notice};
-pub use metrics::{Ended, MEDIA_TYPE, Metrics, Process};
-pub use notice::{Draft, Followed, HAPPENINGS, Happening, Notice, Notices, Recorder, Regarding};
+pub use compared::{DifferingObject, ObjectComparison};
+pub use conditions::{RemainingObjects, SourceCondition, deletions_wait, is_ready, source_conditions};
+pub use doors::{EndpointMetrics, RequestRejection, WebhookOutcome};
+pub use log::{MACHINE_FIELDS, ObjectEvent, brief, has_line, log, log_notice};
+pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
+pub use notice::{
+    EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription, HAPPENINGS,
+    LosslessSubscription,
+};
 pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, well_words};
-pub use stand::{NAMED, RecordedObject, STATUS, Stand};
+pub use stand::{NAMED, RecordedObject, STATUS, StatusSummary};
 pub use status::{
-    Beside, CommitStatus, Filter, Named, ObjectStatus, ProcessStatus, QueueStatus, RollStatus, RolloutStatus,
-    Share, SourceStatus, SourceTimes, Status, VERSION, first_objects, object_of, objects, status,
+    BoundUsage, CommitStatus, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus,
+    QueuedWorkloadStatus, RolloutStatus, SourceStatus, SourceTimes, StatusContext, VERSION,
+    WorkloadRolloutStatus, first_objects, object_of, objects, status,
 };
 
 use crate::engine::Reason;
 
-pub use notify::{Notifier, Reload, Reloads, Service, Topic};
-pub use summary::{Following, SILENCE, Summary, server_is_silent};
-pub use watchdog::{NotWatched, watchdog};
+pub use notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
+pub use summary::{DaemonSummary, SILENCE, SourceSummary, server_is_silent};
+pub use watchdog::{WatchdogGuard, watchdog};
 
-/// What is told of one object.
+/// The outcome of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum Outcome {
     /// It was made.
     Created,
     /// It was changed.
     Configured,
-    /// What somebody else had changed was put back: who, and what.
+    /// A foreign change was repaired: who made it, and in which fields.
     Repaired(Arc<str>),
     /// It is as wanted.
     Unchanged,
@@ -68,8 +73,9 @@ pub enum Told {
     Refused(Reason),
 }
 
-impl Told {
-    /// Whether it is not as wanted. What is kept though nobody wants it is as it was asked for.
+impl Outcome {
+    /// Returns whether it is not as wanted. An object that is kept though nobody wants it is as it
+    /// was asked for.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Waiting(reason) => !reason.is_as_asked(),
@@ -85,14 +91,14 @@ impl Told {
         }
     }
 
-    /// Whether a guard that only a person can open holds it up.
+    /// Returns whether a guard that only a person can open holds it up.
     pub fn is_guarded(&self) -> bool {
         matches!(self, Self::Waiting(Reason::Confirm(_)))
     }
 }
 
 /// `created`, or `waiting: needs ConfigMap shop/env, which is not there yet`.
-impl fmt::Display for Told {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Created => f.write_str("created"),

@@ -1,9 +1,9 @@
-//! Notices: what happened, for all who are told as it happens.
+//! Events: what happened, for all who listen.
 //!
-//! A notice is made by the loop, once, and kept for a while by the [`Recorder`], from which the event stream, the
-//! Kubernetes Events, the log and the notifications take it. Nobody who listens slowly holds anybody up. A client that
-//! does is let go, and finds what is kept; what this process itself lives by is lost to nobody, however much happens at
-//! once.
+//! The loop makes an event once, and the [`EventRecorder`] keeps it for a while. The event stream,
+//! the Kubernetes Events, the log and the notifications take it from there. No slow listener holds
+//! anybody up. A client that is slow is let go, and finds the kept events. The process' own
+//! listeners lose none, however much happens at once.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,29 +13,29 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 
-use super::Named;
+use super::ObjectRef;
 use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
 
-/// So many of the last notices are kept for those who come later.
+/// The number of events kept for later listeners.
 const KEPT: usize = 512;
 
-/// Who is so many behind misses some, and learns that.
+/// The number of events after which a slow listener misses some, and learns that.
 const BEHIND: usize = 1024;
 
 /// A message is cut to so many bytes: the API server takes no longer one in an Event.
 const LONGEST: usize = 1024;
 
-/// What happened.
+/// The reason word of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Happening {
+pub enum EventReason {
     /// Another revision of a source is in force.
     RevisionRead,
     /// All that a revision asks for is as wanted and healthy.
     RevisionSettled,
     /// The newest state of a source could not be read whole.
     SourceIncomplete,
-    /// What rhumb keeps for itself in its namespace cannot be read before a person mends it.
+    /// One of rhumb's own records in its namespace cannot be read before a person mends it.
     RecordUnreadable,
     /// The pods of a workload are being replaced.
     RolloutStarted,
@@ -43,7 +43,7 @@ pub enum Happening {
     RolloutSucceeded,
     /// They do not come up.
     RolloutFailed,
-    /// What failed was put back to what was good before.
+    /// A failed unit was put back to its last good content.
     RolledBack,
     /// Somebody else's change was undone.
     DriftRepaired,
@@ -55,7 +55,7 @@ pub enum Happening {
     OptedOut,
     /// It no longer does.
     OptOutEnded,
-    /// What a source wants cannot be had until a person changes something.
+    /// A wanted object is refused until a person changes something.
     Refused,
     /// An object was made.
     Created,
@@ -65,38 +65,38 @@ pub enum Happening {
     Pruned,
     /// An object was deleted, to be made again.
     Recreated,
-    /// What a person has ordered was done, or nothing was to be done.
+    /// An order was carried out, or there was nothing to do.
     OrderDone,
     /// Something that looks like an order is none, or stands where none is obeyed.
     OrderIgnored,
 }
 
 /// All kinds of events.
-pub const HAPPENINGS: [Happening; 20] = [
-    Happening::RevisionRead,
-    Happening::RevisionSettled,
-    Happening::SourceIncomplete,
-    Happening::RecordUnreadable,
-    Happening::RolloutStarted,
-    Happening::RolloutSucceeded,
-    Happening::RolloutFailed,
-    Happening::RolledBack,
-    Happening::DriftRepaired,
-    Happening::PruneWaiting,
-    Happening::Conflict,
-    Happening::OptedOut,
-    Happening::OptOutEnded,
-    Happening::Refused,
-    Happening::Created,
-    Happening::Configured,
-    Happening::Pruned,
-    Happening::Recreated,
-    Happening::OrderDone,
-    Happening::OrderIgnored,
+pub const HAPPENINGS: [EventReason; 20] = [
+    EventReason::RevisionRead,
+    EventReason::RevisionSettled,
+    EventReason::SourceIncomplete,
+    EventReason::RecordUnreadable,
+    EventReason::RolloutStarted,
+    EventReason::RolloutSucceeded,
+    EventReason::RolloutFailed,
+    EventReason::RolledBack,
+    EventReason::DriftRepaired,
+    EventReason::PruneWaiting,
+    EventReason::Conflict,
+    EventReason::OptedOut,
+    EventReason::OptOutEnded,
+    EventReason::Refused,
+    EventReason::Created,
+    EventReason::Configured,
+    EventReason::Pruned,
+    EventReason::Recreated,
+    EventReason::OrderDone,
+    EventReason::OrderIgnored,
 ];
 
-impl Happening {
-    /// Whether a person should look at it.
+impl EventReason {
+    /// Returns whether a person should look at it.
     pub const fn is_warning(self) -> bool {
         matches!(
             self,
@@ -113,7 +113,7 @@ impl Happening {
     }
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for EventReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
@@ -122,37 +122,38 @@ impl fmt::Display for Happening {
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Notice {
+pub struct EventRecord {
     /// Larger than that of every notice before it, also of those of an earlier process.
     pub number: u64,
-    /// When it happened.
+    /// The time.
     pub at: Timestamp,
-    /// What.
-    pub reason: Happening,
+    /// The reason word.
+    pub reason: EventReason,
     /// The source.
     pub source: String,
     /// The object; none where it is about the source as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<Named>,
+    pub object: Option<ObjectRef>,
     /// In words.
     pub message: String,
     /// The revision that it follows from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Who made the revision.
+    /// The revision's author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The first line of the revision's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What Kubernetes Events need beside that; none where none are written, as the source is only observed.
+    /// The subject of Kubernetes Events; none where none are written, as the source is only
+    /// observed.
     #[serde(skip)]
-    pub regarding: Option<Regarding>,
+    pub regarding: Option<EventRegarding>,
 }
 
-/// What the Events of a notice are about.
+/// The subject of the Kubernetes Events about an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Regarding {
+pub struct EventRegarding {
     /// The object, in which version of its kind, and which incarnation where one is known.
     pub object: Option<(ObjectId, Gvk, Option<Uid>)>,
     /// The incarnation of the source's `ConfigMap`; none where there is none.
@@ -160,7 +161,7 @@ pub struct Regarding {
 }
 
 /// `RolloutStarted Deployment shop/web: revision 1a2b3c4d5e6f (Ann: Two replicas)`.
-impl fmt::Display for Notice {
+impl fmt::Display for EventRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.reason)?;
         match &self.object {
@@ -171,17 +172,17 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What is to be told: a notice without its number and time.
+/// An event without its number and time.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EventDraft {
     /// See [`Notice::reason`].
-    pub reason: Happening,
+    pub reason: EventReason,
     /// See [`Notice::source`].
     pub source: Arc<str>,
     /// See [`Notice::object`].
     pub object: Option<ObjectId>,
     /// See [`Notice::regarding`].
-    pub regarding: Option<Regarding>,
+    pub regarding: Option<EventRegarding>,
     /// See [`Notice::message`].
     pub message: String,
     /// See [`Notice::revision`].
@@ -194,63 +195,67 @@ pub struct Draft {
 
 /// Keeps the last notices and hands each to all who listen. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
-pub struct Recorder(Arc<Inner>);
+pub struct EventRecorder(Arc<RecorderState>);
 
 #[derive(Debug)]
-struct Inner {
-    told: Mutex<Past>,
-    listeners: broadcast::Sender<Arc<Notice>>,
+struct RecorderState {
+    told: Mutex<EventBacklog>,
+    listeners: broadcast::Sender<Arc<EventRecord>>,
     /// No notice has this number, or a smaller one.
     first: u64,
 }
 
-/// What was told, and whom it is told to without loss.
+/// The kept events, and the lossless listeners.
 #[derive(Debug, Default)]
-struct Past {
-    kept: VecDeque<Arc<Notice>>,
-    followers: Vec<Follower>,
+struct EventBacklog {
+    kept: VecDeque<Arc<EventRecord>>,
+    followers: Vec<EventSink>,
 }
 
-/// What one is told of, and where.
-type Follower = (fn(Happening) -> bool, mpsc::UnboundedSender<Arc<Notice>>);
+/// The filter of a listener, and its channel.
+type EventSink = (fn(EventReason) -> bool, mpsc::UnboundedSender<Arc<EventRecord>>);
 
-/// What has been told so far, and what will be, none of it left out.
+/// The kept events and those to come, without loss.
 #[derive(Debug)]
-pub struct Followed {
+pub struct LosslessSubscription {
     /// Those that are still known, the oldest first.
-    pub past: Vec<Arc<Notice>>,
+    pub past: Vec<Arc<EventRecord>>,
     /// Those that come, none of which is in the past.
-    pub coming: mpsc::UnboundedReceiver<Arc<Notice>>,
+    pub coming: mpsc::UnboundedReceiver<Arc<EventRecord>>,
 }
 
-/// What has been told so far, and what will be. Who is too far behind loses some.
+/// The kept events and those to come. A listener too far behind loses some.
 #[derive(Debug)]
-pub struct Notices {
+pub struct EventSubscription {
     /// Those that are still known, the oldest first.
-    pub past: Vec<Arc<Notice>>,
+    pub past: Vec<Arc<EventRecord>>,
     /// Those that come, none of which is in the past.
-    pub coming: broadcast::Receiver<Arc<Notice>>,
+    pub coming: broadcast::Receiver<Arc<EventRecord>>,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// One that begins now: its numbers are larger than those of all that began earlier.
     pub fn new(now: Timestamp) -> Self {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
-        Self(Arc::new(Inner { told: Mutex::default(), listeners: broadcast::Sender::new(BEHIND), first }))
+        Self(Arc::new(RecorderState {
+            told: Mutex::default(),
+            listeners: broadcast::Sender::new(BEHIND),
+            first,
+        }))
     }
 
     /// Tells all who listen.
-    pub fn record(&self, now: Timestamp, draft: Draft) {
-        let Draft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
+    pub fn record(&self, now: Timestamp, draft: EventDraft) {
+        let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
         message.truncate(message.floor_char_boundary(LONGEST));
         let mut told = self.told();
-        let Past { kept, followers } = &mut *told;
-        let notice = Arc::new(Notice {
+        let EventBacklog { kept, followers } = &mut *told;
+        let notice = Arc::new(EventRecord {
             number: kept.back().map_or(self.0.first, |last| last.number) + 1,
             at: now,
             reason,
             source: source.to_string(),
-            object: object.as_ref().map(Named::of),
+            object: object.as_ref().map(ObjectRef::of),
             message,
             revision,
             author,
@@ -268,30 +273,31 @@ impl Recorder {
         let _ = self.0.listeners.send(notice);
     }
 
-    /// What is known after the notice of this number, and what comes; 0 for all.
-    pub fn after(&self, number: u64) -> Notices {
+    /// Returns the kept events after this number, and those to come; 0 for all.
+    pub fn after(&self, number: u64) -> EventSubscription {
         let told = self.told();
         let past = told.kept.iter().filter(|notice| notice.number > number).cloned().collect();
-        Notices { past, coming: self.0.listeners.subscribe() }
+        EventSubscription { past, coming: self.0.listeners.subscribe() }
     }
 
-    /// What is known of these kinds of events, and all that comes of them, were it thousands at once. For whoever takes
-    /// in what comes, whatever else it waits for: what it does not take in stays in memory.
-    pub fn follow(&self, wants: fn(Happening) -> bool) -> Followed {
+    /// Returns the kept events with these reasons, and all to come, were it thousands at once. For
+    /// listeners that take them in whatever else they wait for: an event that is not taken stays in
+    /// memory.
+    pub fn follow(&self, wants: fn(EventReason) -> bool) -> LosslessSubscription {
         let (follower, coming) = mpsc::unbounded_channel();
         let mut told = self.told();
         told.followers.push((wants, follower));
         let past = told.kept.iter().filter(|notice| wants(notice.reason)).cloned().collect();
-        Followed { past, coming }
+        LosslessSubscription { past, coming }
     }
 
-    /// How many follow.
+    /// Returns how many follow.
     #[cfg(test)]
     pub fn followers(&self) -> usize {
         self.told().followers.len()
     }
 
-    fn told(&self) -> MutexGuard<'_, Past> {
+    fn told(&self) -> MutexGuard<'_, EventBacklog> {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -301,9 +307,9 @@ mod tests {
     use super::*;
     use crate::object::GroupKind;
 
-    fn draft(message: &str) -> Draft {
-        Draft {
-            reason: Happening::RevisionRead,
+    fn draft(message: &str) -> EventDraft {
+        EventDraft {
+            reason: EventReason::RevisionRead,
             source: "shop".into(),
             object: None,
             regarding: None,
@@ -314,14 +320,14 @@ mod tests {
         }
     }
 
-    fn told(notices: &[Arc<Notice>]) -> Vec<&str> {
+    fn told(notices: &[Arc<EventRecord>]) -> Vec<&str> {
         notices.iter().map(|notice| &*notice.message).collect()
     }
 
     #[test]
     fn who_comes_later_misses_nothing_and_hears_nothing_twice() {
         let now = Timestamp::UNIX_EPOCH;
-        let recorder = Recorder::new(now);
+        let recorder = EventRecorder::new(now);
         recorder.record(now, draft("a"));
         recorder.record(now, draft("b"));
         let mut all = recorder.after(0);
@@ -338,14 +344,14 @@ mod tests {
     #[test]
     fn who_follows_loses_nothing_among_thousands() {
         let now = Timestamp::UNIX_EPOCH;
-        let recorder = Recorder::new(now);
+        let recorder = EventRecorder::new(now);
         recorder.record(now, draft("before"));
         let mut all = recorder.follow(|_| true);
-        let mut few = recorder.follow(|happening| happening == Happening::RolloutFailed);
-        recorder.record(now, Draft { reason: Happening::RolloutFailed, ..draft("failed") });
+        let mut few = recorder.follow(|happening| happening == EventReason::RolloutFailed);
+        recorder.record(now, EventDraft { reason: EventReason::RolloutFailed, ..draft("failed") });
         (0..10_000).for_each(|_| recorder.record(now, draft("read")));
         assert_eq!((told(&all.past), told(&few.past)), (vec!["before"], vec![]));
-        let heard = |coming: &mut mpsc::UnboundedReceiver<Arc<Notice>>| {
+        let heard = |coming: &mut mpsc::UnboundedReceiver<Arc<EventRecord>>| {
             std::iter::from_fn(|| coming.try_recv().ok()).collect::<Vec<_>>()
         };
         let heard_all = heard(&mut all.coming);
@@ -360,19 +366,19 @@ mod tests {
     fn a_later_process_goes_on_with_larger_numbers() {
         let now: Timestamp = "2030-01-02T03:04:05Z".parse().unwrap();
         let last = |at: Timestamp| {
-            let recorder = Recorder::new(at);
+            let recorder = EventRecorder::new(at);
             (0..100).for_each(|_| recorder.record(at, draft("a")));
             recorder.after(0).past.last().unwrap().number
         };
         let later = now + jiff::SignedDuration::from_secs(1);
         assert!(last(now) < last(later));
-        // What JavaScript can count without loss.
+        // JavaScript counts that far without loss.
         assert!(last(later) < 1 << 53);
     }
 
     #[test]
     fn so_many_are_kept_and_each_is_so_long() {
-        let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
+        let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
         for number in 0..=KEPT {
             recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(LONGEST))));
         }
@@ -384,8 +390,8 @@ mod tests {
     #[test]
     fn a_notice_is_one_line() {
         fn check(object: Option<ObjectId>, expected: &str) {
-            let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-            recorder.record(Timestamp::UNIX_EPOCH, Draft { object, ..draft("so it is") });
+            let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
+            recorder.record(Timestamp::UNIX_EPOCH, EventDraft { object, ..draft("so it is") });
             assert_eq!(recorder.after(0).past[0].to_string(), expected);
         }
         let of = |kind: &str, namespace| Some(ObjectId::new(&GroupKind::new("", kind), namespace, "web"));

@@ -1,7 +1,7 @@
-//! What the service manager is told, by the protocol of `sd_notify`(3): datagrams of `KEY=value` lines.
+//! The protocol of the service manager, `sd_notify`(3): datagrams of `KEY=value` lines.
 //!
-//! No crate: `sd-notify` reads the socket's address from the environment at each call, which is read in one
-//! place only here, and cannot be tested without changing the environment of the whole process.
+//! No crate: `sd-notify` reads the socket's address from the environment at each call. Here the
+//! environment is read in one place only, and a test must not change that of the whole process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long a message waits for a service manager whose queue is full.
+/// The time for which a message waits for a service manager whose queue is full.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The least time between two status lines.
@@ -30,28 +30,28 @@ const LONGEST_PART: usize = 512;
 
 /// The way to the service manager. Without one, all that is told is lost on purpose.
 #[derive(Debug, Default)]
-pub struct Notifier {
-    sockets: Option<Sockets>,
+pub struct ServiceNotifier {
+    sockets: Option<NotifySockets>,
 }
 
 #[derive(Debug)]
-struct Sockets {
+struct NotifySockets {
     address: SocketAddr,
     /// For changes of state, which wait for a manager whose queue is full.
     patient: UnixDatagram,
-    /// For what can be said later as well: whoever says it has other things to do.
+    /// For messages that can be sent later as well: their sender has other things to do.
     hasty: UnixDatagram,
 }
 
-/// How a message is sent.
+/// The way in which a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Haste {
+enum SendMode {
     Patient,
     Hasty,
 }
 
-impl Notifier {
-    /// The way to this address, as `$NOTIFY_SOCKET` names it: a path, or `@` before an abstract name.
+impl ServiceNotifier {
+    /// Returns the way to this address, as `$NOTIFY_SOCKET` names it: a path, or `@` before an abstract name.
     ///
     /// # Errors
     ///
@@ -65,14 +65,14 @@ impl Notifier {
         let (patient, hasty) = (UnixDatagram::unbound()?, UnixDatagram::unbound()?);
         patient.set_write_timeout(Some(PATIENCE))?;
         hasty.set_nonblocking(true)?;
-        Ok(Self { sockets: Some(Sockets { address, patient, hasty }) })
+        Ok(Self { sockets: Some(NotifySockets { address, patient, hasty }) })
     }
 
     /// Sends lines as one message, and says whether the manager has got it. Whether it has makes no difference to the
     /// service.
-    fn send(&self, message: &str, haste: Haste) -> bool {
-        let Some(Sockets { address, patient, hasty }) = &self.sockets else { return true };
-        let socket = if haste == Haste::Patient { patient } else { hasty };
+    fn send(&self, message: &str, haste: SendMode) -> bool {
+        let Some(NotifySockets { address, patient, hasty }) = &self.sockets else { return true };
+        let socket = if haste == SendMode::Patient { patient } else { hasty };
         let sent = socket.send_to_addr(message.as_bytes(), address);
         if let Err(error) = &sent {
             tracing::debug!("the service manager was not told {message:?}: {error}");
@@ -81,31 +81,31 @@ impl Notifier {
     }
 }
 
-/// What a part of the status line is about; the parts stand in this order.
+/// The topic of a part of the status line; the parts stand in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Topic {
-    /// What does not go on.
+pub enum StatusTopic {
+    /// The parts that make no progress.
     Progress,
     /// A configuration that is not in force.
     Configuration,
     /// The API server, where it does not answer.
     Server,
-    /// Where everything stands.
+    /// The status of everything.
     State,
 }
 
-/// What became of a new configuration.
+/// The outcome of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reload {
+pub enum ReloadOutcome {
     /// It is in force, as far as it can be without a new process.
     Taken,
     /// It is not usable; the one before stays in force.
     Refused,
 }
 
-/// How often a new configuration was taken, and refused.
+/// The number of configurations taken over, and refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reloads {
+pub struct ReloadCounts {
     /// See [`Reload::Taken`].
     pub taken: u64,
     /// See [`Reload::Refused`].
@@ -114,20 +114,20 @@ pub struct Reloads {
 
 /// The service as its manager sees it. Cheap to clone; all clones are the same service.
 #[derive(Clone, Debug)]
-pub struct Service(Arc<Inner>);
+pub struct SystemdService(Arc<ServiceState>);
 
 #[derive(Debug)]
-struct Inner {
-    notifier: Notifier,
-    line: Mutex<Line>,
+struct ServiceState {
+    notifier: ServiceNotifier,
+    line: Mutex<StatusLine>,
     changed: tokio::sync::Notify,
     taken: AtomicU64,
     refused: AtomicU64,
 }
 
-/// Whether the manager waits to hear that the service is up.
+/// Indicates whether the manager waits to hear that the service is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ready {
+enum ReadyState {
     /// It does, and the service is not.
     #[default]
     Awaited,
@@ -138,13 +138,13 @@ enum Ready {
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    parts: BTreeMap<Topic, String>,
+struct StatusLine {
+    parts: BTreeMap<StatusTopic, String>,
     sent: String,
-    ready: Ready,
+    ready: ReadyState,
 }
 
-impl Line {
+impl StatusLine {
     fn text(&self) -> String {
         let short = |part: &String| {
             let end = part.floor_char_boundary(LONGEST_PART);
@@ -157,36 +157,36 @@ impl Line {
     }
 }
 
-impl Service {
-    /// A service that tells this manager.
-    pub fn new(notifier: Notifier) -> Self {
+impl SystemdService {
+    /// Returns a service that tells this manager.
+    pub fn new(notifier: ServiceNotifier) -> Self {
         let (line, changed) = (Mutex::default(), tokio::sync::Notify::new());
         let (taken, refused) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Inner { notifier, line, changed, taken, refused }))
+        Self(Arc::new(ServiceState { notifier, line, changed, taken, refused }))
     }
 
     /// Counts a new configuration.
-    pub fn count(&self, reload: Reload) {
+    pub fn count(&self, reload: ReloadOutcome) {
         let counter = match reload {
-            Reload::Taken => &self.0.taken,
-            Reload::Refused => &self.0.refused,
+            ReloadOutcome::Taken => &self.0.taken,
+            ReloadOutcome::Refused => &self.0.refused,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many new configurations there were.
-    pub fn reloads(&self) -> Reloads {
+    /// Returns how many new configurations there were.
+    pub fn reloads(&self) -> ReloadCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Reloads { taken: count(&self.0.taken), refused: count(&self.0.refused) }
+        ReloadCounts { taken: count(&self.0.taken), refused: count(&self.0.refused) }
     }
 
     /// It is up, or done with its new configuration; told once for each of the two.
     pub fn ready(&self) {
         let mut line = self.line();
-        if line.ready == Ready::Awaited {
-            line.ready = Ready::Owed;
+        if line.ready == ReadyState::Awaited {
+            line.ready = ReadyState::Owed;
         }
-        if !self.send_line(&mut line, Haste::Patient) {
+        if !self.send_line(&mut line, SendMode::Patient) {
             self.0.changed.notify_one();
         }
     }
@@ -197,31 +197,31 @@ impl Service {
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         let mut line = self.line();
         // Should the service not be up yet, that is what is told next.
-        line.ready = Ready::Awaited;
+        line.ready = ReadyState::Awaited;
         let text = line.text();
         let message = format!("RELOADING=1\nMONOTONIC_USEC={micros}\nSTATUS={text}");
-        if self.0.notifier.send(&message, Haste::Patient) {
+        if self.0.notifier.send(&message, SendMode::Patient) {
             line.sent = text;
         }
     }
 
     /// It ends.
     pub fn stopping(&self) {
-        self.0.notifier.send("STOPPING=1\nSTATUS=stopping", Haste::Patient);
+        self.0.notifier.send("STOPPING=1\nSTATUS=stopping", SendMode::Patient);
     }
 
     /// It needs so much longer to start, from now on.
     pub fn extend(&self, more: Duration) {
-        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()), Haste::Patient);
+        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()), SendMode::Patient);
     }
 
     /// Each part makes progress.
     pub(super) fn alive(&self) {
-        self.0.notifier.send("WATCHDOG=1", Haste::Patient);
+        self.0.notifier.send("WATCHDOG=1", SendMode::Patient);
     }
 
     /// Sets a part of the status line; an empty text takes it out. [`Service::keep_told`] sends it.
-    pub fn tell(&self, topic: Topic, text: impl Into<String>) {
+    pub fn tell(&self, topic: StatusTopic, text: impl Into<String>) {
         let text = text.into();
         let mut line = self.line();
         if text.is_empty() {
@@ -233,9 +233,10 @@ impl Service {
         self.0.changed.notify_one();
     }
 
-    /// Sends the status line at once, where it has changed. What could not be sent is tried again.
+    /// Sends the status line at once, where it has changed. A line that could not be sent is tried
+    /// again.
     pub(super) fn flush(&self) {
-        if !self.send_line(&mut self.line(), Haste::Hasty) {
+        if !self.send_line(&mut self.line(), SendMode::Hasty) {
             self.0.changed.notify_one();
         }
     }
@@ -250,21 +251,21 @@ impl Service {
     }
 
     /// Sends what the manager does not know yet, and says whether it knows it then.
-    fn send_line(&self, line: &mut Line, haste: Haste) -> bool {
+    fn send_line(&self, line: &mut StatusLine, haste: SendMode) -> bool {
         let text = line.text();
-        let state = if line.ready == Ready::Owed { "READY=1\n" } else { "" };
+        let state = if line.ready == ReadyState::Owed { "READY=1\n" } else { "" };
         if state.is_empty() && text == line.sent {
             return true;
         }
         let sent = self.0.notifier.send(&format!("{state}STATUS={text}"), haste);
         if sent {
             line.sent = text;
-            line.ready = if line.ready == Ready::Owed { Ready::Told } else { line.ready };
+            line.ready = if line.ready == ReadyState::Owed { ReadyState::Told } else { line.ready };
         }
         sent
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, StatusLine> {
         self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -282,17 +283,17 @@ pub(super) mod tests {
     }
 
     impl Manager {
-        /// A manager, and a service that tells it.
-        pub(in crate::report) fn with_service() -> (Self, Service) {
+        /// Returns a manager, and a service that tells it.
+        pub(in crate::report) fn with_service() -> (Self, SystemdService) {
             let dir = TempDir::new().unwrap();
             let path = dir.path().join("notify");
             let socket = UnixDatagram::bind(&path).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            let service = Service::new(Notifier::to(path.as_os_str()).unwrap());
+            let service = SystemdService::new(ServiceNotifier::to(path.as_os_str()).unwrap());
             (Self { _dir: dir, socket }, service)
         }
 
-        /// The next message.
+        /// Returns the next message.
         pub(in crate::report) fn hears(&self) -> String {
             let mut buffer = [0; 4096];
             loop {
@@ -304,7 +305,7 @@ pub(super) mod tests {
             }
         }
 
-        /// All messages that are there.
+        /// Returns all messages that are there.
         pub(in crate::report) fn heard(&self) -> Vec<String> {
             let mut heard = Vec::new();
             self.socket.set_nonblocking(true).unwrap();
@@ -320,14 +321,14 @@ pub(super) mod tests {
     #[test]
     fn states_are_told_with_the_status_line() {
         let (manager, service) = Manager::with_service();
-        service.tell(Topic::State, "waiting\nfor godot");
+        service.tell(StatusTopic::State, "waiting\nfor godot");
         service.ready();
         assert_eq!(manager.hears(), "READY=1\nSTATUS=waiting for godot");
         service.flush();
-        service.tell(Topic::Configuration, "a new one is refused");
+        service.tell(StatusTopic::Configuration, "a new one is refused");
         service.flush();
         assert_eq!(manager.hears(), "STATUS=a new one is refused; waiting for godot");
-        service.tell(Topic::Configuration, "");
+        service.tell(StatusTopic::Configuration, "");
         service.reloading();
         let reloading = manager.hears();
         let rest = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
@@ -345,12 +346,12 @@ pub(super) mod tests {
     #[test]
     fn a_long_status_is_cut_between_characters() {
         let (manager, service) = Manager::with_service();
-        service.tell(Topic::State, "ä".repeat(LONGEST));
+        service.tell(StatusTopic::State, "ä".repeat(LONGEST));
         service.flush();
         assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(LONGEST_PART / 2)));
         // Nobody's words keep the rest from being seen.
-        service.tell(Topic::Progress, "a".repeat(LONGEST));
-        service.tell(Topic::State, "all is well");
+        service.tell(StatusTopic::Progress, "a".repeat(LONGEST));
+        service.tell(StatusTopic::State, "all is well");
         service.flush();
         assert_eq!(manager.hears(), format!("STATUS={}; all is well", "a".repeat(LONGEST_PART)));
     }
@@ -358,9 +359,9 @@ pub(super) mod tests {
     #[test]
     fn it_is_up_once_and_after_each_new_configuration_once() {
         let (manager, service) = Manager::with_service();
-        service.tell(Topic::State, "a");
+        service.tell(StatusTopic::State, "a");
         service.ready();
-        service.tell(Topic::State, "b");
+        service.tell(StatusTopic::State, "b");
         service.ready();
         service.ready();
         assert_eq!(manager.heard(), ["READY=1\nSTATUS=a", "STATUS=b"]);
@@ -379,8 +380,8 @@ pub(super) mod tests {
     async fn what_the_manager_cannot_hear_is_told_later() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("notify");
-        let service = Service::new(Notifier::to(path.as_os_str()).unwrap());
-        service.tell(Topic::State, "here");
+        let service = SystemdService::new(ServiceNotifier::to(path.as_os_str()).unwrap());
+        service.tell(StatusTopic::State, "here");
         service.ready();
         let told = tokio::spawn(service.clone().keep_told());
         tokio::time::sleep(PAUSE * 3).await;
@@ -403,7 +404,7 @@ pub(super) mod tests {
         };
         let senders: Vec<_> = std::iter::from_fn(sender).inspect(|sender| while send(sender) {}).collect();
         assert!(!senders.is_empty());
-        service.tell(Topic::State, "there");
+        service.tell(StatusTopic::State, "there");
         tokio::time::sleep(PAUSE * 3).await;
         let mut heard: Vec<String> = std::iter::from_fn(next).collect();
         heard.retain(|text| text != "X=1");
@@ -419,7 +420,7 @@ pub(super) mod tests {
         let told = tokio::spawn(service.clone().keep_told());
         let moment = Duration::from_millis(100);
         for number in 0..30 {
-            service.tell(Topic::State, format!("{}", number.min(25)));
+            service.tell(StatusTopic::State, format!("{}", number.min(25)));
             tokio::time::sleep(moment).await;
         }
         // 3 s of changes: at once, after one second, after two; the last when the third is over.
@@ -433,15 +434,15 @@ pub(super) mod tests {
         let name = format!("rhumb-test-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let socket = UnixDatagram::bind_addr(&address).unwrap();
-        let service = Service::new(Notifier::to(OsStr::new(&format!("@{name}"))).unwrap());
+        let service = SystemdService::new(ServiceNotifier::to(OsStr::new(&format!("@{name}"))).unwrap());
         service.alive();
         let mut buffer = [0; 64];
         let length = socket.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"WATCHDOG=1");
-        assert!(Notifier::to(OsStr::new("vsock:2:1234")).is_err());
+        assert!(ServiceNotifier::to(OsStr::new("vsock:2:1234")).is_err());
         // Nobody listens, or nobody ever did: neither is the service's trouble.
         drop(socket);
         service.ready();
-        Service::new(Notifier::default()).ready();
+        SystemdService::new(ServiceNotifier::default()).ready();
     }
 }

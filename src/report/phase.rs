@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, Entry, Reason, Substitute};
-use crate::health::Status;
+use crate::engine::{Engine, ObjectEntry, Reason, RollbackContent};
+use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
-/// Where an object stands.
+/// The phase of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
     /// As wanted, and healthy.
@@ -24,9 +24,9 @@ pub enum Phase {
     Waiting,
     /// It cannot be as wanted until a person changes something.
     Refused,
-    /// What was asked for failed, and it is back at what was good before.
+    /// The wanted content failed, and the object is back at its last good one.
     RolledBack,
-    /// What was asked for failed, and it stays as it is.
+    /// The wanted content failed, and the object stays as it is.
     Quarantined,
     /// A person holds it: drift is shown, and not repaired.
     Held,
@@ -73,7 +73,7 @@ impl fmt::Display for Phase {
 }
 
 impl Phase {
-    /// Whether nobody need look at it: it is as the followed revision asks for.
+    /// Returns whether nobody need look at it: it is as the followed revision asks for.
     ///
     /// Nobody looks after an object that an annotation takes out of rhumb's hands.
     pub fn is_well(self) -> bool {
@@ -81,10 +81,10 @@ impl Phase {
     }
 
     /// Returns the phase of an object that the engine knows.
-    pub fn of(engine: &Engine, id: &ObjectId, entry: &Entry, open: Option<&Reason>) -> Self {
+    pub fn of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry, open: Option<&Reason>) -> Self {
         let status = match engine.shown(id) {
             Some(live) => Some(live.health.status),
-            None => engine.has_ended(id, entry).then_some(Status::Current),
+            None => engine.has_ended(id, entry).then_some(HealthStatus::Current),
         };
         let obstacle = open.map(|reason| Obstacle::of(reason, entry));
         let facts = PhaseFacts {
@@ -97,7 +97,7 @@ impl Phase {
     }
 }
 
-/// What keeps an object from being what the followed revision asks for, as far as it decides the phase.
+/// The obstacle that keeps an object from the followed revision, as far as it decides the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// A hold on it.
@@ -112,9 +112,9 @@ pub enum Obstacle {
     OptOut,
     /// A step of its rollout holds it.
     Step,
-    /// What was asked for failed, and what was good before is what it should be now.
+    /// The wanted content failed, and the last good one is the target now.
     Rollback,
-    /// What was asked for failed, and it stays as it is.
+    /// The wanted content failed, and the object stays as it is.
     Quarantine,
     /// It is refused.
     Refusal,
@@ -123,7 +123,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    fn of(reason: &Reason, entry: &Entry) -> Self {
+    fn of(reason: &Reason, entry: &ObjectEntry) -> Self {
         match reason {
             Reason::OnHold(_) => Self::Hold,
             Reason::Paused(_) => Self::Pause,
@@ -132,7 +132,7 @@ impl Obstacle {
             Reason::OptedOut(_) => Self::OptOut,
             Reason::Step(_) => Self::Step,
             Reason::Rejected(_) => match entry.instead.as_deref().map(|instead| &instead.content) {
-                Some(Substitute::Known(..) | Substitute::Absent) => Self::Rollback,
+                Some(RollbackContent::Known(..) | RollbackContent::Absent) => Self::Rollback,
                 _ => Self::Quarantine,
             },
             reason if reason.is_refusal() => Self::Refusal,
@@ -141,17 +141,18 @@ impl Obstacle {
     }
 }
 
-/// What decides the phase of an object, whoever knows it: the daemon, or a command that reads the cluster alone.
+/// The facts that decide an object's phase, known to the daemon or to a command that reads the
+/// cluster alone.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseFacts {
-    /// What keeps it from being as asked for.
+    /// The obstacle to being as wanted.
     pub obstacle: Option<Obstacle>,
-    /// Whether its pods are being replaced.
+    /// Indicates whether its pods are being replaced.
     pub is_rolling: bool,
-    /// Whether an annotation of its own pauses it.
+    /// Indicates whether an annotation of its own pauses it.
     pub is_paused: bool,
-    /// How its controller is getting on; none where it is not there.
-    pub status: Option<Status>,
+    /// The health of the object; none where it is not there.
+    pub status: Option<HealthStatus>,
 }
 
 impl PhaseFacts {
@@ -170,11 +171,11 @@ impl PhaseFacts {
             Some(Obstacle::Rollback) => Phase::RolledBack,
             Some(Obstacle::Wait) => Phase::Waiting,
             None => match self.status {
-                Some(Status::Current) if self.is_paused => Phase::Paused,
-                Some(Status::Current) => Phase::Settled,
-                Some(Status::InProgress | Status::Unknown) => Phase::Progressing,
-                Some(Status::Failed) => Phase::Failed,
-                Some(Status::Terminating) | None => Phase::Waiting,
+                Some(HealthStatus::Current) if self.is_paused => Phase::Paused,
+                Some(HealthStatus::Current) => Phase::Settled,
+                Some(HealthStatus::InProgress | HealthStatus::Unknown) => Phase::Progressing,
+                Some(HealthStatus::Failed) => Phase::Failed,
+                Some(HealthStatus::Terminating) | None => Phase::Waiting,
             },
         }
     }
@@ -187,10 +188,10 @@ mod tests {
     #[test]
     fn what_keeps_an_object_back_decides_before_what_its_controller_says() {
         fn check(obstacle: Option<Obstacle>, still: Phase, rolling: Phase) {
-            for status in [Status::Current, Status::InProgress, Status::Failed] {
+            for status in [HealthStatus::Current, HealthStatus::InProgress, HealthStatus::Failed] {
                 let facts =
                     |is_rolling| PhaseFacts { obstacle, is_rolling, is_paused: false, status: Some(status) };
-                if obstacle.is_some() || status == Status::Current {
+                if obstacle.is_some() || status == HealthStatus::Current {
                     assert_eq!(facts(false).phase(), still, "{obstacle:?} {status}");
                 }
                 assert_eq!(facts(true).phase(), rolling, "{obstacle:?} {status}");
@@ -215,15 +216,15 @@ mod tests {
 
     #[test]
     fn without_an_obstacle_its_controller_decides_and_a_pause_is_told_of_what_is_well() {
-        fn check(status: Option<Status>, phase: Phase, paused: Phase) {
+        fn check(status: Option<HealthStatus>, phase: Phase, paused: Phase) {
             let facts = |is_paused| PhaseFacts { obstacle: None, is_rolling: false, is_paused, status };
             assert_eq!((facts(false).phase(), facts(true).phase()), (phase, paused), "{status:?}");
         }
-        check(Some(Status::Current), Phase::Settled, Phase::Paused);
-        check(Some(Status::InProgress), Phase::Progressing, Phase::Progressing);
-        check(Some(Status::Unknown), Phase::Progressing, Phase::Progressing);
-        check(Some(Status::Failed), Phase::Failed, Phase::Failed);
-        check(Some(Status::Terminating), Phase::Waiting, Phase::Waiting);
+        check(Some(HealthStatus::Current), Phase::Settled, Phase::Paused);
+        check(Some(HealthStatus::InProgress), Phase::Progressing, Phase::Progressing);
+        check(Some(HealthStatus::Unknown), Phase::Progressing, Phase::Progressing);
+        check(Some(HealthStatus::Failed), Phase::Failed, Phase::Failed);
+        check(Some(HealthStatus::Terminating), Phase::Waiting, Phase::Waiting);
         check(None, Phase::Waiting, Phase::Waiting);
     }
 }

@@ -1,17 +1,17 @@
-//! Where one source stands, in a few lines for people who look at its ConfigMap.
+//! The status of one source, in a few lines for people who look at its ConfigMap.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Named, ObjectStatus, PHASES, Phase, SourceStatus};
-use crate::engine::OptOut;
+use super::{ObjectRef, ObjectStatus, PHASES, Phase, SourceStatus};
+use crate::engine::OptOutPolicy;
 use crate::object::Revision;
 use crate::render::harmless_line;
 
-/// So many objects are named.
+/// The maximum number of objects named.
 pub const NAMED: usize = 20;
 
-/// So many bytes of a reason are shown.
+/// The maximum number of bytes of a reason.
 const LONGEST: usize = 300;
 
 /// The key of [`Stand::line`] in the ConfigMap's data.
@@ -32,9 +32,9 @@ const DENIED: &str = "denied";
 /// The key of [`Stand::settled`] in the ConfigMap's data.
 const SETTLED: &str = "settled";
 
-/// Where a source stands. Says nothing that changes while nothing happens.
+/// The status of a source. It holds nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stand {
+pub struct StatusSummary {
     /// One line of it.
     pub line: String,
     /// A line for each object that is not as wanted and healthy; empty where all are.
@@ -47,8 +47,9 @@ pub struct Stand {
     pub settled: String,
 }
 
-impl Stand {
-    /// Of a source, and of the first of its objects that are not well, and of those left alone, in their order.
+impl StatusSummary {
+    /// Returns the summary of a source, with the first of its unhealthy objects and of those left
+    /// alone, in their order.
     pub fn of(source: &SourceStatus, unwell: &[ObjectStatus], left_alone: &[ObjectStatus]) -> Self {
         let mut line = match &source.revision {
             Some(revision) => Revision::new(revision).short().to_owned(),
@@ -75,24 +76,24 @@ impl Stand {
             line: harmless_line(&line),
             open: list(unwell, count(|phase| !phase.is_well())),
             left_alone: list(left_alone, count(|phase| phase == Phase::LeftAlone)),
-            opt_out: if source.opt_out == OptOut::Denied { DENIED.to_owned() } else { String::new() },
+            opt_out: if source.opt_out == OptOutPolicy::Denied { DENIED.to_owned() } else { String::new() },
             settled: String::new(),
         }
     }
 
-    /// The same, with the revision of which it was told that all was as wanted.
+    /// Returns the same, with the revision of which it was told that all was as wanted.
     #[must_use]
     pub fn settled(mut self, revision: Option<&Revision>) -> Self {
         self.settled = revision.map(ToString::to_string).unwrap_or_default();
         self
     }
 
-    /// The revision of which a ConfigMap's data say that it was told that all was as wanted.
+    /// Returns the revision of which a ConfigMap's data say that it was told that all was as wanted.
     pub fn settled_in(data: &BTreeMap<String, String>) -> Option<Revision> {
         data.get(SETTLED).map(|text| Revision::new(text))
     }
 
-    /// What a ConfigMap's data tell of it.
+    /// Returns the summary in a ConfigMap's data.
     pub fn in_data(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key| data.get(key).cloned();
         let rest = |key| text(key).unwrap_or_default();
@@ -105,7 +106,7 @@ impl Stand {
         })
     }
 
-    /// Whether what others put on its objects has an effect.
+    /// Returns whether what others put on its objects has an effect.
     pub fn heeds_opt_outs(&self) -> bool {
         self.opt_out != DENIED
     }
@@ -141,11 +142,11 @@ impl Stand {
 /// One object as a ConfigMap names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedObject {
-    /// Where it stood.
+    /// The phase.
     pub phase: Phase,
-    /// Which.
-    pub object: Named,
-    /// Why; empty where nothing was to be said.
+    /// The object.
+    pub object: ObjectRef,
+    /// The reason; empty where there was none.
     pub reason: String,
 }
 
@@ -162,7 +163,7 @@ impl RecordedObject {
         };
         let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
         let (group, kind) = (group.to_owned(), kind.to_owned());
-        let object = Named { group, kind, namespace, name: name.to_owned() };
+        let object = ObjectRef { group, kind, namespace, name: name.to_owned() };
         Some(Self { phase, object, reason: reason.to_owned() })
     }
 }
@@ -171,14 +172,14 @@ fn phase_of(word: &str) -> Option<Phase> {
     PHASES.into_iter().find(|phase| phase.to_string() == word)
 }
 
-/// A line for each of the first so many objects, and one for how many more there are in each phase.
+/// Returns a line for each of the first so many objects, and one for how many more there are in each phase.
 fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String {
     let mut text = String::new();
     for told in objects.iter().take(NAMED) {
         let reason = told.reason.as_deref().unwrap_or_default();
         let reason = &reason[..reason.floor_char_boundary(LONGEST)];
         let colon = if reason.is_empty() { "" } else { ": " };
-        let Named { group, kind, namespace, name } = &told.object;
+        let ObjectRef { group, kind, namespace, name } = &told.object;
         let dot = if group.is_empty() { "" } else { "." };
         let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let line = format!("{} {kind}{dot}{group} {place}{name}{colon}{reason}", told.phase);
@@ -221,7 +222,7 @@ fn counts(objects: &BTreeMap<Phase, usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Named;
+    use crate::report::ObjectRef;
 
     fn source(objects: &[(Phase, usize)]) -> SourceStatus {
         SourceStatus {
@@ -239,7 +240,8 @@ mod tests {
 
     fn object(name: &str, reason: &str) -> ObjectStatus {
         let namespace = (!name.starts_with('-')).then(|| "shop".to_owned());
-        let object = Named { group: String::new(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
+        let object =
+            ObjectRef { group: String::new(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
         ObjectStatus {
             object,
             source: "shop".to_owned(),
@@ -254,18 +256,18 @@ mod tests {
     #[test]
     fn one_line_and_one_for_each_object_that_is_not_well() {
         fn check(source: &SourceStatus, unwell: &[ObjectStatus], line: &str, open: &str) {
-            let stand = Stand::of(source, unwell, &[]);
+            let stand = StatusSummary::of(source, unwell, &[]);
             assert_eq!((&*stand.line, &*stand.open), (line, open));
             let mut data = BTreeMap::from([(OPEN.to_owned(), "before".to_owned())]);
             stand.write_to(&mut data);
-            assert_eq!(Stand::in_data(&data), Some(stand.clone()));
+            assert_eq!(StatusSummary::in_data(&data), Some(stand.clone()));
             let revision = Revision::new("1a2b");
             let settled = stand.settled(Some(&revision));
             settled.write_to(&mut data);
-            assert_eq!(Stand::settled_in(&data), Some(revision));
-            assert_eq!(Stand::in_data(&data), Some(settled.clone()));
+            assert_eq!(StatusSummary::settled_in(&data), Some(revision));
+            assert_eq!(StatusSummary::in_data(&data), Some(settled.clone()));
             settled.settled(None).write_to(&mut data);
-            assert_eq!(Stand::settled_in(&data), None);
+            assert_eq!(StatusSummary::settled_in(&data), None);
         }
         check(
             &source(&[(Phase::Settled, 19), (Phase::LeftAlone, 1)]),
@@ -300,15 +302,16 @@ mod tests {
     #[test]
     fn so_many_are_named_and_of_the_others_it_is_told_how_many_are_where() {
         let many: Vec<ObjectStatus> = (0..NAMED + 5).map(|_| object("a", &"é".repeat(LONGEST))).collect();
-        let stand = Stand::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many, &[]);
+        let stand =
+            StatusSummary::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many, &[]);
         assert_eq!(stand.open.lines().count(), NAMED + 1);
         assert!(stand.open.ends_with("and 5 more: 5 Refused\n"), "{}", stand.open);
         assert!(stand.open.len() < NAMED * (LONGEST + 40));
         assert_eq!(stand.unnamed(), [(Phase::Refused, 5)].into());
-        let named = Stand::of(&source(&[(Phase::Refused, 3)]), &many[..3], &[]);
+        let named = StatusSummary::of(&source(&[(Phase::Refused, 3)]), &many[..3], &[]);
         assert_eq!((named.open.lines().count(), named.unnamed()), (3, BTreeMap::new()));
         let counts = [(Phase::Refused, 4), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
-        let mixed = Stand::of(&source(&counts), &many[..3], &[]);
+        let mixed = StatusSummary::of(&source(&counts), &many[..3], &[]);
         assert!(mixed.open.ends_with("and 10 more: 9 Waiting, 1 Refused\n"), "{}", mixed.open);
         let unnamed = [(Phase::Refused, 1), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
         assert_eq!(mixed.unnamed(), unnamed.into());
@@ -320,7 +323,7 @@ mod tests {
         (rolling.object.group, rolling.object.kind) = ("apps".to_owned(), "Deployment".to_owned());
         let left = ObjectStatus { phase: Phase::LeftAlone, ..object("-node", "") };
         let counts = source(&[(Phase::Refused, 1), (Phase::LeftAlone, 1)]);
-        let stand = Stand::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
+        let stand = StatusSummary::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
         let found: Vec<RecordedObject> = stand.objects().collect();
         let recorded = |told: &ObjectStatus| RecordedObject {
             phase: told.phase,
@@ -329,9 +332,9 @@ mod tests {
         };
         assert_eq!(found, [recorded(&rolling), recorded(&left)]);
         assert!(stand.heeds_opt_outs());
-        let denied = Stand::of(&SourceStatus { opt_out: OptOut::Denied, ..counts }, &[], &[]);
+        let denied = StatusSummary::of(&SourceStatus { opt_out: OptOutPolicy::Denied, ..counts }, &[], &[]);
         let mut data = BTreeMap::new();
         denied.write_to(&mut data);
-        assert!(!Stand::in_data(&data).unwrap().heeds_opt_outs());
+        assert!(!StatusSummary::in_data(&data).unwrap().heeds_opt_outs());
     }
 }

@@ -12,29 +12,31 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, Phase};
 use crate::engine::{
-    Authored, Engine, Entry, Judgement, OnFailure, OptOut, Reason, SourceId, Want, Writes, pause_reason,
+    Authorship, Engine, ObjectEntry, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites,
+    WantedObject, pause_reason,
 };
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
 /// The version of the form.
 pub const VERSION: &str = "status.rhumb.dev/v1";
 
-/// So many commits of a source are told.
+/// The maximum number of commits shown of a source.
 const CHANGES: usize = 10;
 
-/// How many findings of each source are shown, and how many bytes of each: a broken file may have thousands.
+/// The maximum number of findings of each source, and of bytes of each: a broken file may have
+/// thousands.
 const SHOWN_FINDINGS: usize = 5;
 const LONGEST_FINDING: usize = 300;
 
-/// What is told of a running reconciler.
+/// The status of a running reconciler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
+pub struct DaemonStatus {
     /// [`VERSION`].
     pub api_version: String,
     /// `Status`.
     pub kind: String,
-    /// When this was true.
+    /// The time of the status.
     pub at: Timestamp,
     /// The process.
     pub process: ProcessStatus,
@@ -50,9 +52,9 @@ pub struct Status {
 pub struct ProcessStatus {
     /// The program's version.
     pub version: String,
-    /// Since when its loop runs.
+    /// The time since which its loop runs.
     pub since: Timestamp,
-    /// When everything is looked at next, at the latest.
+    /// The time of the next resync, at the latest.
     pub next_resync: Timestamp,
     /// Objects with which something is to be done in this moment.
     pub queue: usize,
@@ -60,7 +62,7 @@ pub struct ProcessStatus {
     pub unfinished_seconds: f64,
     /// Seconds that the longest of it has been.
     pub longest_seconds: f64,
-    /// Since when the API server has answered nothing; none while it answers.
+    /// The time since which the API server has not answered; none while it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_silent_since: Option<Timestamp>,
 }
@@ -71,21 +73,21 @@ pub struct ProcessStatus {
 pub struct SourceStatus {
     /// Its name.
     pub name: String,
-    /// Where it is, without credentials.
+    /// The location without credentials.
     pub place: String,
     /// The revision in force; none before the first read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Who made the revision, where it is a commit.
+    /// The revision's author, where it is a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The first line of the revision's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Since when the revision is in force here, as far as this process knows.
+    /// The time since which the revision is in force here, as far as this process knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// When it was last looked at, with success.
+    /// The time of the last successful look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Timestamp>,
     /// The newest commits that changed its manifests, the newest first.
@@ -94,25 +96,25 @@ pub struct SourceStatus {
     /// Objects that somebody else changed and that were repaired, since the process began.
     #[serde(default)]
     pub drift_repaired: u64,
-    /// Whether its newest state was read whole: nothing is pruned otherwise.
+    /// Indicates whether its newest state was read whole: nothing is pruned otherwise.
     pub complete: bool,
-    /// Why not.
+    /// The reason where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
-    /// Why its inventory cannot be read or written before a person does something.
+    /// The reason for which its inventory cannot be read or written before a person does something.
     #[serde(skip)]
     pub barred: Option<String>,
-    /// Whether it is only observed, and never written.
+    /// Indicates whether it is only observed, and never written.
     pub observed: bool,
     /// Says if what others put on its live objects has an effect.
     #[serde(skip)]
-    pub opt_out: OptOut,
-    /// Whether all of it is as wanted and healthy.
+    pub opt_out: OptOutPolicy,
+    /// Indicates whether all of it is as wanted and healthy.
     pub healthy: bool,
-    /// That a person has paused it, and why; empty where no reason was given.
+    /// The reason of a pause by a person; empty where none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
-    /// So many objects in each phase; those without any are left out.
+    /// The number of objects in each phase; phases without any are left out.
     pub objects: BTreeMap<Phase, usize>,
     /// Findings in its files.
     pub findings: usize,
@@ -121,15 +123,15 @@ pub struct SourceStatus {
     pub first_findings: Vec<String>,
     /// Deletions that wait for a person.
     pub prune_waiting: usize,
-    /// Why nothing at all is pruned, where a person has to do something about it.
+    /// The reason for which nothing at all is pruned, where a person has to do something about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<String>,
-    /// What its inventory names where nobody looks for it any more.
+    /// The kinds and namespaces of its inventory that nobody lists any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwatched: Option<String>,
 }
 
-/// Who made a commit, and what for.
+/// The author of a commit, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitStatus {
@@ -145,47 +147,48 @@ pub struct CommitStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
-    /// Whether the budget object has been read: nothing rolls before.
+    /// Indicates whether the budget object has been read: nothing rolls before.
     pub known: bool,
-    /// That a person has to mend the budget object, and how: nothing begins to roll before.
+    /// The command with which a person has to mend the rollout ledger: no rollout begins before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Workloads in flight.
-    pub workloads: Share,
+    pub workloads: BoundUsage,
     /// Pods that are unavailable, or may become so by what was begun.
-    pub unavailable: Share,
+    pub unavailable: BoundUsage,
     /// Rollouts that began in the last minute.
-    pub starts: Share,
-    /// So many workloads may roll at a time just now: it grows by each success.
+    pub starts: BoundUsage,
+    /// The number of workloads that may roll out at a time now: it grows by each success.
     pub window: u32,
-    /// What follows from a failure: `rollback` or `hold`.
+    /// The action after a failure: `rollback` or `hold`.
     pub on_failure: String,
-    /// What rolls.
-    pub rolling: Vec<RollStatus>,
-    /// What waits for the budget, or for something else before it may roll, in its order.
-    pub queue: Vec<QueueStatus>,
+    /// The rollouts.
+    pub rolling: Vec<WorkloadRolloutStatus>,
+    /// The rollout queue, in its order: objects that wait for the budget, or for something else
+    /// before.
+    pub queue: Vec<QueuedWorkloadStatus>,
 }
 
-/// How much of a bound is in use.
+/// The use of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// So much.
+pub struct BoundUsage {
+    /// The number in use.
     pub used: u32,
-    /// Of so much.
+    /// The bound.
     pub of: u32,
 }
 
 /// One workload that rolls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RollStatus {
-    /// Which.
+pub struct WorkloadRolloutStatus {
+    /// The object.
     #[serde(flatten)]
-    pub object: Named,
+    pub object: ObjectRef,
     /// Its source; none where another daemon has claimed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Who has claimed it, where that is another process: `source shop, process 12 on host`.
+    /// The process that has claimed it, where that is another: `source shop, process 12 on host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     /// Pods that it asks for.
@@ -196,7 +199,7 @@ pub struct RollStatus {
     pub available: u32,
     /// Its pods that count against the budget.
     pub unavailable: u32,
-    /// What its step waits for, where it is held at one.
+    /// The requirement of its step, where it is held at one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
 }
@@ -204,21 +207,21 @@ pub struct RollStatus {
 /// One workload that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct QueueStatus {
-    /// Which.
+pub struct QueuedWorkloadStatus {
+    /// The object.
     #[serde(flatten)]
-    pub object: Named,
+    pub object: ObjectRef,
     /// Its place among those that wait for the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u32>,
-    /// Why it waits.
+    /// The reason for its wait.
     pub reason: String,
 }
 
-/// Which object.
+/// The identity of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Named {
+pub struct ObjectRef {
     /// Its API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
@@ -231,8 +234,8 @@ pub struct Named {
     pub name: String,
 }
 
-impl Named {
-    /// The name of an object.
+impl ObjectRef {
+    /// Returns the name of an object.
     pub fn of(id: &ObjectId) -> Self {
         Self {
             group: id.group().to_owned(),
@@ -242,14 +245,14 @@ impl Named {
         }
     }
 
-    /// The object.
+    /// Returns the object.
     pub fn id(&self) -> ObjectId {
         ObjectId::new(&GroupKind::new(&self.group, &self.kind), self.namespace.as_deref(), &self.name)
     }
 }
 
 /// `Deployment shop/web`, or `Namespace shop`.
-impl fmt::Display for Named {
+impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
@@ -262,20 +265,21 @@ impl fmt::Display for Named {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectStatus {
-    /// Which.
+    /// The object.
     #[serde(flatten)]
-    pub object: Named,
+    pub object: ObjectRef,
     /// The source that wants it, or that has it in its inventory.
     pub source: String,
-    /// Where it stands.
+    /// Its phase.
     pub phase: Phase,
-    /// Why it is not as wanted; what its controller says, where it is and is not healthy.
+    /// The reason for which it is not as wanted; its controller's message, where it is and is not
+    /// healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The revision that brought what it shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Where its manifest is, as `deploy/web.yaml:3`; none where no source wants it.
+    /// The place of its manifest, as `deploy/web.yaml:3`; none where no source wants it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// Its wave.
@@ -283,44 +287,44 @@ pub struct ObjectStatus {
     pub wave: i32,
 }
 
-/// What is known of a source's times.
+/// The times of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceTimes {
-    /// Since when its revision is in force.
+    /// The time since which its revision is in force.
     pub since: Option<Timestamp>,
-    /// When it was last looked at, with success.
+    /// The time of the last successful look.
     pub looked: Option<Timestamp>,
 }
 
-/// What the loop knows beside the engine's facts.
+/// The loop's facts beside the engine's.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside<'a> {
-    /// Why objects are not as wanted.
+pub struct StatusContext<'a> {
+    /// The reasons of objects that are not as wanted.
     pub open: &'a BTreeMap<ObjectId, Reason>,
-    /// Where the sources are.
+    /// The locations of the sources.
     pub places: &'a [String],
-    /// Why what they have cannot be known before a person does something.
+    /// The reasons for which inventories cannot be known before a person does something.
     pub troubles: &'a [Option<String>],
-    /// That the budget object cannot be read before a person mends it.
+    /// The remedy for a rollout ledger that cannot be read.
     pub budget: Option<&'a str>,
     /// Their times.
     pub times: &'a [SourceTimes],
-    /// What is counted.
+    /// The metrics.
     pub metrics: &'a Metrics,
-    /// Since when the loop runs.
+    /// The time since which the loop runs.
     pub since: Timestamp,
-    /// When everything is looked at next.
+    /// The time of the next resync.
     pub next_resync: Timestamp,
     /// Objects in the workqueue.
     pub queue: usize,
-    /// How long what is being processed has been: in sum, and the longest.
+    /// The time for which the objects in process have been: in sum, and the longest.
     pub unfinished: (Duration, Duration),
     /// Now.
     pub now: (std::time::Instant, Timestamp),
 }
 
-/// The status of all.
-pub fn status(engine: &Engine, beside: &Beside<'_>) -> Status {
+/// Returns the status of all.
+pub fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
     for (id, entry) in engine.entries() {
         if let Some(source) = source_of(engine, id, entry) {
@@ -328,7 +332,7 @@ pub fn status(engine: &Engine, beside: &Beside<'_>) -> Status {
         }
     }
     let sources = counts.into_iter().enumerate();
-    Status {
+    DaemonStatus {
         api_version: VERSION.to_owned(),
         kind: "Status".to_owned(),
         at: beside.now.1,
@@ -348,14 +352,14 @@ pub fn status(engine: &Engine, beside: &Beside<'_>) -> Status {
 
 fn source(
     engine: &Engine,
-    beside: &Beside<'_>,
+    beside: &StatusContext<'_>,
     number: SourceId,
     objects: BTreeMap<Phase, usize>,
 ) -> SourceStatus {
     let source = engine.source(number);
     let trouble = beside.troubles.get(number).cloned().flatten();
     let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
-    let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, Judgement::Confirm(_)));
+    let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
     let times = beside.times.get(number).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
@@ -371,7 +375,7 @@ fn source(
         changes: engine.commits_of(number).into_iter().take(CHANGES).map(commit).collect(),
         drift_repaired: beside.metrics.repaired_of(&source.name),
         complete: incomplete.is_none(),
-        observed: source.writes == Writes::Observed,
+        observed: source.writes == SourceWrites::Observed,
         opt_out: source.opt_out,
         healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
         incomplete,
@@ -398,18 +402,18 @@ fn first_findings(findings: &[Diagnostic]) -> Vec<String> {
     order.iter().take(SHOWN_FINDINGS).map(words).collect()
 }
 
-fn commit((revision, authored): (Revision, Authored)) -> CommitStatus {
+fn commit((revision, authored): (Revision, Authorship)) -> CommitStatus {
     CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
-fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
+fn rollout(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
     let usage = engine.usage();
     let held = engine.held_steps(beside.now.0);
-    let share = |(used, of)| Share { used, of };
+    let share = |(used, of)| BoundUsage { used, of };
     let rolling = engine.rolling_now().into_iter().map(|load| {
         let numbers = engine.live(&load.id).and_then(|live| live.rolling).unwrap_or_default();
-        RollStatus {
-            object: Named::of(&load.id),
+        WorkloadRolloutStatus {
+            object: ObjectRef::of(&load.id),
             source: load.source.map(|source| engine.source(source).name.to_string()),
             holder: engine.other_holder(&load.id),
             replicas: numbers.replicas,
@@ -420,8 +424,8 @@ fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
             step: held.get(&load.id).cloned(),
         }
     });
-    let queue = engine.queue().into_iter().map(|queued| QueueStatus {
-        object: Named::of(&queued.id),
+    let queue = engine.queue().into_iter().map(|queued| QueuedWorkloadStatus {
+        object: ObjectRef::of(&queued.id),
         place: queued.place.map(|(place, _)| place),
         reason: queued.reason.to_string(),
     });
@@ -438,19 +442,19 @@ fn rollout(engine: &Engine, beside: &Beside<'_>) -> RolloutStatus {
     }
 }
 
-/// Which objects are asked for.
+/// The filter of a list of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
-    /// Of this source.
+pub struct ObjectFilter {
+    /// The source.
     pub source: Option<String>,
     /// In this phase.
     pub phase: Option<Phase>,
-    /// Of this kind, as `Deployment` or `Deployment.apps`.
+    /// The kind, as `Deployment` or `Deployment.apps`.
     pub kind: Option<String>,
 }
 
-impl Filter {
+impl ObjectFilter {
     /// In any case, as kubectl takes kinds.
     fn is_of_kind(&self, id: &ObjectId) -> bool {
         let is = |kind: &String| {
@@ -460,8 +464,8 @@ impl Filter {
     }
 }
 
-/// The objects that a filter lets through, in their order.
-pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<ObjectStatus> {
+/// Returns the objects that a filter lets through, in their order.
+pub fn objects(engine: &Engine, beside: &StatusContext<'_>, filter: &ObjectFilter) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
     let queued = queued(engine);
     let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, (id, entry))?)));
@@ -473,14 +477,15 @@ pub fn objects(engine: &Engine, beside: &Beside<'_>, filter: &Filter) -> Vec<Obj
     told.into_iter().map(|(_, told)| told).collect()
 }
 
-/// The objects of each source in some phases: the first so many, in their order.
+/// Returns the objects of each source in some phases: the first so many, in their order.
 pub fn first_objects(
     engine: &Engine,
-    beside: &Beside<'_>,
+    beside: &StatusContext<'_>,
     most: usize,
     is_asked_for: impl Fn(Phase) -> bool,
 ) -> Vec<Vec<ObjectStatus>> {
-    let mut found: Vec<Vec<(&ObjectId, &Entry)>> = engine.sources().iter().map(|_| Vec::new()).collect();
+    let mut found: Vec<Vec<(&ObjectId, &ObjectEntry)>> =
+        engine.sources().iter().map(|_| Vec::new()).collect();
     for (id, entry) in engine.entries() {
         let of = source_of(engine, id, entry).and_then(|source| found.get_mut(source));
         if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, beside.open.get(id)))) {
@@ -496,11 +501,12 @@ pub fn first_objects(
 }
 
 /// One object; none where no source of this process knows it.
-pub fn object_of(engine: &Engine, beside: &Beside<'_>, id: &ObjectId) -> Option<ObjectStatus> {
+pub fn object_of(engine: &Engine, beside: &StatusContext<'_>, id: &ObjectId) -> Option<ObjectStatus> {
     object(engine, beside, &queued(engine), (id, engine.entry(id)?))
 }
 
-/// What each object in the rollout queue waits for now: it changes without a new decision about the object.
+/// Returns the present reason of each object in the rollout queue: it changes without a new
+/// decision about the object.
 fn queued(engine: &Engine) -> BTreeMap<ObjectId, String> {
     let waits = engine.queue().into_iter().filter(|queued| queued.place.is_some());
     waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
@@ -508,9 +514,9 @@ fn queued(engine: &Engine) -> BTreeMap<ObjectId, String> {
 
 fn object(
     engine: &Engine,
-    beside: &Beside<'_>,
+    beside: &StatusContext<'_>,
     queued: &BTreeMap<ObjectId, String>,
-    (id, entry): (&ObjectId, &Entry),
+    (id, entry): (&ObjectId, &ObjectEntry),
 ) -> Option<ObjectStatus> {
     let open = beside.open.get(id);
     let phase = Phase::of(engine, id, entry, open);
@@ -527,21 +533,21 @@ fn object(
         Some(pause_reason("it", &paused.reason).to_string())
     };
     Some(ObjectStatus {
-        object: Named::of(id),
+        object: ObjectRef::of(id),
         source: engine.source(source_of(engine, id, entry)?).name.to_string(),
         phase,
         reason: reason().or_else(paused).or_else(unhealthy),
         revision: entry.brought.as_ref().map(ToString::to_string),
         origin: entry.wants.first().map(|(_, want)| want.origin().to_string()),
         wave: match entry.wants.first() {
-            Some((_, Want::Object(desired))) => desired.wave,
-            Some((_, Want::Held(_))) | None => 0,
+            Some((_, WantedObject::Object(desired))) => desired.wave,
+            Some((_, WantedObject::Unusable(_))) | None => 0,
         },
     })
 }
 
-/// The source that wants an object, or has it in its inventory.
-fn source_of(engine: &Engine, id: &ObjectId, entry: &Entry) -> Option<SourceId> {
+/// Returns the source that wants an object, or has it in its inventory.
+fn source_of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
     let wanting = entry.wants.first().map(|(source, _)| *source);
     wanting.or_else(|| engine.source_of(engine.live(id)?))
 }

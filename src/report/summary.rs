@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Phase, Status};
+use super::{DaemonStatus, Phase};
 use crate::object::Revision;
 
-/// So many sources are named; of more, only their number.
+/// The maximum number of sources named; of more, only their number.
 const NAMED: usize = 3;
 
 /// An API server that has not answered for so long is told of: one answer that is lost is no news.
@@ -20,11 +20,11 @@ pub fn server_is_silent(since: Timestamp) -> String {
     format!("the API server has not answered since {}", since.strftime("%H:%M:%S UTC"))
 }
 
-/// Where everything stands.
+/// The status of everything, for one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct DaemonSummary {
     /// The sources, in the order of the configuration.
-    pub sources: Vec<Following>,
+    pub sources: Vec<SourceSummary>,
     /// Objects of the sources.
     pub objects: usize,
     /// Those of them that are as wanted, and not healthy.
@@ -35,25 +35,25 @@ pub struct Summary {
     pub left_alone: usize,
     /// Workloads whose pods are being replaced.
     pub rolling: usize,
-    /// When everything is looked at again, whatever happens before.
+    /// The time of the next resync, whatever happens before.
     pub resync: Timestamp,
 }
 
 /// One source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Following {
+pub struct SourceSummary {
     /// Its name.
     pub name: Arc<str>,
     /// The revision in force; none before the first read.
     pub revision: Option<Revision>,
-    /// Whether its newest state was not read whole.
+    /// Indicates whether its newest state was not read whole.
     pub incomplete: bool,
 }
 
-impl Summary {
-    /// Of a status.
-    pub fn of(status: &Status) -> Self {
-        let sources = status.sources.iter().map(|source| Following {
+impl DaemonSummary {
+    /// Returns the summary of a status.
+    pub fn of(status: &DaemonStatus) -> Self {
+        let sources = status.sources.iter().map(|source| SourceSummary {
             name: source.name.as_str().into(),
             revision: source.revision.as_deref().map(Revision::new),
             incomplete: !source.complete,
@@ -85,7 +85,7 @@ impl Summary {
 }
 
 /// `shop at 1a2b3c4d5e6f: 20 objects, 1 not healthy, 1 rolling; next resync 12:05:10 UTC`.
-impl fmt::Display for Summary {
+impl fmt::Display for DaemonSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.sources[..] {
             [] => f.write_str("no sources")?,
@@ -118,7 +118,7 @@ impl fmt::Display for Summary {
     }
 }
 
-impl fmt::Display for Following {
+impl fmt::Display for SourceSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.revision {
             Some(revision) => write!(f, "{} at {}", self.name, revision.short())?,
@@ -132,16 +132,16 @@ impl fmt::Display for Following {
 mod tests {
     use super::*;
 
-    fn source(name: &str, revision: Option<&str>, incomplete: bool) -> Following {
-        Following { name: name.into(), revision: revision.map(Revision::new), incomplete }
+    fn source(name: &str, revision: Option<&str>, incomplete: bool) -> SourceSummary {
+        SourceSummary { name: name.into(), revision: revision.map(Revision::new), incomplete }
     }
 
     #[test]
     fn one_line_says_it_all() {
-        fn check(sources: Vec<Following>, counts: [usize; 5], expected: &str) {
+        fn check(sources: Vec<SourceSummary>, counts: [usize; 5], expected: &str) {
             let [objects, unhealthy, rolling, open, left_alone] = counts;
             let resync = "2030-01-02T03:04:05Z".parse().unwrap();
-            let summary = Summary { sources, objects, unhealthy, open, left_alone, rolling, resync };
+            let summary = DaemonSummary { sources, objects, unhealthy, open, left_alone, rolling, resync };
             assert_eq!(summary.to_string(), expected);
         }
         let shop = || source("shop", Some("0123456789abcdef0123456789abcdef01234567"), false);
@@ -152,7 +152,7 @@ mod tests {
             "shop at 0123456789ab, ops not read yet: 20 objects, 1 not healthy, 2 rolling, 3 waiting, 2 left alone by annotation; next resync 03:04:05 UTC",
         );
         check(
-            vec![Following { incomplete: true, ..shop() }],
+            vec![SourceSummary { incomplete: true, ..shop() }],
             [9, 0, 0, 0, 0],
             "shop at 0123456789ab (not read whole): 9 objects; next resync 03:04:05 UTC",
         );

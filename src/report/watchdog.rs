@@ -5,29 +5,33 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::notify::{Service, Topic};
-use crate::pulse::{Pulses, Sign};
+use super::notify::{StatusTopic, SystemdService};
+use crate::pulse::{HeartbeatStatus, Heartbeats};
 
 /// The longest time between two looks: who is late is named at most this much later.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Ends the watch when it is dropped.
 #[derive(Debug)]
-pub struct NotWatched {
+pub struct WatchdogGuard {
     _end: Sender<()>,
 }
 
-/// Watches over all parts on a thread of its own, which nothing that hangs elsewhere can stop. While each
-/// part is in time, the manager hears so at half of the interval in which it expects that; else it is told
-/// nothing but who is late, and ends the service by itself.
+/// Watches over all parts on a thread of its own, which nothing that hangs elsewhere can stop.
+/// While each part is in time, the manager hears so at half of the interval in which it expects
+/// that. Otherwise it hears only who is late, and ends the service by itself.
 ///
 /// # Errors
 ///
 /// The thread cannot be started.
-pub fn watchdog(service: Service, pulses: Pulses, interval: Option<Duration>) -> std::io::Result<NotWatched> {
+pub fn watchdog(
+    service: SystemdService,
+    pulses: Heartbeats,
+    interval: Option<Duration>,
+) -> std::io::Result<WatchdogGuard> {
     let (end, ended) = channel();
     let pause = interval.map_or(LOOK, |interval| (interval / 2).min(LOOK));
-    let mut watch = Watch { service, pulses, late: BTreeSet::new(), expected: interval.is_some() };
+    let mut watch = Watchdog { service, pulses, late: BTreeSet::new(), expected: interval.is_some() };
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
         loop {
             watch.look(Instant::now());
@@ -36,19 +40,19 @@ pub fn watchdog(service: Service, pulses: Pulses, interval: Option<Duration>) ->
             }
         }
     })?;
-    Ok(NotWatched { _end: end })
+    Ok(WatchdogGuard { _end: end })
 }
 
-struct Watch {
-    service: Service,
-    pulses: Pulses,
-    /// Who was late at the last look.
+struct Watchdog {
+    service: SystemdService,
+    pulses: Heartbeats,
+    /// The parts that were late at the last look.
     late: BTreeSet<Arc<str>>,
-    /// Whether the manager waits for signs of life.
+    /// Indicates whether the manager waits for signs of life.
     expected: bool,
 }
 
-impl Watch {
+impl Watchdog {
     fn look(&mut self, now: Instant) {
         let late = self.pulses.late(now);
         let names: BTreeSet<Arc<str>> = late.iter().map(|sign| sign.name.clone()).collect();
@@ -60,7 +64,7 @@ impl Watch {
             tracing::warn!("{name} goes on again");
         }
         if names != self.late {
-            self.service.tell(Topic::Progress, words(&late));
+            self.service.tell(StatusTopic::Progress, words(&late));
             // Those who else would send it may be the ones who hang.
             self.service.flush();
             self.late = names;
@@ -75,7 +79,7 @@ fn seconds(now: Instant, then: Instant) -> u64 {
     now.saturating_duration_since(then).as_secs()
 }
 
-fn words(late: &[Sign]) -> String {
+fn words(late: &[HeartbeatStatus]) -> String {
     match late {
         [] => String::new(),
         [one] => format!("{} does not go on", one.name),
@@ -93,9 +97,9 @@ mod tests {
     #[test]
     fn the_manager_hears_of_life_only_while_each_part_makes_progress() {
         let (manager, service) = Manager::with_service();
-        let pulses = Pulses::default();
+        let pulses = Heartbeats::default();
         let (first, second) = (pulses.expect("the loop", LONG), pulses.expect("source shop", LONG));
-        let mut watch = Watch { service, pulses, late: BTreeSet::new(), expected: true };
+        let mut watch = Watchdog { service, pulses, late: BTreeSet::new(), expected: true };
         let mut look = |expected: &[&str]| {
             watch.look(Instant::now());
             assert_eq!(manager.heard(), expected);
@@ -110,7 +114,7 @@ mod tests {
         look(&["STATUS=source shop does not go on"]);
         second.beat(LONG);
         look(&["STATUS=", "WATCHDOG=1"]);
-        // What is gone on purpose is not waited for.
+        // A part that is gone on purpose is not waited for.
         second.stall();
         drop(second);
         look(&["WATCHDOG=1"]);
@@ -119,9 +123,9 @@ mod tests {
     #[test]
     fn a_manager_that_expects_nothing_hears_only_who_is_late() {
         let (manager, service) = Manager::with_service();
-        let pulses = Pulses::default();
+        let pulses = Heartbeats::default();
         let pulse = pulses.expect("the loop", LONG);
-        let mut watch = Watch { service, pulses, late: BTreeSet::new(), expected: false };
+        let mut watch = Watchdog { service, pulses, late: BTreeSet::new(), expected: false };
         watch.look(Instant::now());
         assert_eq!(manager.heard(), [""; 0]);
         pulse.stall();
@@ -132,7 +136,7 @@ mod tests {
     #[test]
     fn the_thread_repeats_it_within_the_interval_and_ends() {
         let (manager, service) = Manager::with_service();
-        let pulses = Pulses::default();
+        let pulses = Heartbeats::default();
         let pulse = pulses.expect("the loop", LONG);
         let begun = Instant::now();
         let watched = watchdog(service, pulses, Some(Duration::from_millis(40))).unwrap();

@@ -1,4 +1,4 @@
-//! What every answer has the form of that is no answer to its question.
+//! The form of every error response.
 
 use axum::Json;
 use axum::extract::Query;
@@ -11,29 +11,29 @@ use crate::report::VERSION;
 
 /// An answer that tells why there is none.
 #[derive(Debug)]
-pub(super) struct Failed(pub(super) StatusCode, pub(super) String);
+pub(super) struct ErrorResponse(pub(super) StatusCode, pub(super) String);
 
-impl Failed {
+impl ErrorResponse {
     /// With a status and why.
     pub(super) fn new(status: StatusCode, why: &str) -> Self {
         Self(status, why.to_owned())
     }
 }
 
-/// An answer to what is done later.
+/// Returns an answer to what is done later.
 pub(super) fn accepted(message: &str) -> Json<serde_json::Value> {
     Json(json!({ "apiVersion": VERSION, "kind": "Accepted", "message": message }))
 }
 
-impl IntoResponse for Failed {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         (self.0, Json(json!({ "apiVersion": VERSION, "kind": "Error", "message": self.1 }))).into_response()
     }
 }
 
-/// A question that is understood, or which of its parameters is not.
-pub(super) fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+/// Returns a question that is understood, or which of its parameters is not.
+pub(super) fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, ErrorResponse> {
     let Query(question) =
-        question.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+        question.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     Ok(question)
 }

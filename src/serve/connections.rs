@@ -15,10 +15,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::patient::Patient;
-use super::peers::{ALL, Peers};
-use super::tls::Tls;
-use crate::report::{Doors, Unanswered};
+use super::patient::TimedStream;
+use super::peers::{ALL, PeerConnections};
+use super::tls::TlsSettings;
+use crate::report::{EndpointMetrics, RequestRejection};
 
 /// The longest time that a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
@@ -30,21 +30,21 @@ const LARGEST_HEAD: usize = 16 << 10;
 const REST: Duration = Duration::from_millis(200);
 
 /// An open place.
-pub(super) enum Listener {
+pub(super) enum OpenListener {
     Unix(UnixListener),
     Tcp(TcpListener),
-    Tls(TcpListener, Tls),
+    Tls(TcpListener, TlsSettings),
 }
 
-/// Whoever has connected.
-enum Incoming {
+/// An incoming connection.
+enum IncomingConnection {
     Unix(UnixStream),
     Tcp(TcpStream),
-    Tls(TcpStream, Tls),
+    Tls(TcpStream, TlsSettings),
 }
 
-impl Incoming {
-    /// The address that it comes from, where it has one.
+impl IncomingConnection {
+    /// Returns the address that it comes from, where it has one.
     fn address(&self) -> Option<IpAddr> {
         match self {
             Self::Unix(_) => None,
@@ -53,21 +53,28 @@ impl Incoming {
     }
 }
 
-impl Listener {
-    async fn accept(&self) -> io::Result<Incoming> {
+impl OpenListener {
+    async fn accept(&self) -> io::Result<IncomingConnection> {
         match self {
-            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Incoming::Unix(stream)),
-            Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Incoming::Tcp(stream)),
+            Self::Unix(listener) => {
+                listener.accept().await.map(|(stream, _)| IncomingConnection::Unix(stream))
+            }
+            Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| IncomingConnection::Tcp(stream)),
             Self::Tls(listener, tls) => {
-                listener.accept().await.map(|(stream, _)| Incoming::Tls(stream, tls.clone()))
+                listener.accept().await.map(|(stream, _)| IncomingConnection::Tls(stream, tls.clone()))
             }
         }
     }
 }
 
-/// Answers until it is stopped. What is being answered then is broken off.
-pub(super) async fn serve(listener: Listener, router: Router, doors: Doors, stop: CancellationToken) {
-    let (free, peers) = (Arc::new(Semaphore::new(ALL)), Peers::default());
+/// Serves until it is stopped. Responses in progress are broken off then.
+pub(super) async fn serve(
+    listener: OpenListener,
+    router: Router,
+    doors: EndpointMetrics,
+    stop: CancellationToken,
+) {
+    let (free, peers) = (Arc::new(Semaphore::new(ALL)), PeerConnections::default());
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
@@ -81,7 +88,7 @@ pub(super) async fn serve(listener: Listener, router: Router, doors: Doors, stop
                 let place = incoming.address().map(|address| peers.admit(address));
                 if matches!(place, Some(None)) {
                     // Closed without a word: an answer would wait for whoever does not read it.
-                    doors.unanswered(Unanswered::Connections);
+                    doors.unanswered(RequestRejection::Connections);
                     continue;
                 }
                 let router = router.clone();
@@ -98,17 +105,17 @@ pub(super) async fn serve(listener: Listener, router: Router, doors: Doors, stop
     }
 }
 
-async fn answer(incoming: Incoming, router: Router) {
+async fn answer(incoming: IncomingConnection, router: Router) {
     match incoming {
-        Incoming::Unix(stream) => converse(Patient::new(stream), router).await,
-        Incoming::Tcp(stream) => {
+        IncomingConnection::Unix(stream) => converse(TimedStream::new(stream), router).await,
+        IncomingConnection::Tcp(stream) => {
             // Answers are short: one that waits for an acknowledgement is a slow one.
             let _ = stream.set_nodelay(true);
-            converse(Patient::new(stream), router).await;
+            converse(TimedStream::new(stream), router).await;
         }
-        Incoming::Tls(stream, tls) => {
+        IncomingConnection::Tls(stream, tls) => {
             let _ = stream.set_nodelay(true);
-            if let Some(stream) = tls.accept(Patient::new(stream)).await {
+            if let Some(stream) = tls.accept(TimedStream::new(stream)).await {
                 converse(stream, router).await;
             }
         }

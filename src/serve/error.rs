@@ -1,13 +1,13 @@
-//! Why nothing is served.
+//! The errors of endpoints.
 
 use std::io;
 use std::path::PathBuf;
 
-use crate::object::Class;
+use crate::object::ErrorClass;
 
-/// Why a socket cannot be served.
+/// The reason for which an endpoint cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ServeError {
     /// Another process answers on it.
     #[error("{0}: another process answers on this socket")]
     Taken(PathBuf),
@@ -20,16 +20,16 @@ pub enum Error {
     /// The system refuses it.
     #[error("{place}: the socket cannot be opened: {error}")]
     Io {
-        /// Where.
+        /// The address.
         place: String,
-        /// What the system says.
+        /// The system's message.
         error: io::Error,
     },
 }
 
-impl Error {
-    /// What kind of trouble it is.
-    pub fn class(&self) -> Class {
-        Class::Config
+impl ServeError {
+    /// Returns the class of the error.
+    pub fn class(&self) -> ErrorClass {
+        ErrorClass::Config
     }
 }

@@ -1,4 +1,4 @@
-//! What happens, as it happens: server-sent events (WHATWG HTML, section 9.2).
+//! The event stream: server-sent events (WHATWG HTML, section 9.2).
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,48 +15,50 @@ use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
-use super::answer::{Failed, understood};
-use crate::report::{Notice, Recorder};
+use super::answer::{ErrorResponse, understood};
+use crate::report::{EventRecord, EventRecorder};
 
-/// So many may listen at a time at each door: they hold a connection each, and others ask too.
+/// The maximum number of listeners at each endpoint: they hold a connection each, and others ask
+/// too.
 const LISTENERS: usize = 16;
 
 /// After so long without any notice a comment shows that the connection still stands.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// So long a client that lost its connection waits before it connects again, in milliseconds.
+/// The time for which a client that lost its connection waits before it connects again, in
+/// milliseconds.
 const AGAIN: &str = "retry: 2000\n\n";
 
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Whom listeners hear.
+/// The events for listeners.
 #[derive(Clone, Debug)]
-pub(super) struct Stage {
-    recorder: Recorder,
+pub(super) struct EventStreams {
+    recorder: EventRecorder,
     free: Arc<Semaphore>,
 }
 
-impl Stage {
-    /// Where these notices are heard.
-    pub(super) fn of(recorder: Recorder) -> Self {
+impl EventStreams {
+    /// Returns where these notices are heard.
+    pub(super) fn of(recorder: EventRecorder) -> Self {
         Self { recorder, free: Arc::new(Semaphore::new(LISTENERS)) }
     }
 }
 
-/// What is listened to.
+/// The query of a listener.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wish {
+pub(super) struct EventQuery {
     source: Option<String>,
     after: Option<u64>,
     #[serde(default)]
-    follow: Follow,
+    follow: FollowMode,
 }
 
-/// Whether the answer goes on.
+/// Indicates whether the answer goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Follow {
+enum FollowMode {
     /// With what happens.
     #[default]
     Yes,
@@ -65,33 +67,34 @@ enum Follow {
 }
 
 /// Somebody who listens.
-struct Listener {
+struct EventListener {
     source: Option<String>,
-    past: VecDeque<Arc<Notice>>,
-    coming: Option<broadcast::Receiver<Arc<Notice>>>,
+    past: VecDeque<Arc<EventRecord>>,
+    coming: Option<broadcast::Receiver<Arc<EventRecord>>>,
     greeted: bool,
     _permit: OwnedSemaphorePermit,
 }
 
 /// Tells what has happened after a notice (of those that are kept), and from then on what happens.
 pub(super) async fn events(
-    State(stage): State<Stage>,
+    State(stage): State<EventStreams>,
     headers: HeaderMap,
-    wish: Result<Query<Wish>, QueryRejection>,
-) -> Result<Response, Failed> {
+    wish: Result<Query<EventQuery>, QueryRejection>,
+) -> Result<Response, ErrorResponse> {
     let wish = understood(wish)?;
     let Ok(permit) = stage.free.clone().try_acquire_owned() else {
-        // Whoever may not listen takes no connection from those who ask either.
-        let full = Failed::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
+        // A refused listener must not keep a connection from others.
+        let full = ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
         return Ok(([(header::CONNECTION, "close")], full).into_response());
     };
-    // Whoever connects again says by the header where it was; a parameter stays what it was at first.
+    // A client that connects again says by the header where it was; a parameter keeps its first
+    // value.
     let last = headers.get(LAST).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
     let notices = stage.recorder.after(last.or(wish.after).unwrap_or(0));
-    let listener = Listener {
+    let listener = EventListener {
         source: wish.source,
         past: notices.past.into(),
-        coming: (wish.follow == Follow::Yes).then_some(notices.coming),
+        coming: (wish.follow == FollowMode::Yes).then_some(notices.coming),
         greeted: false,
         _permit: permit,
     };
@@ -106,7 +109,7 @@ pub(super) async fn events(
     Ok((headers, Body::from_stream(told)).into_response())
 }
 
-impl Listener {
+impl EventListener {
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.greeted, true) {
             return Some(AGAIN.to_owned());
@@ -128,13 +131,13 @@ impl Listener {
         }
     }
 
-    fn wants(&self, notice: &Notice) -> bool {
+    fn wants(&self, notice: &EventRecord) -> bool {
         self.source.as_ref().is_none_or(|source| *source == notice.source)
     }
 }
 
 /// JSON has no line ends, and so is one line.
-fn text(notice: &Notice) -> Option<String> {
+fn text(notice: &EventRecord) -> Option<String> {
     let data = serde_json::to_string(notice).ok()?;
     Some(format!("id: {}\nevent: notice\ndata: {data}\n\n", notice.number))
 }
@@ -148,11 +151,11 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::report::{Draft, Happening};
+    use crate::report::{EventDraft, EventReason};
 
-    fn draft(source: &str, message: &str) -> Draft {
-        Draft {
-            reason: Happening::RevisionRead,
+    fn draft(source: &str, message: &str) -> EventDraft {
+        EventDraft {
+            reason: EventReason::RevisionRead,
             source: source.into(),
             object: None,
             regarding: None,
@@ -163,7 +166,7 @@ mod tests {
         }
     }
 
-    async fn answer(stage: &Stage, path: &str, last: Option<u64>) -> Response {
+    async fn answer(stage: &EventStreams, path: &str, last: Option<u64>) -> Response {
         use hyper::service::Service as _;
         let router: Router = Router::new().route("/", get(events)).with_state(stage.clone());
         let mut request = Request::get(path);
@@ -174,20 +177,20 @@ mod tests {
         service.call(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
-    async fn whole(stage: &Stage, path: &str, last: Option<u64>) -> String {
+    async fn whole(stage: &EventStreams, path: &str, last: Option<u64>) -> String {
         let body = answer(stage, path, last).await.into_body();
         String::from_utf8(axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
     }
 
     fn messages(text: &str) -> Vec<String> {
         let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        let notices = lines.map(|line| serde_json::from_str::<Notice>(line).unwrap());
+        let notices = lines.map(|line| serde_json::from_str::<EventRecord>(line).unwrap());
         notices.map(|notice| notice.message).collect()
     }
 
     #[tokio::test]
     async fn who_connects_again_goes_on_where_it_was() {
-        let stage = Stage::of(Recorder::new(Timestamp::UNIX_EPOCH));
+        let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         for (source, message) in [("shop", "a"), ("ops", "b\nid: 99"), ("shop", "c")] {
             stage.recorder.record(Timestamp::UNIX_EPOCH, draft(source, message));
         }
@@ -206,14 +209,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_is_told_and_news_come_at_once() {
-        let stage = Stage::of(Recorder::new(Timestamp::UNIX_EPOCH));
+        let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         let mut told = answer(&stage, "/", None).await.into_body().into_data_stream();
         assert_eq!(told.next().await.unwrap().unwrap(), AGAIN);
         assert_eq!(told.next().await.unwrap().unwrap(), ":\n\n");
         stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
         let news = told.next().await.unwrap().unwrap();
         assert_eq!(messages(std::str::from_utf8(&news).unwrap()), ["news"]);
-        // Who is too far behind is let go, and finds what is kept.
+        // A listener too far behind is let go, and finds the kept events.
         for _ in 0..5000 {
             stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "many"));
         }
@@ -222,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_listen_and_no_more() {
-        let stage = Stage::of(Recorder::new(Timestamp::UNIX_EPOCH));
+        let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         let mut open = Vec::new();
         for _ in 0..LISTENERS {
             open.push(answer(&stage, "/", None).await);

@@ -1,5 +1,6 @@
-//! Who may ask. A loopback address alone keeps nobody out: a web page that somebody has open may ask there too, under a
-//! name of its own that leads to this host. The same holds for a socket to which somebody has led a port of theirs.
+//! The checks of requests. A loopback address alone keeps nobody out: a web page that somebody has
+//! open may ask there too, under a name of its own that leads to this host. The same holds for a
+//! socket to which somebody has led a port.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,106 +13,107 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
-use super::answer::Failed;
-use super::kept::{Kept, Meanwhile};
+use super::answer::ErrorResponse;
+use super::kept::{FileBacked, StaleFallback};
 use super::session;
-use crate::report::{Doors, Unanswered};
+use crate::report::{EndpointMetrics, RequestRejection};
 use crate::secret::Secret;
 
-/// What browsers say about where a request comes from (W3C, Fetch Metadata).
+/// The header by which browsers name the site of a request (W3C, Fetch Metadata).
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// What is asked of each request.
+/// The checks of each request.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct RequestGuard {
     hosts: Arc<[String]>,
-    others: Others,
-    token: Option<Arc<Kept<Secret>>>,
-    browsers: Browsers,
+    others: OtherNames,
+    token: Option<Arc<FileBacked<Secret>>>,
+    browsers: BrowserAccess,
 }
 
-/// How the token comes from a browser.
+/// The way in which a browser gives the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Browsers {
+enum BrowserAccess {
     /// Not at all, unless something beside it adds the header.
     SendNothing,
-    /// By a form, for a cookie.
+    /// A form, for a cookie.
     SignIn,
 }
 
-/// What other names it answers to.
+/// The other names that it answers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Others {
+enum OtherNames {
     /// None.
     Unknown,
-    /// Any without a dot, and none at all: programs call a socket what they like, and nobody can have such a name lead
-    /// a browser here.
+    /// Any without a dot, and none at all. Programs call a socket what they like, and nobody can
+    /// have such a name lead a browser here.
     WithoutDot,
 }
 
-impl Guard {
-    /// Lets requests through that call it by an address, `localhost` or one of these names, and that know the token
-    /// in this file, where there is one.
+impl RequestGuard {
+    /// Returns a guard that admits requests by an address, `localhost` or one of these names, with
+    /// the token in this file, where there is one.
     pub fn new(hosts: &[String], token: Option<PathBuf>) -> Self {
         let read = |files: &[PathBuf]| match files {
             [file] => Secret::read(file).map_err(|why| format!("nobody is let in by the token: {why}")),
             _ => Err("a token is one file".to_owned()),
         };
-        let token = token.map(|file| Kept::of(vec![file], Meanwhile::Nothing, read));
-        Self { hosts: hosts.into(), others: Others::Unknown, token, browsers: Browsers::SendNothing }
+        let token = token.map(|file| FileBacked::of(vec![file], StaleFallback::Nothing, read));
+        Self { hosts: hosts.into(), others: OtherNames::Unknown, token, browsers: BrowserAccess::SendNothing }
     }
 
     /// Lets browsers in too that were given the token in a form. For doors with encryption alone, as cookies take that.
     #[must_use]
     pub fn with_sign_in(self) -> Self {
-        Self { browsers: Browsers::SignIn, ..self }
+        Self { browsers: BrowserAccess::SignIn, ..self }
     }
 
-    /// For a socket, where whoever may connect may ask: lets all through that is no other site's page.
+    /// Returns a guard for a socket, where anybody who may connect may ask: it admits all requests
+    /// but those of other sites' pages.
     pub fn of_socket(hosts: &[String]) -> Self {
-        let others = Others::WithoutDot;
-        Self { hosts: hosts.into(), others, token: None, browsers: Browsers::SendNothing }
+        let others = OtherNames::WithoutDot;
+        Self { hosts: hosts.into(), others, token: None, browsers: BrowserAccess::SendNothing }
     }
 
     fn knows(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        let other = self.others == Others::WithoutDot && !name.contains('.');
+        let other = self.others == OtherNames::WithoutDot && !name.contains('.');
         address.is_ok() || name == "localhost" || other || self.hosts.contains(&name)
     }
 
     fn is_called_by(&self, called: Option<&str>) -> bool {
-        called.map_or(self.others == Others::WithoutDot, |called| self.knows(without_port(called)))
+        called.map_or(self.others == OtherNames::WithoutDot, |called| self.knows(without_port(called)))
     }
 
-    async fn judge(&self, request: &Parts) -> Result<Entry, Failed> {
+    async fn judge(&self, request: &Parts) -> Result<RequestDecision, ErrorResponse> {
         let called = host(&request.uri, &request.headers);
         if !self.is_called_by(called.as_deref()) {
             let why = "this name is not known here: serve.hosts lists those that are";
-            return Err(Failed::new(StatusCode::MISDIRECTED_REQUEST, why));
+            return Err(ErrorResponse::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
         if !is_from_here(request, &called.unwrap_or_default()) {
-            return Err(Failed::new(StatusCode::FORBIDDEN, "another site's page may not ask here"));
+            return Err(ErrorResponse::new(StatusCode::FORBIDDEN, "another site's page may not ask here"));
         }
-        let Some(token) = &self.token else { return Ok(Entry::Open) };
+        let Some(token) = &self.token else { return Ok(RequestDecision::Open) };
         // Without a token that can be read nobody is let in.
         let token = token.now().await.ok();
-        if self.browsers == Browsers::SignIn {
+        if self.browsers == BrowserAccess::SignIn {
             if session::is_sign_in(request) {
-                return Ok(Entry::Form(token));
+                return Ok(RequestDecision::Form(token));
             }
             let is_known =
                 |token: &Arc<Secret>| session::is_signed_in(&request.headers, token, Timestamp::now());
             if session::is_public(request) || token.as_ref().is_some_and(is_known) {
-                return Ok(Entry::Open);
+                return Ok(RequestDecision::Open);
             }
         }
         let given = request.headers.get(header::AUTHORIZATION).and_then(bearer);
         match (token, given) {
-            (Some(token), Some(given)) if token.is(given) => Ok(Entry::Open),
-            _ => Err(Failed::new(
+            (Some(token), Some(given)) if token.is(given) => Ok(RequestDecision::Open),
+            _ => Err(ErrorResponse::new(
                 StatusCode::UNAUTHORIZED,
                 "it takes the token, as `Authorization: Bearer TOKEN`",
             )),
@@ -119,18 +121,18 @@ impl Guard {
     }
 
     /// Refuses a request; who opens the page in a browser, and may sign in, gets the form.
-    fn refuse(&self, request: &Parts, failed: Failed) -> Response {
+    fn refuse(&self, request: &Parts, failed: ErrorResponse) -> Response {
         let unknown = failed.0 == StatusCode::UNAUTHORIZED;
-        if unknown && self.browsers == Browsers::SignIn && session::opens_page(request) {
+        if unknown && self.browsers == BrowserAccess::SignIn && session::opens_page(request) {
             return session::form(StatusCode::UNAUTHORIZED, "");
         }
         failed.into_response()
     }
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug)]
-enum Entry {
+enum RequestDecision {
     /// It is answered.
     Open,
     /// It brings the form, to be held against the token, where that can be read.
@@ -139,14 +141,14 @@ enum Entry {
 
 /// Lets a request through, or answers why not.
 pub(super) async fn guarded(
-    State((guard, doors)): State<(Guard, Doors)>,
+    State((guard, doors)): State<(RequestGuard, EndpointMetrics)>,
     request: Request,
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
     let mut response = match guard.judge(&head).await {
-        Ok(Entry::Open) => return next.run(Request::from_parts(head, body)).await,
-        Ok(Entry::Form(token)) => {
+        Ok(RequestDecision::Open) => return next.run(Request::from_parts(head, body)).await,
+        Ok(RequestDecision::Form(token)) => {
             let form = Request::from_parts(head, body);
             let answer = session::sign_in(form, token.as_deref(), Timestamp::now()).await;
             if answer.status() == StatusCode::SEE_OTHER {
@@ -157,21 +159,21 @@ pub(super) async fn guarded(
         Err(failed) => guard.refuse(&head, failed),
     };
     doors.unanswered(match response.status() {
-        StatusCode::FORBIDDEN => Unanswered::Site,
-        StatusCode::MISDIRECTED_REQUEST => Unanswered::Name,
-        _ => Unanswered::Token,
+        StatusCode::FORBIDDEN => RequestRejection::Site,
+        StatusCode::MISDIRECTED_REQUEST => RequestRejection::Name,
+        _ => RequestRejection::Token,
     });
     if response.status() == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer realm=\"rhumb\"");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
     }
-    // Who may not ask holds no connection either.
+    // A refused client holds no connection either.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// What it is called by. A target with a host of its own stands before the header (RFC 9112, 3.2.2), and two headers
-/// are none.
+/// Returns the host name of a request. A target with its own host comes before the header (RFC
+/// 9112, 3.2.2), and two headers count as none.
 fn host(target: &Uri, headers: &HeaderMap) -> Option<String> {
     if let Some(authority) = target.authority() {
         return Some(authority.as_str().to_owned());
@@ -188,8 +190,8 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// Whether it is no page of another site that asks. What is no browser says nothing of the kind. Of several headers each
-/// counts: a proxy may have added one.
+/// Returns whether no page of another site asks. A program that is no browser sends no such header.
+/// Of several headers each counts: a proxy may have added one.
 fn is_from_here(request: &Parts, called: &str) -> bool {
     let all = |name: &HeaderName| request.headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let is = |name: &HeaderName, text: &[u8]| all(name).eq([text]);
@@ -216,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    async fn judged(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
+    async fn judged(guard: &RequestGuard, target: &str, headers: &[(&str, &str)]) -> u16 {
         let mut request = Request::builder().uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -227,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_known_names_are_answered() {
-        let guard = Guard::new(&["rhumb.example.org".to_owned()], None);
+        let guard = RequestGuard::new(&["rhumb.example.org".to_owned()], None);
         for (host, expected) in [
             ("127.0.0.1:9090", 200),
             ("10.1.2.3", 200),
@@ -254,7 +256,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_has_many_names_and_none_of_the_web() {
-        let guard = Guard::of_socket(&["rhumb.example.org".to_owned()]);
+        let guard = RequestGuard::of_socket(&["rhumb.example.org".to_owned()]);
         for (host, expected) in [
             ("rhumb", 200),
             ("localhost:9090", 200),
@@ -271,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_other_site_asks() {
-        let guard = Guard::new(&[], None);
+        let guard = RequestGuard::new(&[], None);
         for (target, name, value, expected) in [
             ("/v1/status", "origin", "http://localhost:9090", 200),
             ("/v1/status", "origin", "https://LOCALHOST:9090", 200),
@@ -313,7 +315,7 @@ mod tests {
     async fn the_token_is_that_of_the_file_now() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
-        let guard = Guard::new(&[], Some(file.clone()));
+        let guard = RequestGuard::new(&[], Some(file.clone()));
         let with = |value: &'static str| [("host", "localhost"), ("authorization", value)];
         assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401, "there is no file");
         std::fs::write(&file, "0123456789abcdef\n").unwrap();
@@ -354,7 +356,7 @@ mod tests {
         let file = dir.path().join("token");
         mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for file in [dir.path(), &file] {
-            let guard = Guard::new(&[], Some(file.to_owned()));
+            let guard = RequestGuard::new(&[], Some(file.to_owned()));
             for given in ["", "Bearer ", "Bearer 0123456789abcdef"] {
                 let headers = [("host", "localhost"), ("authorization", given)];
                 assert_eq!(judged(&guard, "/v1/status", &headers).await, 401, "{}", file.display());

@@ -1,8 +1,9 @@
-//! Webhooks: a git server says that there is something new. What it says is authenticated and never read, and means
-//! only "look now".
+//! Webhooks: a git server says that there is something new. Its message is authenticated and never
+//! read, and means only "look now".
 //!
-//! Where replicas share the sources, one may reach a process that does not serve the source, and nothing tells the one
-//! that does: it looks in its interval. The sender hears no error then, as git servers give up webhooks that fail.
+//! Where replicas share the sources, a webhook may reach a process that does not serve the source.
+//! Nothing tells the one that does: it looks in its interval. The sender hears no error then, as
+//! git servers give up webhooks that fail.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -21,12 +22,12 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use hmac::Mac as _;
 use sha2::{Digest as _, Sha256};
 
-use super::answer::{Failed, accepted};
-use super::process::Process;
-use crate::config::Name;
-use crate::daemon::Fetch;
-use crate::report::Heard;
-use crate::secret::{Code, Secret, is_there};
+use super::answer::{ErrorResponse, accepted};
+use super::process::ProcessHandle;
+use crate::config::DnsLabel;
+use crate::daemon::FetchResult;
+use crate::report::WebhookOutcome;
+use crate::secret::{Mac, Secret, is_there};
 
 /// A body is never larger, in bytes.
 const LARGEST: usize = 1 << 20;
@@ -34,7 +35,7 @@ const LARGEST: usize = 1 << 20;
 /// The longest time that a body may take.
 const BODY: Duration = Duration::from_secs(10);
 
-/// So many are heard at once, and so many a second from then on: of one source, and of all together.
+/// The burst of webhooks, and their rate a second: of one source, and of all together.
 const OF_ONE: (u32, u32) = (10, 1);
 const OF_ALL: (u32, u32) = (50, 10);
 
@@ -54,30 +55,30 @@ const SIGNATURES: [(&str, &str); 4] = [
 /// The header in which GitLab sends the secret itself.
 const TOKEN: &str = "x-gitlab-token";
 
-/// Who serves the sources that this process does not.
+/// The sources that this process does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum UnservedSources {
     /// Nobody.
     Nobody,
     /// Another replica, where there is such a source at all.
     Replicas,
 }
 
-/// What webhooks are held against.
+/// The receiver of webhooks.
 #[derive(Debug)]
-pub struct Hooks {
+pub struct WebhookReceiver {
     secret: Option<PathBuf>,
-    others: Others,
+    others: UnservedSources,
     of_all: DefaultDirectRateLimiter,
     of_one: Vec<DefaultDirectRateLimiter>,
     unknown: Secret,
-    /// What was told last of a secret that cannot be used.
+    /// The last log line about a secret that cannot be used.
     told: Mutex<String>,
 }
 
-impl Hooks {
+impl WebhookReceiver {
     /// With the secret in this file; with `.` and the name of a source behind it that of this source alone.
-    pub fn new(secret: Option<PathBuf>, others: Others) -> Arc<Self> {
+    pub fn new(secret: Option<PathBuf>, others: UnservedSources) -> Arc<Self> {
         let limiter = |(burst, rate): (u32, u32)| {
             let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
             RateLimiter::direct(Quota::per_second(number(rate)).allow_burst(number(burst)))
@@ -97,10 +98,10 @@ impl Hooks {
         self.of_one.get(count).is_some_and(|limiter| limiter.check().is_ok()) && self.of_all.check().is_ok()
     }
 
-    /// The secret for a source, one that nobody knows where there is none; none where no source has any.
+    /// Returns the secret for a source, one that nobody knows where there is none; none where no source has any.
     fn secret_of(&self, source: &str) -> Option<Secret> {
         let common = self.secret.as_deref().filter(|file| has_any(file))?;
-        let Ok(name) = source.parse::<Name>() else { return Some(self.unknown.clone()) };
+        let Ok(name) = source.parse::<DnsLabel>() else { return Some(self.unknown.clone()) };
         let own = beside(common, name.as_str());
         // One that cannot be read is no leave to take the common one.
         let file = if is_there(&own) { &*own } else { common };
@@ -121,7 +122,7 @@ impl Hooks {
     }
 }
 
-/// The file with the secret of one source alone.
+/// Returns the file with the secret of one source alone.
 fn beside(common: &Path, source: &str) -> PathBuf {
     let mut own = common.as_os_str().to_owned();
     own.push(".");
@@ -138,48 +139,50 @@ fn has_any(common: &Path) -> bool {
 
 /// Answers a webhook, and counts it.
 pub(super) async fn hook(
-    State((hooks, process)): State<(Arc<Hooks>, Process)>,
+    State((hooks, process)): State<(Arc<WebhookReceiver>, ProcessHandle)>,
     source: Result<extract::Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
-    // What is no text names no source.
+    // A path that is not UTF-8 names no source.
     let source = source.map(|extract::Path(source)| source).unwrap_or_default();
     let answer = heard(&hooks, &process, &source, request).await.into_response();
     let outcome = match answer.status() {
-        StatusCode::ACCEPTED => Heard::Taken,
-        StatusCode::FORBIDDEN => Heard::Refused,
-        StatusCode::TOO_MANY_REQUESTS => Heard::TooMany,
+        StatusCode::ACCEPTED => WebhookOutcome::Taken,
+        StatusCode::FORBIDDEN => WebhookOutcome::Refused,
+        StatusCode::TOO_MANY_REQUESTS => WebhookOutcome::TooMany,
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT | StatusCode::BAD_REQUEST => {
-            Heard::Unreadable
+            WebhookOutcome::Unreadable
         }
         // No webhook.
         _ => return answer,
     };
     // The loop is not asked for those that are too many.
-    let known = outcome != Heard::TooMany && process.knows(&source).await;
+    let known = outcome != WebhookOutcome::TooMany && process.knows(&source).await;
     process.doors.hook(Some(source.as_str()).filter(|_| known), outcome);
     answer
 }
 
 async fn heard(
-    hooks: &Arc<Hooks>,
-    process: &Process,
+    hooks: &Arc<WebhookReceiver>,
+    process: &ProcessHandle,
     source: &str,
     request: Request,
-) -> Result<Response, Failed> {
-    let nowhere = || Failed::new(StatusCode::NOT_FOUND, "there is no such page");
+) -> Result<Response, ErrorResponse> {
+    let nowhere = || ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such page");
     if hooks.secret.is_none() {
         return Err(nowhere());
     }
     if *request.method() != Method::POST {
         let only = [(header::ALLOW, HeaderValue::from_static("POST"))];
-        let why = Failed::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
+        let why = ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
         return Ok((only, why).into_response());
     }
     if !hooks.lets_pass(source) {
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
-        let why =
-            Failed::new(StatusCode::TOO_MANY_REQUESTS, "too many webhooks; the source is looked at anyway");
+        let why = ErrorResponse::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many webhooks; the source is looked at anyway",
+        );
         return Ok((later, why).into_response());
     }
     let (known, name) = (hooks.clone(), source.to_owned());
@@ -188,10 +191,11 @@ async fn heard(
     let (head, body) = request.into_parts();
     let code = match tokio::time::timeout(BODY, code_of(&secret, &head.headers, body)).await {
         Ok(code) => code?,
-        Err(_) => return Err(Failed::new(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
+        Err(_) => return Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
     };
-    let refused =
-        || Failed::new(StatusCode::FORBIDDEN, "the signature is not right, or there is no such source");
+    let refused = || {
+        ErrorResponse::new(StatusCode::FORBIDDEN, "the signature is not right, or there is no such source")
+    };
     if !is_right(&secret, &head.headers, &code) {
         return Err(refused());
     }
@@ -200,21 +204,21 @@ async fn heard(
     Ok((StatusCode::ACCEPTED, accepted(message)).into_response())
 }
 
-/// What whoever knows the secret is told; nothing where there is no such source.
-fn said(fetched: Option<Fetch>, others: Others) -> Option<&'static str> {
+/// Returns the answer for a sender that knows the secret; none where there is no such source.
+fn said(fetched: Option<FetchResult>, others: UnservedSources) -> Option<&'static str> {
     match (fetched, others) {
-        (Some(Fetch::NoSource), Others::Nobody) => None,
-        (Some(Fetch::NoSource), Others::Replicas) => {
+        (Some(FetchResult::NoSource), UnservedSources::Nobody) => None,
+        (Some(FetchResult::NoSource), UnservedSources::Replicas) => {
             Some("this replica does not serve the source; the one that does looks at it in its interval")
         }
         // A loop that has not begun begins with a look.
-        (Some(Fetch::Begun) | None, _) => Some("the source is looked at"),
+        (Some(FetchResult::Begun) | None, _) => Some("the source is looked at"),
     }
 }
 
-/// The code of a body, of which nothing is kept.
-async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Code, Failed> {
-    let too_large = || Failed::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB");
+/// Returns the code of a body, of which nothing is kept.
+async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Mac, ErrorResponse> {
+    let too_large = || ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB");
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > LARGEST as u64) {
         return Err(too_large());
@@ -222,7 +226,8 @@ async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Cod
     let (mut code, mut length) = (secret.code(), 0);
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| Failed::new(StatusCode::BAD_REQUEST, "the body cannot be read"))?;
+        let chunk =
+            chunk.map_err(|_| ErrorResponse::new(StatusCode::BAD_REQUEST, "the body cannot be read"))?;
         length += chunk.len();
         if length > LARGEST {
             return Err(too_large());
@@ -232,8 +237,8 @@ async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Cod
     Ok(code)
 }
 
-/// Whether any of the headers shows that the sender knows the secret.
-fn is_right(secret: &Secret, headers: &HeaderMap, code: &Code) -> bool {
+/// Returns whether any of the headers shows that the sender knows the secret.
+fn is_right(secret: &Secret, headers: &HeaderMap, code: &Mac) -> bool {
     let signed = |(name, begin): &(&str, &str)| {
         let value = headers.get(*name).and_then(|value| value.to_str().ok());
         let digits = value.and_then(|value| value.strip_prefix(begin)).and_then(bytes);

@@ -1,4 +1,4 @@
-//! What is read from files, and read again when they have changed.
+//! Values read from files, and read again when the files have changed.
 
 use std::fmt;
 use std::fs;
@@ -6,64 +6,66 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What tells one state of a file from another: inodes are given again, and a time may stand still.
-type Stamp = Option<(u64, u64, i64, i64, u64)>;
+/// The version of a file: inodes are given again, and a time may stand still.
+type FileVersion = Option<(u64, u64, i64, i64, u64)>;
 
-/// What counts while the files say nothing that can be used.
+/// The value that counts while the files are unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meanwhile {
+pub(super) enum StaleFallback {
     /// Nothing.
     Nothing,
-    /// What they said last that could be.
+    /// The last usable value.
     TheLast,
 }
 
 /// A value that is made of files.
-pub(super) struct Kept<T> {
+pub(super) struct FileBacked<T> {
     files: Vec<PathBuf>,
-    meanwhile: Meanwhile,
+    meanwhile: StaleFallback,
     make: fn(&[PathBuf]) -> Result<T, String>,
-    known: Mutex<Known<T>>,
+    known: Mutex<FileBackedState<T>>,
 }
 
-struct Known<T> {
-    stamps: Vec<Stamp>,
+struct FileBackedState<T> {
+    stamps: Vec<FileVersion>,
     made: Option<Result<Arc<T>, String>>,
 }
 
-impl<T> fmt::Debug for Kept<T> {
+impl<T> fmt::Debug for FileBacked<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
-impl<T: Send + Sync + 'static> Kept<T> {
-    /// Of these files; nothing is read yet.
+impl<T: Send + Sync + 'static> FileBacked<T> {
+    /// Returns the value of these files; nothing is read yet.
     pub(super) fn of(
         files: Vec<PathBuf>,
-        meanwhile: Meanwhile,
+        meanwhile: StaleFallback,
         make: fn(&[PathBuf]) -> Result<T, String>,
     ) -> Arc<Self> {
-        let known = Mutex::new(Known { stamps: Vec::new(), made: None });
+        let known = Mutex::new(FileBackedState { stamps: Vec::new(), made: None });
         Arc::new(Self { files, meanwhile, make, known })
     }
 
-    /// What counts now, or why nothing does. A disk that hangs holds up nobody else.
+    /// Returns the present value, or the reason for which there is none. A disk that hangs holds up
+    /// nobody else.
     pub(super) async fn now(self: &Arc<Self>) -> Result<Arc<T>, String> {
         let kept = self.clone();
         let read = tokio::task::spawn_blocking(move || kept.read()).await;
-        // What a panic says may hold what was read.
+        // A panic message may hold file contents.
         read.unwrap_or_else(|_| Err("its files could not be read".to_owned()))
     }
 
     fn read(&self) -> Result<Arc<T>, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the files are read: what changes meanwhile is read again.
-        let stamps: Vec<Stamp> = self.files.iter().map(|file| stamp(file)).collect();
+        let stamps: Vec<FileVersion> = self.files.iter().map(|file| stamp(file)).collect();
         if let (Some(made), true) = (&known.made, known.stamps == stamps) {
             return made.clone();
         }
-        let last = known.made.take().and_then(Result::ok).filter(|_| self.meanwhile == Meanwhile::TheLast);
+        let last =
+            known.made.take().and_then(Result::ok).filter(|_| self.meanwhile == StaleFallback::TheLast);
         let made = match ((self.make)(&self.files).map(Arc::new), last) {
             (Err(why), Some(last)) => {
                 tracing::warn!("{why}; what was read before stays in use");
@@ -75,12 +77,12 @@ impl<T: Send + Sync + 'static> Kept<T> {
             }
             (made, _) => made,
         };
-        *known = Known { stamps, made: Some(made.clone()) };
+        *known = FileBackedState { stamps, made: Some(made.clone()) };
         made
     }
 }
 
-fn stamp(file: &Path) -> Stamp {
+fn stamp(file: &Path) -> FileVersion {
     let found = fs::metadata(file).ok()?;
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
 }

@@ -1,4 +1,4 @@
-//! Where it answers: a Unix socket, TCP, TCP with encryption.
+//! The endpoints: a Unix socket, TCP, TCP with encryption.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,19 +8,19 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{self, Listener};
-use super::tls::Tls;
-use super::{Error, bind};
+use super::connections::{self, OpenListener};
+use super::tls::TlsSettings;
+use super::{ServeError, bind};
 use crate::config::TlsFiles;
-use crate::report::Doors;
+use crate::report::EndpointMetrics;
 
-/// How long is waited before a place is tried again, at first and at most.
+/// The time before an endpoint is tried again, at first and at most.
 const FIRST: Duration = Duration::from_secs(1);
 const LAST: Duration = Duration::from_secs(30);
 
 /// A place to answer at.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum ListenEndpoint {
     /// A Unix socket.
     Socket(PathBuf),
     /// An address, with what it is encrypted with.
@@ -29,9 +29,9 @@ pub enum Place {
     Probes(SocketAddr),
 }
 
-/// Answers at a place until it is stopped. What keeps the place from opening keeps nothing else from running, and it
-/// is tried again.
-pub async fn listen(place: Place, router: Router, doors: Doors, stop: CancellationToken) {
+/// Serves an endpoint until it is stopped. A listener that fails to bind does not stop the daemon,
+/// and is tried again.
+pub async fn listen(place: ListenEndpoint, router: Router, doors: EndpointMetrics, stop: CancellationToken) {
     let (mut wait, mut told) = (FIRST, None);
     loop {
         match open(&place).await {
@@ -51,21 +51,25 @@ pub async fn listen(place: Place, router: Router, doors: Doors, stop: Cancellati
     }
 }
 
-async fn open(place: &Place) -> Result<Listener, Error> {
+async fn open(place: &ListenEndpoint) -> Result<OpenListener, ServeError> {
     match place {
-        Place::Socket(path) => Ok(Listener::Unix(bind(path).await?)),
-        Place::Address(address, None) => bind_to(*address, "answering on http").await.map(Listener::Tcp),
-        Place::Address(address, Some(files)) => {
-            let tls = Tls::of(files);
-            tls.now().await.map_err(Error::Tls)?;
-            Ok(Listener::Tls(bind_to(*address, "answering on https").await?, tls))
+        ListenEndpoint::Socket(path) => Ok(OpenListener::Unix(bind(path).await?)),
+        ListenEndpoint::Address(address, None) => {
+            bind_to(*address, "answering on http").await.map(OpenListener::Tcp)
         }
-        Place::Probes(address) => bind_to(*address, "answering probes on http").await.map(Listener::Tcp),
+        ListenEndpoint::Address(address, Some(files)) => {
+            let tls = TlsSettings::of(files);
+            tls.now().await.map_err(ServeError::Tls)?;
+            Ok(OpenListener::Tls(bind_to(*address, "answering on https").await?, tls))
+        }
+        ListenEndpoint::Probes(address) => {
+            bind_to(*address, "answering probes on http").await.map(OpenListener::Tcp)
+        }
     }
 }
 
-async fn bind_to(address: SocketAddr, what: &str) -> Result<TcpListener, Error> {
-    let failed = |error| Error::Io { place: address.to_string(), error };
+async fn bind_to(address: SocketAddr, what: &str) -> Result<TcpListener, ServeError> {
+    let failed = |error| ServeError::Io { place: address.to_string(), error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     tracing::info!("{what}://{bound}");

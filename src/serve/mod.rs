@@ -1,10 +1,12 @@
-//! What is answered over HTTP: where things stand, and nothing else.
+//! The HTTP API: status, events and metrics, and nothing else.
 //!
-//! Owns the doors (the socket, TCP), who may come in, the routes and what an answer looks like. It asks the running
-//! loop, so that each answer is true in the moment in which it is given, and nothing is computed while nobody asks.
+//! Owns the endpoints (the socket, TCP), the checks of requests, the routes and the responses. It
+//! asks the running loop, so each response is true at its moment, and nothing is computed while
+//! nobody asks.
 //!
-//! **Invariant:** only reads. No request changes anything, in the cluster or in the process; a webhook has a source
-//! looked at sooner than it would be. No secret leaves its file but to be compared with.
+//! **Invariant:** only reads. No request changes anything, in the cluster or in the process; a
+//! webhook has a source looked at sooner than it would be. A secret leaves its file only for a
+//! comparison.
 
 mod answer;
 mod connections;
@@ -23,12 +25,12 @@ mod session;
 mod socket;
 mod tls;
 
-pub use error::Error;
-pub use guard::Guard;
-pub use hook::{Hooks, Others};
-pub use listener::{Place, listen};
-pub use process::Process;
-pub use routes::{Door, router};
+pub use error::ServeError;
+pub use guard::RequestGuard;
+pub use hook::{UnservedSources, WebhookReceiver};
+pub use listener::{ListenEndpoint, listen};
+pub use process::ProcessHandle;
+pub use routes::{RouteSet, router};
 pub use socket::bind;
 
 #[cfg(test)]

@@ -10,34 +10,35 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{Door, Guard, Hooks, Others, Process, router};
-use crate::pulse::Pulses;
+use super::{ProcessHandle, RequestGuard, RouteSet, UnservedSources, WebhookReceiver, router};
+use crate::pulse::Heartbeats;
 use crate::report::{
-    CommitStatus, Compared, Differing, Doors, Happening, Metrics, Named, Notice, Notifier, ObjectStatus,
-    Phase, ProcessStatus, QueueStatus, Recorder, RollStatus, RolloutStatus, Service, Share, SourceStatus,
-    Status,
+    BoundUsage, CommitStatus, DaemonStatus, DifferingObject, EndpointMetrics, EventReason, EventRecord,
+    EventRecorder, Metrics, ObjectComparison, ObjectRef, ObjectStatus, Phase, ProcessStatus,
+    QueuedWorkloadStatus, RolloutStatus, ServiceNotifier, SourceStatus, SystemdService,
+    WorkloadRolloutStatus,
 };
 
 fn document() -> Value {
     serde_json::from_str(include_str!("openapi.json")).unwrap()
 }
 
-fn process() -> Process {
-    Process {
+fn process() -> ProcessHandle {
+    ProcessHandle {
         running: watch::channel(None).1,
-        pulses: Pulses::default(),
+        pulses: Heartbeats::default(),
         metrics: Metrics::default(),
-        service: Service::new(Notifier::default()),
-        recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
-        doors: Doors::default(),
+        service: SystemdService::new(ServiceNotifier::default()),
+        recorder: EventRecorder::new(jiff::Timestamp::UNIX_EPOCH),
+        doors: EndpointMetrics::default(),
     }
 }
 
 async fn ask(target: &str) -> (u16, String) {
     let router = TowerToHyperService::new(router(
         process(),
-        Hooks::new(None, Others::Nobody),
-        Door::Guarded(Guard::of_socket(&[])),
+        WebhookReceiver::new(None, UnservedSources::Nobody),
+        RouteSet::Guarded(RequestGuard::of_socket(&[])),
     ));
     let answer = router.call(Request::get(target).body(Body::empty()).unwrap()).await.unwrap();
     let code = answer.status().as_u16();
@@ -71,8 +72,8 @@ async fn every_parameter_is_described_and_no_other() {
             .collect();
         let router = TowerToHyperService::new(router(
             process(),
-            Hooks::new(None, Others::Nobody),
-            Door::Guarded(Guard::of_socket(&[])),
+            WebhookReceiver::new(None, UnservedSources::Nobody),
+            RouteSet::Guarded(RequestGuard::of_socket(&[])),
         ));
         let asked = Request::get(format!("{target}?nonsense=1")).body(Body::empty()).unwrap();
         let answer = router.call(asked).await.unwrap();
@@ -119,10 +120,10 @@ fn the_form_names_every_phase() {
     assert_eq!(document["components"]["schemas"]["Phase"]["enum"], serde_json::json!(phases));
 }
 
-/// An object of which everything is known.
-fn named() -> Named {
+/// Returns an object of which everything is known.
+fn named() -> ObjectRef {
     let [group, kind, name] = ["apps", "Deployment", "web"].map(str::to_owned);
-    Named { group, kind, namespace: Some("shop".to_owned()), name }
+    ObjectRef { group, kind, namespace: Some("shop".to_owned()), name }
 }
 
 fn object() -> ObjectStatus {
@@ -165,19 +166,19 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         assert_eq!(keys(&told), keys(described), "{form}");
     };
     let (now, text, some) = (Timestamp::UNIX_EPOCH, String::new, || Some(String::new()));
-    let (share, difference) = (Share { used: 0, of: 0 }, text());
+    let (share, difference) = (BoundUsage { used: 0, of: 0 }, text());
     check("Named", json!(named()));
     check("Object", json!(object()));
-    check("Differing", json!(Differing { object: object(), difference: text(), note: some() }));
+    check("Differing", json!(DifferingObject { object: object(), difference: text(), note: some() }));
     let mut one = json!(object());
-    let compared = json!(Compared { live: some(), wanted: some(), difference, note: some() });
+    let compared = json!(ObjectComparison { live: some(), wanted: some(), difference, note: some() });
     one.as_object_mut().unwrap().extend(compared.as_object().unwrap().clone());
     one["apiVersion"] = json!("");
     check("OneObject", one);
     check("Source", json!(source(now)));
     check("Commit", json!(CommitStatus { revision: text(), author: text(), subject: text() }));
     check("Share", json!(share));
-    let rolling = RollStatus {
+    let rolling = WorkloadRolloutStatus {
         object: named(),
         source: some(),
         holder: some(),
@@ -188,7 +189,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         step: some(),
     };
     check("Rolling", json!(rolling));
-    check("Queued", json!(QueueStatus { object: named(), place: Some(1), reason: text() }));
+    check("Queued", json!(QueuedWorkloadStatus { object: named(), place: Some(1), reason: text() }));
     let rollout = RolloutStatus {
         unreadable: Some(String::new()),
         known: true,
@@ -212,11 +213,14 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     };
     check("Process", json!(process));
     let (api_version, kind) = (text(), text());
-    check("Status", json!(Status { api_version, kind, at: now, process, sources: Vec::new(), rollout }));
-    let notice = Notice {
+    check(
+        "Status",
+        json!(DaemonStatus { api_version, kind, at: now, process, sources: Vec::new(), rollout }),
+    );
+    let notice = EventRecord {
         number: 1,
         at: now,
-        reason: Happening::Created,
+        reason: EventReason::Created,
         source: text(),
         object: Some(named()),
         message: text(),

@@ -6,7 +6,7 @@
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
 
-/// What the page may do: load what stands beside it, and ask.
+/// The page's policy: load its own files, and ask this server.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

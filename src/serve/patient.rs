@@ -8,18 +8,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Who takes nothing at all of an answer for so long is not waited for.
+/// The time after which a client that takes nothing of a response is let go.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A stream that fails when what is written to it is not taken.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct TimedStream<S> {
     stream: S,
     /// Runs while something waits to be taken.
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> TimedStream<S> {
     /// Over a stream.
     pub(super) fn new(stream: S) -> Self {
         Self { stream, end: None }
@@ -35,7 +35,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -89,7 +89,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_given_up() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let mut stream = Patient::new(ours);
+        let mut stream = TimedStream::new(ours);
         let begun = Instant::now();
         let writing = tokio::spawn(async move { stream.write_all(&[7; 256]).await.map_err(|e| e.kind()) });
         // Each byte that is taken begins the time anew.
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_between_two_answers_is_no_slowness() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let mut stream = Patient::new(ours);
+        let mut stream = TimedStream::new(ours);
         for _ in 0..3 {
             stream.write_all(&[7; 64]).await.unwrap();
             theirs.read_exact(&mut [0; 64]).await.unwrap();

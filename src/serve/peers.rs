@@ -4,28 +4,28 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// So many are answered at a time; the others wait in the kernel's queue.
+/// The maximum number of connections served at a time; the others wait in the kernel's queue.
 pub(super) const ALL: usize = 64;
 
-/// So many of one address at a time.
+/// The maximum number of one address at a time.
 const MOST: usize = ALL / 4;
 
-/// How many connections each address has.
+/// The number of connections of each address.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub(super) struct PeerConnections(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// A connection that counts until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    peers: Peers,
+pub(super) struct PeerConnection {
+    peers: PeerConnections,
     address: IpAddr,
 }
 
-impl Peers {
+impl PeerConnections {
     /// Lets one more connection of an address in; none where it has enough.
     ///
     /// All of this host have one address between them, and so no bound of their own.
-    pub(super) fn admit(&self, address: IpAddr) -> Option<Place> {
+    pub(super) fn admit(&self, address: IpAddr) -> Option<PeerConnection> {
         let address = network(address);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
@@ -33,11 +33,11 @@ impl Peers {
             return None;
         }
         *count += 1;
-        Some(Place { peers: self.clone(), address })
+        Some(PeerConnection { peers: self.clone(), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for PeerConnection {
     fn drop(&mut self) {
         let mut counts = self.peers.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.address) {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn nobody_takes_all_connections() {
-        let peers = Peers::default();
+        let peers = PeerConnections::default();
         let admit = |address: &str| peers.admit(address.parse().unwrap());
         let mut held: Vec<_> = (0..MOST).map(|_| admit("192.0.2.1").unwrap()).collect();
         for (address, expected) in
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn those_on_this_host_share_an_address_and_no_bound() {
-        let peers = Peers::default();
+        let peers = PeerConnections::default();
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
             let held: Vec<_> = (0..2 * MOST).map(|_| peers.admit(address.parse().unwrap())).collect();
             assert!(held.iter().all(Option::is_some), "{address}");

@@ -5,54 +5,54 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::sync::watch;
 
-use super::answer::Failed;
-use crate::daemon::{Fetch, Inquiries};
-use crate::pulse::Pulses;
-use crate::report::{Doors, Metrics, Recorder, Service, Status};
+use super::answer::ErrorResponse;
+use crate::daemon::{FetchResult, Inquiries};
+use crate::pulse::Heartbeats;
+use crate::report::{DaemonStatus, EndpointMetrics, EventRecorder, Metrics, SystemdService};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whom the routes ask.
+/// The process behind the routes.
 #[derive(Clone, Debug)]
-pub struct Process {
+pub struct ProcessHandle {
     /// The loop that runs now; none before the first one, and another one after each new configuration.
     pub running: watch::Receiver<Option<Inquiries>>,
-    /// Which parts make progress.
-    pub pulses: Pulses,
-    /// What is counted, over all loops.
+    /// The heartbeats.
+    pub pulses: Heartbeats,
+    /// The metrics, over all loops.
     pub metrics: Metrics,
-    /// What the service manager hears, which knows of new configurations.
-    pub service: Service,
-    /// What happens, over all configurations.
-    pub recorder: Recorder,
-    /// What is counted of those who ask.
-    pub doors: Doors,
+    /// The service manager's view, which knows of new configurations.
+    pub service: SystemdService,
+    /// The events, over all configurations.
+    pub recorder: EventRecorder,
+    /// The metrics of the endpoints.
+    pub doors: EndpointMetrics,
 }
 
-impl Process {
-    pub(super) fn inquiries(&self) -> Result<Inquiries, Failed> {
-        let none = || Failed(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
+impl ProcessHandle {
+    pub(super) fn inquiries(&self) -> Result<Inquiries, ErrorResponse> {
+        let none = || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
         self.running.borrow().clone().ok_or_else(none)
     }
 
     /// Hints that a source has something new; none while no loop answers.
-    pub(super) async fn fetch(&self, source: &str) -> Option<Fetch> {
+    pub(super) async fn fetch(&self, source: &str) -> Option<FetchResult> {
         asked(self.inquiries().ok()?.fetch(source)).await.ok()
     }
 
-    /// Whether the loop that runs has a source of this name.
+    /// Returns whether the loop that runs has a source of this name.
     pub(super) async fn knows(&self, source: &str) -> bool {
         let Ok(inquiries) = self.inquiries() else { return false };
         asked(inquiries.knows(source)).await.unwrap_or(false)
     }
 
-    pub(super) async fn status(&self) -> Result<Status, Failed> {
+    pub(super) async fn status(&self) -> Result<DaemonStatus, ErrorResponse> {
         asked(self.inquiries()?.status()).await
     }
 }
 
-pub(super) async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Failed> {
+pub(super) async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, ErrorResponse> {
     asked_within(PATIENCE, "the loop", answer).await
 }
 
@@ -60,13 +60,13 @@ pub(super) async fn asked_within<T>(
     time: Duration,
     who: &str,
     answer: impl Future<Output = Option<T>>,
-) -> Result<T, Failed> {
+) -> Result<T, ErrorResponse> {
     match tokio::time::timeout(time, answer).await {
         Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Failed::new(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended")),
+        Ok(None) => Err(ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "the loop has ended")),
         Err(_) => {
             let why = format!("{who} has not answered for {} s", time.as_secs());
-            Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why))
+            Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, why))
         }
     }
 }

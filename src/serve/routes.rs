@@ -12,24 +12,26 @@ use axum::routing::{any, get};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Failed, understood};
-use super::events::{Stage, events};
-use super::guard::{Guard, guarded};
-use super::hook::{Hooks, hook};
+use super::answer::{ErrorResponse, understood};
+use super::events::{EventStreams, events};
+use super::guard::{RequestGuard, guarded};
+use super::hook::{WebhookReceiver, hook};
 use super::page;
-use super::process::{Process, asked, asked_within};
+use super::process::{ProcessHandle, asked, asked_within};
 use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
-use crate::report::{self, Compared, Differing, Filter, MEDIA_TYPE, ObjectStatus, Status, VERSION};
+use crate::report::{
+    self, DaemonStatus, DifferingObject, MEDIA_TYPE, ObjectComparison, ObjectFilter, ObjectStatus, VERSION,
+};
 
 /// The longest time that comparing with the cluster may take, and with whom.
 const COMPARISON: Duration = Duration::from_mins(1);
 const SERVER: &str = "the API server";
 
-/// What stands for the namespace of a cluster-scoped object.
+/// The word in place of the namespace of a cluster-scoped object.
 const NO_NAMESPACE: &str = "-";
 
-/// What each answer says about itself: it is never kept, and runs nothing.
+/// The headers of each response: it is never stored, and runs nothing.
 const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -39,28 +41,29 @@ const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
 
 /// At which door somebody asks.
 #[derive(Clone, Debug)]
-pub enum Door {
+pub enum RouteSet {
     /// One where a guard lets in: the Unix socket, TCP.
-    Guarded(Guard),
-    /// That of the kubelet: everybody may ask whether it lives and is ready, and hears nothing else.
+    Guarded(RequestGuard),
+    /// The kubelet's: anybody may ask whether the process lives and is ready, and learns nothing
+    /// else.
     Probes,
 }
 
-/// All that is answered at a door.
-pub fn router(process: Process, hooks: Arc<Hooks>, door: Door) -> Router {
+/// Returns all that is answered at a door.
+pub fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
-        Door::Guarded(guard) => {
+        RouteSet::Guarded(guard) => {
             questions(process.clone()).layer(from_fn_with_state((guard, process.doors.clone()), guarded))
         }
-        Door::Probes => return probes(process).layer(from_fn(described)),
+        RouteSet::Probes => return probes(process).layer(from_fn(described)),
     };
     let heard = Router::new().route("/hook/{source}", any(hook)).with_state((hooks, process));
     // Webhooks show by their signature who they are.
     questions.merge(heard).layer(from_fn(described))
 }
 
-fn questions(process: Process) -> Router {
-    let stage = Stage::of(process.recorder.clone());
+fn questions(process: ProcessHandle) -> Router {
+    let stage = EventStreams::of(process.recorder.clone());
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
@@ -80,14 +83,14 @@ fn questions(process: Process) -> Router {
         .with_state(process)
 }
 
-fn probes(process: Process) -> Router {
-    let bare = async |answer: Result<&'static str, Failed>| {
-        answer.map_err(|failed| Failed::new(failed.0, "not now"))
+fn probes(process: ProcessHandle) -> Router {
+    let bare = async |answer: Result<&'static str, ErrorResponse>| {
+        answer.map_err(|failed| ErrorResponse::new(failed.0, "not now"))
     };
     let (living, being_ready) = (
-        async move |state: State<Process>| bare(live(state).await).await,
-        // What is wrong is not told to everybody.
-        async move |state: State<Process>| bare(ready(state).await.map(|_| "ok\n")).await,
+        async move |state: State<ProcessHandle>| bare(live(state).await).await,
+        // The fault is not told to everybody.
+        async move |state: State<ProcessHandle>| bare(ready(state).await.map(|_| "ok\n")).await,
     );
     Router::new()
         .route("/livez", get(living))
@@ -97,8 +100,8 @@ fn probes(process: Process) -> Router {
         .with_state(process)
 }
 
-async fn nowhere() -> Failed {
-    Failed::new(StatusCode::NOT_FOUND, "there is no such page")
+async fn nowhere() -> ErrorResponse {
+    ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such page")
 }
 
 /// Refuses all that is no question, whatever it is about.
@@ -107,7 +110,7 @@ async fn asked_only(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
-    (only, Failed::new(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here")).into_response()
+    (only, ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here")).into_response()
 }
 
 /// Adds what each answer says about itself, unless it says otherwise.
@@ -122,7 +125,7 @@ async fn described(request: Request, next: Next) -> Response {
 /// A list of objects.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Objects {
+struct ObjectListBody {
     api_version: &'static str,
     kind: &'static str,
     items: Vec<ObjectStatus>,
@@ -131,7 +134,7 @@ struct Objects {
 /// One object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OneObject {
+struct ObjectBody {
     api_version: &'static str,
     // `kind` is that of the object.
     #[serde(flatten)]
@@ -140,41 +143,41 @@ struct OneObject {
 
 /// One object beside what is asked for.
 #[derive(Serialize)]
-struct ComparedObject {
+struct ComparedObjectBody {
     #[serde(flatten)]
-    object: OneObject,
+    object: ObjectBody,
     #[serde(flatten)]
-    compared: Compared,
+    compared: ObjectComparison,
 }
 
-/// What is not as asked for.
+/// The differences of a source.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Difference {
+struct DifferenceBody {
     api_version: &'static str,
     kind: &'static str,
-    items: Vec<Differing>,
+    items: Vec<DifferingObject>,
     more: usize,
 }
 
-/// How an object is shown.
+/// The form in which an object is shown.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Look {
-    view: Option<View>,
+struct ObjectQuery {
+    view: Option<ObjectView>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum View {
+enum ObjectView {
     /// As YAML, beside what is asked for.
     Yaml,
 }
 
-/// Whose differences are asked for.
+/// The source of the differences.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfSource {
+struct DifferenceQuery {
     source: Option<String>,
 }
 
@@ -183,33 +186,34 @@ async fn described_by() -> impl IntoResponse {
 }
 
 /// Alive is what makes progress: the loop, what reads each source, and each watch.
-async fn live(State(process): State<Process>) -> Result<&'static str, Failed> {
+async fn live(State(process): State<ProcessHandle>) -> Result<&'static str, ErrorResponse> {
     let late = process.pulses.late(Instant::now());
     if late.is_empty() {
         return Ok("ok\n");
     }
     let names: Vec<&str> = late.iter().map(|sign| &*sign.name).collect();
-    Err(Failed(StatusCode::SERVICE_UNAVAILABLE, format!("no progress: {}", names.join(", "))))
+    Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, format!("no progress: {}", names.join(", "))))
 }
 
 /// Ready is what has read all its sources once, and knows what rolls.
-async fn ready(State(process): State<Process>) -> Result<String, Failed> {
+async fn ready(State(process): State<ProcessHandle>) -> Result<String, ErrorResponse> {
     let status = process.status().await?;
     match not_ready(&status) {
         None => Ok(describe_readiness(&status)),
-        Some(why) => Err(Failed(StatusCode::SERVICE_UNAVAILABLE, why)),
+        Some(why) => Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, why)),
     }
 }
 
-/// What stays ready where only a person can help, as nothing is mended by starting it anew; it is told all the same.
-fn describe_readiness(status: &Status) -> String {
+/// Returns the notes of a process that is ready though only a person can help: no restart would
+/// mend it.
+fn describe_readiness(status: &DaemonStatus) -> String {
     match &status.rollout.unreadable {
         Some(why) => format!("ready, but {why}\n"),
         None => "ok\n".to_owned(),
     }
 }
 
-fn not_ready(status: &Status) -> Option<String> {
+fn not_ready(status: &DaemonStatus) -> Option<String> {
     let unread = status.sources.iter().find(|source| source.revision.is_none());
     match unread {
         Some(source) => {
@@ -224,15 +228,15 @@ fn not_ready(status: &Status) -> Option<String> {
     }
 }
 
-async fn status(State(process): State<Process>) -> Result<Json<Status>, Failed> {
+async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatus>, ErrorResponse> {
     process.status().await.map(Json)
 }
 
-/// What is counted is told in any case: that the loop cannot begin is worth knowing.
-async fn counted(State(process): State<Process>) -> Response {
+/// Returns the metrics in any case: a loop that cannot begin is worth knowing.
+async fn counted(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
     let (signs, now, reloads) = (process.pulses.signs(), Instant::now(), process.service.reloads());
-    let beside = report::Process { signs: &signs, now, reloads, doors: &process.doors };
+    let beside = report::ProcessFacts { signs: &signs, now, reloads, doors: &process.doors };
     let status = match running {
         Some(running) => asked(running.status()).await.ok(),
         None => None,
@@ -242,48 +246,48 @@ async fn counted(State(process): State<Process>) -> Response {
 }
 
 async fn objects(
-    State(process): State<Process>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<Objects>, Failed> {
+    State(process): State<ProcessHandle>,
+    filter: Result<Query<ObjectFilter>, QueryRejection>,
+) -> Result<Json<ObjectListBody>, ErrorResponse> {
     let filter = understood(filter)?;
     let items = asked(process.inquiries()?.objects(filter)).await?;
-    Ok(Json(Objects { api_version: VERSION, kind: "ObjectList", items }))
+    Ok(Json(ObjectListBody { api_version: VERSION, kind: "ObjectList", items }))
 }
 
 async fn object(
-    State(process): State<Process>,
+    State(process): State<ProcessHandle>,
     path: Result<Path<(String, String, String)>, PathRejection>,
-    look: Result<Query<Look>, QueryRejection>,
-) -> Result<Response, Failed> {
+    look: Result<Query<ObjectQuery>, QueryRejection>,
+) -> Result<Response, ErrorResponse> {
     let Path((kind, namespace, name)) =
-        path.map_err(|rejection| Failed(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+        path.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     let look = understood(look)?;
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
     let inquiries = process.inquiries()?;
     let id = meant(&inquiries, &kind, namespace.as_deref(), &name).await?;
-    let none = || Failed(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
-    let one = |object| OneObject { api_version: VERSION, object };
-    if look.view == Some(View::Yaml) {
+    let none = || ErrorResponse(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
+    let one = |object| ObjectBody { api_version: VERSION, object };
+    if look.view == Some(ObjectView::Yaml) {
         let compared = inquiries.compared(id.clone());
         let (object, compared) = asked_within(COMPARISON, SERVER, compared).await?.ok_or_else(none)?;
-        return Ok(Json(ComparedObject { object: one(object), compared }).into_response());
+        return Ok(Json(ComparedObjectBody { object: one(object), compared }).into_response());
     }
     let found = asked(inquiries.object(id.clone())).await?;
     Ok(Json(one(found.ok_or_else(none)?)).into_response())
 }
 
-/// The object whose kind may be named without its group, and in any case.
+/// Returns the object whose kind may be named without its group, and in any case.
 async fn meant(
     inquiries: &Inquiries,
     kind: &str,
     namespace: Option<&str>,
     name: &str,
-) -> Result<ObjectId, Failed> {
+) -> Result<ObjectId, ErrorResponse> {
     let exact = ObjectId::new(&GroupKind::parse(kind), namespace, name);
     if asked(inquiries.object(exact.clone())).await?.is_some() {
         return Ok(exact);
     }
-    let of_kind = Filter { kind: Some(kind.to_owned()), ..Filter::default() };
+    let of_kind = ObjectFilter { kind: Some(kind.to_owned()), ..ObjectFilter::default() };
     let all = asked(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
     let mut named = all.filter(|id| (id.namespace(), id.name()) == (namespace, name));
     let Some(first) = named.next() else { return Ok(exact) };
@@ -291,23 +295,26 @@ async fn meant(
         None => Ok(first),
         Some(second) => {
             let (one, other) = (first.group_kind(), second.group_kind());
-            Err(Failed(StatusCode::BAD_REQUEST, format!("{kind} may be {one} or {other}: name its group")))
+            Err(ErrorResponse(
+                StatusCode::BAD_REQUEST,
+                format!("{kind} may be {one} or {other}: name its group"),
+            ))
         }
     }
 }
 
 async fn diff(
-    State(process): State<Process>,
-    of: Result<Query<OfSource>, QueryRejection>,
-) -> Result<Json<Difference>, Failed> {
+    State(process): State<ProcessHandle>,
+    of: Result<Query<DifferenceQuery>, QueryRejection>,
+) -> Result<Json<DifferenceBody>, ErrorResponse> {
     let source = understood(of)?.source;
     let inquiries = process.inquiries()?;
     if let Some(name) = &source {
         let status = asked(inquiries.status()).await?;
         if !status.sources.iter().any(|known| known.name == *name) {
-            return Err(Failed(StatusCode::NOT_FOUND, format!("there is no source {name}")));
+            return Err(ErrorResponse(StatusCode::NOT_FOUND, format!("there is no source {name}")));
         }
     }
     let (items, more) = asked_within(COMPARISON, SERVER, inquiries.differing(source)).await?;
-    Ok(Json(Difference { api_version: VERSION, kind: "Difference", items, more }))
+    Ok(Json(DifferenceBody { api_version: VERSION, kind: "Difference", items, more }))
 }

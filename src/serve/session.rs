@@ -1,7 +1,7 @@
 //! Signing in: a browser sends no header by itself, so it gives the token once and gets a cookie for it.
 //!
-//! A session is its end and a code over that under the token itself (RFC 2104). So nothing is kept, all replicas with
-//! one token know it, and a new token ends it.
+//! A session is its end and a code over that under the token itself (RFC 2104). So nothing is
+//! stored, all replicas with one token know it, and a new token ends it.
 //!
 //! **Invariant:** the cookie is sent over TLS alone: browsers hold cookies apart by host and not by port, and any
 //! program may listen on another port of a loopback address.
@@ -22,9 +22,9 @@ use serde::Deserialize;
 
 use crate::secret::Secret;
 
-/// Where the form is sent.
+/// The path of the form.
 pub(super) const SIGN_IN: &str = "/sign-in";
-/// What the form looks like is told to everybody.
+/// The paths that the form needs, open to everybody.
 const PUBLIC: [&str; 2] = ["/page.css", "/icon.svg"];
 /// Browsers take a cookie of this prefix from the very host over TLS, and from nobody else (RFC 6265bis, 4.1.3.2).
 const COOKIE: &str = "__Host-rhumb";
@@ -34,7 +34,7 @@ const LENGTH: Duration = Duration::from_hours(12);
 const LONGEST_FORM: usize = 16 << 10;
 /// The longest time that a form may take to come.
 const SENDING: Duration = Duration::from_secs(10);
-/// What the form may do: look like the page, and be sent here.
+/// The form's policy: look like the page, and be sent here.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'",
@@ -42,9 +42,9 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 /// Under `no-referrer` a browser names no origin with a form, and what names none is let in nowhere.
 const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// What the form sends.
+/// The fields of the form.
 #[derive(Deserialize)]
-struct Given {
+struct SignInForm {
     token: String,
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn sign_in(request: Request<Body>, token: Option<&Secret>, now:
         Ok(Err(_)) => return form(StatusCode::PAYLOAD_TOO_LARGE, "This is longer than any token."),
         Err(_) => return form(StatusCode::REQUEST_TIMEOUT, "The token took too long to come."),
     };
-    let given = Form::<Given>::from_request(Request::from_parts(head, Body::from(bytes)), &()).await;
+    let given = Form::<SignInForm>::from_request(Request::from_parts(head, Body::from(bytes)), &()).await;
     let Ok(Form(given)) = given else {
         return form(StatusCode::BAD_REQUEST, "No token was given.");
     };

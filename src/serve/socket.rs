@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::Error;
+use super::ServeError;
 
-/// Who runs the service and its group may ask; the directory says who else.
+/// The mode of the socket: the service's user and its group may ask; the directory decides about
+/// others.
 const MODE: u32 = 0o660;
 
 /// The longest path of a socket, in bytes (unix(7)).
@@ -21,25 +22,25 @@ const LONGEST: usize = 107;
 const YOUNG: &[u8] = b".new";
 
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever removed.
-pub async fn bind(path: &Path) -> Result<UnixListener, Error> {
-    let failed = |error| Error::Io { place: path.display().to_string(), error };
+pub async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
+    let failed = |error| ServeError::Io { place: path.display().to_string(), error };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
-        Ok(found) if !found.file_type().is_socket() => return Err(Error::NoSocket(path.to_owned())),
+        Ok(found) if !found.file_type().is_socket() => return Err(ServeError::NoSocket(path.to_owned())),
         Ok(_) => match UnixStream::connect(path).await {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) => return Err(failed(error)),
-            Ok(_) => return Err(Error::Taken(path.to_owned())),
+            Ok(_) => return Err(ServeError::Taken(path.to_owned())),
         },
     }
     make_folder(path).map_err(failed)?;
     // Under another name first: nobody may connect before the mode is set, or finds no socket between two.
     let young = young(path);
     match fs::symlink_metadata(&young) {
-        // Whoever made it was killed between the two steps.
+        // A former process was killed between the two steps.
         Ok(found) if found.file_type().is_socket() => fs::remove_file(&young).map_err(failed)?,
-        Ok(_) => return Err(Error::NoSocket(young)),
+        Ok(_) => return Err(ServeError::NoSocket(young)),
         Err(_) => {}
     }
     let listener = UnixListener::bind(&young).map_err(failed)?;
@@ -57,7 +58,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A name beside it, for the moment before it is complete. Where nothing can be added, as the path needs all the room
+/// Returns a name beside it, for the moment before it is complete. Where nothing can be added, as the path needs all the room
 /// that there is, its last character gives way.
 fn young(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().as_bytes().to_owned();

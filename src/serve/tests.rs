@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::{Error, bind};
+use super::{ServeError, bind};
 
 const SOCKET: &str = "rhumb.sock";
 
@@ -27,22 +27,22 @@ async fn nothing_else_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(SOCKET);
     let _listener = bind(&path).await.unwrap();
-    assert!(matches!(bind(&path).await, Err(Error::Taken(_))));
+    assert!(matches!(bind(&path).await, Err(ServeError::Taken(_))));
     let file = dir.path().join("file");
     fs::write(&file, "kept").unwrap();
-    assert!(matches!(bind(&file).await, Err(Error::NoSocket(_))));
+    assert!(matches!(bind(&file).await, Err(ServeError::NoSocket(_))));
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
     let beside = dir.path().join("other.sock");
     let young = dir.path().join("other.sock.new");
     fs::write(&young, "kept").unwrap();
-    assert!(matches!(bind(&beside).await, Err(Error::NoSocket(place)) if place == young));
+    assert!(matches!(bind(&beside).await, Err(ServeError::NoSocket(place)) if place == young));
     assert_eq!(fs::read_to_string(&young).unwrap(), "kept");
-    assert!(matches!(bind(&dir.path().join("none/deeper/socket")).await, Err(Error::Io { .. })));
+    assert!(matches!(bind(&dir.path().join("none/deeper/socket")).await, Err(ServeError::Io { .. })));
     let _own = bind(&dir.path().join("own/socket")).await.unwrap();
     let mode = fs::metadata(dir.path().join("own")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "a folder that is made is for its owner alone");
     let long = dir.path().join("a".repeat(200));
-    assert!(matches!(bind(&long).await, Err(Error::Io { .. })));
+    assert!(matches!(bind(&long).await, Err(ServeError::Io { .. })));
 }
 
 #[tokio::test]
@@ -62,5 +62,5 @@ async fn whatever_path_a_socket_can_have_it_gets() {
         }
     }
     let path = dir.path().join("a".repeat(room(108)));
-    assert!(matches!(bind(&path).await, Err(Error::Io { .. })));
+    assert!(matches!(bind(&path).await, Err(ServeError::Io { .. })));
 }

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::kept::{Kept, Meanwhile};
-use super::patient::Patient;
+use super::kept::{FileBacked, StaleFallback};
+use super::patient::TimedStream;
 use crate::config::TlsFiles;
 use crate::secret::read_regular;
 
@@ -23,26 +23,31 @@ const LONGEST: u64 = 1 << 20;
 /// The longest time that two programs may take to agree on a key.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// What connections are encrypted with.
+/// The encryption of connections.
 #[derive(Clone, Debug)]
-pub(super) struct Tls {
-    files: Arc<Kept<Arc<ServerConfig>>>,
+pub(super) struct TlsSettings {
+    files: Arc<FileBacked<Arc<ServerConfig>>>,
 }
 
-impl Tls {
+impl TlsSettings {
     /// With these files.
     pub(super) fn of(files: &TlsFiles) -> Self {
-        Self { files: Kept::of(vec![files.cert.clone(), files.key.clone()], Meanwhile::TheLast, read) }
+        Self {
+            files: FileBacked::of(vec![files.cert.clone(), files.key.clone()], StaleFallback::TheLast, read),
+        }
     }
 
-    /// What counts now. While a newer certificate cannot be used, as when its key is not there yet, the one before
-    /// does.
+    /// Returns the present certificate. While a newer one cannot be used, as when its key is not
+    /// there yet, the one before counts.
     pub(super) async fn now(&self) -> Result<Arc<ServerConfig>, String> {
         self.files.now().await.map(|config| (*config).clone())
     }
 
     /// Agrees with who connects; none where that does not come to anything.
-    pub(super) async fn accept(&self, stream: Patient<TcpStream>) -> Option<TlsStream<Patient<TcpStream>>> {
+    pub(super) async fn accept(
+        &self,
+        stream: TimedStream<TcpStream>,
+    ) -> Option<TlsStream<TimedStream<TcpStream>>> {
         let config = self.now().await.ok()?;
         let agreed = TlsAcceptor::from(config).accept(stream);
         match tokio::time::timeout(HANDSHAKE, agreed).await {
@@ -85,7 +90,8 @@ fn text(file: &Path) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// What is wrong with it. The parser's own words repeat a line of the file, which may be a key.
+/// Returns the fault of a file. The parser's own words repeat a line of the file, which may be a
+/// key.
 fn plain(error: &pem::Error) -> String {
     let words = match error {
         pem::Error::NoItemsFound => "there is none in it",
@@ -116,7 +122,7 @@ mod tests {
             fs::write(&cert, own.cert.pem()).unwrap();
             fs::write(&key, own.signing_key.serialize_pem()).unwrap();
         };
-        let tls = Tls::of(&TlsFiles { cert: cert.clone(), key: key.clone() });
+        let tls = TlsSettings::of(&TlsFiles { cert: cert.clone(), key: key.clone() });
         assert!(tls.now().await.unwrap_err().contains("No such file"));
         write();
         let first = tls.now().await.unwrap();

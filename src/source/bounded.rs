@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::error::Error;
+use super::error::SourceError;
 
 /// Runs work that waits for the disk, which over a network may never answer. The thread cannot be ended, but
 /// it does not hold up anybody else.
@@ -10,17 +10,17 @@ pub(super) async fn bounded<T: Send + 'static>(
     place: &str,
     deadline: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
+) -> Result<T, SourceError> {
     let place = place.to_owned();
     match tokio::time::timeout(deadline, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(done)) => Ok(done),
-        // What a panic says may hold what was read.
+        // A panic message may hold file contents.
         Ok(Err(error)) => {
             let detail =
                 if error.is_panic() { "it panicked, which is a bug of rhumb" } else { "it was stopped" };
-            Err(Error::Worker { place, detail: detail.to_owned() })
+            Err(SourceError::Worker { place, detail: detail.to_owned() })
         }
-        Err(_) => Err(Error::Silent { place, after: deadline }),
+        Err(_) => Err(SourceError::Silent { place, after: deadline }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What differs between two trees, without looking at what is equal.
+//! The difference of two trees, without a look at their equal parts.
 //!
 //! libgit2's own comparison never skips equal subtrees (40 ms instead of 0.1 ms at 100,000 files).
 
@@ -6,41 +6,46 @@ use std::cmp::Ordering;
 
 use git2::{Oid, Tree, TreeEntry};
 
-use super::names::{self, Ignores, Kind};
-use super::objects::Objects;
-use super::tree::{self, Judged, Stop};
+use super::names::{self, EntryKind, IgnoreFiles};
+use super::objects::ObjectStores;
+use super::tree::{self, JudgedEntry, WalkStop};
 
 /// One file that differs, sizes not looked at yet.
-pub(super) struct Pair {
+pub(super) struct ChangedPath {
     pub(super) path: String,
     pub(super) old: Option<Oid>,
     pub(super) new: Option<Oid>,
 }
 
-/// Compares two trees; none where more than the files' contents differ (an ignore file, anything that is
-/// refused), so that only a comparison of both whole lists is right.
-pub(super) fn compare(objects: &Objects, old: Oid, new: Oid, most: usize) -> Result<Option<Vec<Pair>>, Stop> {
-    let mut walk = Walk { objects, ignores: Ignores::default(), left: most, pairs: Vec::new() };
+/// Compares two trees. None where more than the files' contents differ (an ignore file, a refused
+/// file), so that only a comparison of both whole lists is right.
+pub(super) fn compare(
+    objects: &ObjectStores,
+    old: Oid,
+    new: Oid,
+    most: usize,
+) -> Result<Option<Vec<ChangedPath>>, WalkStop> {
+    let mut walk = TreeDiffWalk { objects, ignores: IgnoreFiles::default(), left: most, pairs: Vec::new() };
     let plain = walk.folders(Some(old), Some(new), String::new(), 0)?;
-    Ok((plain == Finding::Plain).then_some(walk.pairs))
+    Ok((plain == ChangeScope::Plain).then_some(walk.pairs))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Finding {
+enum ChangeScope {
     Plain,
     Structural,
 }
 
-struct Walk<'a> {
-    objects: &'a Objects,
-    ignores: Ignores,
+struct TreeDiffWalk<'a> {
+    objects: &'a ObjectStores,
+    ignores: IgnoreFiles,
     left: usize,
-    pairs: Vec<Pair>,
+    pairs: Vec<ChangedPath>,
 }
 
 /// Git's order inside a tree: a folder's name counts as if it ended in a slash.
 fn order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
-    let slash = |entry: &TreeEntry<'_>| tree::kind(entry.filemode_raw()) == Kind::Folder;
+    let slash = |entry: &TreeEntry<'_>| tree::kind(entry.filemode_raw()) == EntryKind::Folder;
     let (left, right) = (a.name_bytes(), b.name_bytes());
     if left == right {
         return slash(a).cmp(&slash(b));
@@ -49,18 +54,18 @@ fn order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
     left.iter().chain(end(a)).cmp(right.iter().chain(end(b)))
 }
 
-impl Walk<'_> {
+impl TreeDiffWalk<'_> {
     fn folders(
         &mut self,
         old: Option<Oid>,
         new: Option<Oid>,
         path: String,
         depth: usize,
-    ) -> Result<Finding, Stop> {
+    ) -> Result<ChangeScope, WalkStop> {
         let load = |id: Option<Oid>| id.map(|id| self.objects.tree(id)).transpose();
         let (old, new) = (load(old)?, load(new)?);
         let size = |tree: &Option<Tree<'_>>| tree.as_ref().map_or(0, Tree::len);
-        self.left = self.left.checked_sub(size(&old) + size(&new)).ok_or(Stop::TooMany)?;
+        self.left = self.left.checked_sub(size(&old) + size(&new)).ok_or(WalkStop::TooMany)?;
         let outside = self.ignores.depth();
         let finding = self.entries(old.as_ref(), new.as_ref(), &path, depth)?;
         self.ignores.leave_to(outside);
@@ -73,29 +78,29 @@ impl Walk<'_> {
         new: Option<&Tree<'_>>,
         path: &str,
         depth: usize,
-    ) -> Result<Finding, Stop> {
+    ) -> Result<ChangeScope, WalkStop> {
         // Where it differs from the old one the merge below comes upon it and gives up.
         if let Some(tree) = new.or(old)
             && tree::load_ignore_file(self.objects, &mut self.ignores, tree, path)?.is_some()
         {
-            return Ok(Finding::Structural);
+            return Ok(ChangeScope::Structural);
         }
         if [old, new].into_iter().flatten().any(|tree| has_marker(tree) || !is_sorted(tree)) {
-            return Ok(Finding::Structural);
+            return Ok(ChangeScope::Structural);
         }
         let mut olds = old.into_iter().flatten().peekable();
         let mut news = new.into_iter().flatten().peekable();
         loop {
             let side = match (olds.peek(), news.peek()) {
-                (None, None) => return Ok(Finding::Plain),
+                (None, None) => return Ok(ChangeScope::Plain),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (Some(a), Some(b)) => order(a, b),
             };
             let before = if side.is_le() { olds.next() } else { None };
             let after = if side.is_ge() { news.next() } else { None };
-            if self.entry(before.as_ref(), after.as_ref(), path, depth)? == Finding::Structural {
-                return Ok(Finding::Structural);
+            if self.entry(before.as_ref(), after.as_ref(), path, depth)? == ChangeScope::Structural {
+                return Ok(ChangeScope::Structural);
             }
         }
     }
@@ -106,29 +111,30 @@ impl Walk<'_> {
         new: Option<&TreeEntry<'_>>,
         folder: &str,
         depth: usize,
-    ) -> Result<Finding, Stop> {
+    ) -> Result<ChangeScope, WalkStop> {
         let mode = |entry: Option<&TreeEntry<'_>>| entry.map(TreeEntry::filemode_raw);
         let id = |entry: Option<&TreeEntry<'_>>| entry.map(TreeEntry::id);
         let kinds = (mode(old).map(tree::kind), mode(new).map(tree::kind));
         if id(old) == id(new) && kinds.0 == kinds.1 {
-            return Ok(Finding::Plain);
+            return Ok(ChangeScope::Plain);
         }
-        let Some(any) = new.or(old) else { return Ok(Finding::Plain) };
+        let Some(any) = new.or(old) else { return Ok(ChangeScope::Plain) };
         if any.name_bytes() == names::IGNORE_FILE.as_bytes() {
-            return Ok(Finding::Structural);
+            return Ok(ChangeScope::Structural);
         }
         let judge = |kind| tree::judge(&self.ignores, folder, any.name_bytes(), kind, depth);
         // Names are equal and folders pair only with folders, but a file may have become a link.
         let judged = (kinds.0.map(judge), kinds.1.map(judge));
         match judged {
-            (Some(Judged::Skip) | None, Some(Judged::Skip) | None) => Ok(Finding::Plain),
-            (Some(Judged::Take(path)), Some(Judged::Take(_)) | None) | (None, Some(Judged::Take(path))) => {
-                self.pairs.push(Pair { path, old: id(old), new: id(new) });
-                Ok(Finding::Plain)
+            (Some(JudgedEntry::Skip) | None, Some(JudgedEntry::Skip) | None) => Ok(ChangeScope::Plain),
+            (Some(JudgedEntry::Take(path)), Some(JudgedEntry::Take(_)) | None)
+            | (None, Some(JudgedEntry::Take(path))) => {
+                self.pairs.push(ChangedPath { path, old: id(old), new: id(new) });
+                Ok(ChangeScope::Plain)
             }
-            (Some(Judged::Enter(path)), Some(Judged::Enter(_)) | None)
-            | (None, Some(Judged::Enter(path))) => self.folders(id(old), id(new), path, depth + 1),
-            _ => Ok(Finding::Structural),
+            (Some(JudgedEntry::Enter(path)), Some(JudgedEntry::Enter(_)) | None)
+            | (None, Some(JudgedEntry::Enter(path))) => self.folders(id(old), id(new), path, depth + 1),
+            _ => Ok(ChangeScope::Structural),
         }
     }
 }

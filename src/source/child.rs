@@ -13,14 +13,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use super::lock::Lock;
+use super::lock::StateLock;
 use super::program::GitVersion;
-use super::settings::Transports;
+use super::settings::TransportPolicy;
 
-/// What is kept of an answer; the listing of a few references has a few hundred bytes.
+/// The number of bytes kept of the output; the listing of a few references has a few hundred.
 const MOST_OUTPUT: usize = 1 << 20;
 
-/// How long the program may take to say its version; it does so at once.
+/// The time limit for the program's version; it answers at once.
 const VERSION: Duration = Duration::from_secs(10);
 
 /// Sets the limits that all of git's helpers inherit before any of them can talk to anybody.
@@ -31,16 +31,16 @@ const LIMITED: &str = "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$
      unset RHUMB_DATA RHUMB_FILE; exec git \"$@\"";
 /// No exit code of git.
 const NO_LIMITS: i32 = 125;
-/// What a shell ends with where there is no such program, or none that can be run.
+/// The exit codes of a shell without such a program, or with one that cannot be run.
 const NO_PROGRAM: [i32; 2] = [126, 127];
 /// `ulimit -d` counts in these.
 const KIB: u64 = 1024;
 /// `ulimit -f` counts in these.
 const BLOCK: u64 = 512;
 
-/// How much one command may take. Each of its processes has these for itself.
+/// The limits of one command. Each of its processes has these for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct ChildLimits {
     /// Its time; all its processes are killed then.
     pub(super) time: Duration,
     /// The bytes of the largest file that it may write, a pack that it receives among them.
@@ -49,11 +49,11 @@ pub(super) struct Bounds {
     pub(super) memory: u64,
 }
 
-/// What the child talks to.
+/// The peer that the child talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peer<'a> {
+pub(super) enum ChildPeer<'a> {
     /// A remote.
-    Network(Transports),
+    Network(TransportPolicy),
     /// A repository on this host, which this configuration file declares safe: its owner was judged when it
     /// was opened.
     Host(&'a Path),
@@ -61,24 +61,24 @@ pub(super) enum Peer<'a> {
     Nobody,
 }
 
-/// What a child said and how it ended.
+/// The output of a child, and its end.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct ChildOutput {
     pub(super) status: ExitStatus,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
-impl Output {
-    /// Whether it was stopped by the limit on file sizes.
+impl ChildOutput {
+    /// Returns whether it was stopped by the limit on file sizes.
     pub(super) fn overflowed(&self) -> bool {
         self.status.signal() == Some(Signal::XFSZ.as_raw())
     }
 }
 
-/// Why there is no output.
+/// The reason for a missing output.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ChildError {
     NotStarted(io::Error),
     /// The program is older than the oldest that is safe.
     TooOld(String),
@@ -87,9 +87,9 @@ pub(super) enum Failure {
     TooMuch,
 }
 
-/// A git command on a store, that asks nobody anything, reads no configuration but the store's, and runs no
+/// Returns a git command on a store, that asks nobody anything, reads no configuration but the store's, and runs no
 /// hook. Protocols are limited by [`Peer`].
-pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
+pub(super) fn git(store: &Path, peer: ChildPeer<'_>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", LIMITED, "git"]).env_clear();
     for name in ["PATH", "SUDO_UID", "SSH_AUTH_SOCK", "GIT_SSL_CAINFO"] {
@@ -98,12 +98,12 @@ pub(super) fn git(store: &Path, peer: Peer<'_>) -> Command {
     for name in ["https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"] {
         pass(&mut command, name);
     }
-    let global = if let Peer::Host(file) = peer { file } else { Path::new("/dev/null") };
+    let global = if let ChildPeer::Host(file) = peer { file } else { Path::new("/dev/null") };
     let protocols = match peer {
-        Peer::Network(Transports::Authenticated) => "https:ssh",
-        Peer::Network(Transports::Any) => "https:ssh:http:git",
-        Peer::Host(_) => "file",
-        Peer::Nobody => "none",
+        ChildPeer::Network(TransportPolicy::Authenticated) => "https:ssh",
+        ChildPeer::Network(TransportPolicy::Any) => "https:ssh:http:git",
+        ChildPeer::Host(_) => "file",
+        ChildPeer::Nobody => "none",
     };
     command
         .current_dir("/")
@@ -152,11 +152,12 @@ fn pass(command: &mut Command, name: &str) {
     }
 }
 
-/// Kills all processes of a child when dropped before the child has been waited for: killing the child
-/// alone would leave its helpers running, and a killed helper's half pack is smaller than a running one's.
-struct Group(Option<Pid>);
+/// Kills all processes of a child when dropped before the child has been waited for. Killing the
+/// child alone would leave its helpers running; a killed helper's half pack is smaller than a
+/// running one's.
+struct ChildProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for ChildProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
             // Only fails when no process is left.
@@ -165,20 +166,27 @@ impl Drop for Group {
     }
 }
 
-/// Runs a command to its end, or to one of its bounds.
+/// Runs a command to its end, or to one of its limits.
 ///
-/// It holds the store's lock as long as it lives: should this process be killed, the next one must not work
-/// in the store beside a child that goes on.
-pub(super) async fn run(mut command: Command, lock: &Lock, bounds: Bounds) -> Result<Output, Failure> {
+/// It holds the store's lock as long as it lives: should this process be killed, the next one must
+/// not work in the store beside a child that goes on.
+pub(super) async fn run(
+    mut command: Command,
+    lock: &StateLock,
+    bounds: ChildLimits,
+) -> Result<ChildOutput, ChildError> {
     Box::pin(require_safe_git()).await?;
     command
         .env("RHUMB_DATA", (within(Resource::Data, bounds.memory) / KIB).to_string())
         .env("RHUMB_FILE", (within(Resource::Fsize, bounds.file) / BLOCK).to_string());
     // As its standard input, which it never reads and does not hand on.
-    command.stdin(lock.share().map_err(Failure::NotStarted)?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(lock.share().map_err(ChildError::NotStarted)?)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
-    let mut child = command.spawn().map_err(Failure::NotStarted)?;
-    let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let mut child = command.spawn().map_err(ChildError::NotStarted)?;
+    let mut group = ChildProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     let ended = tokio::time::timeout(bounds.time, async {
         let (out, err) = tokio::join!(drained(stdout.as_mut()), drained(stderr.as_mut()));
@@ -188,22 +196,24 @@ pub(super) async fn run(mut command: Command, lock: &Lock, bounds: Bounds) -> Re
     let Ok(((stdout, fits), (stderr, _), status)) = ended else {
         drop(group);
         let _ = child.wait().await;
-        return Err(Failure::Silent);
+        return Err(ChildError::Silent);
     };
     group.0 = None;
-    let status = status.map_err(Failure::NotStarted)?;
+    let status = status.map_err(ChildError::NotStarted)?;
     match status.code() {
         Some(NO_LIMITS) => {
             let why = format!("its limits cannot be set: {}", stderr.trim());
-            Err(Failure::NotStarted(io::Error::other(why)))
+            Err(ChildError::NotStarted(io::Error::other(why)))
         }
-        Some(code) if NO_PROGRAM.contains(&code) => Err(Failure::NotStarted(io::ErrorKind::NotFound.into())),
-        _ if fits => Ok(Output { status, stdout, stderr }),
-        _ => Err(Failure::TooMuch),
+        Some(code) if NO_PROGRAM.contains(&code) => {
+            Err(ChildError::NotStarted(io::ErrorKind::NotFound.into()))
+        }
+        _ if fits => Ok(ChildOutput { status, stdout, stderr }),
+        _ => Err(ChildError::TooMuch),
     }
 }
 
-/// The limit, or the one that this process has itself where that is less: nobody may raise it.
+/// Returns the limit, or the one that this process has itself where that is less: nobody may raise it.
 fn within(resource: Resource, limit: u64) -> u64 {
     rustix::process::getrlimit(resource).maximum.map_or(limit, |own| own.min(limit))
 }
@@ -211,17 +221,17 @@ fn within(resource: Resource, limit: u64) -> u64 {
 /// Fails where the program is one that is known to run what a repository's configuration names.
 ///
 /// Asked until it is well once: what is too old may be replaced while this process lives.
-async fn require_safe_git() -> Result<(), Failure> {
+async fn require_safe_git() -> Result<(), ChildError> {
     static SAFE: OnceCell<()> = OnceCell::const_new();
     let asked = async {
         let mut command = Command::new("git");
         command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
         let output = tokio::time::timeout(VERSION, command.output()).await;
-        let output = output.map_err(|_| Failure::Silent)?.map_err(Failure::NotStarted)?;
+        let output = output.map_err(|_| ChildError::Silent)?.map_err(ChildError::NotStarted)?;
         let said = String::from_utf8_lossy(&output.stdout);
         match GitVersion::read(&said) {
             Some(version) if version.is_safe() => Ok(()),
-            _ => Err(Failure::TooOld(said.trim().chars().take(100).collect())),
+            _ => Err(ChildError::TooOld(said.trim().chars().take(100).collect())),
         }
     };
     SAFE.get_or_try_init(|| asked).await.map(drop)

@@ -1,12 +1,13 @@
-//! What git's complaints mean. Exit codes tell nothing apart, so the class comes from the text (`LC_ALL=C`).
+//! The meaning of git's complaints. Exit codes tell nothing apart, so the class comes from the text
+//! (`LC_ALL=C`).
 
-use super::error::Error;
-use super::store::Store;
+use super::error::SourceError;
+use super::store::RevisionStore;
 use crate::fields::blurred;
 
 /// The kinds of failure that a text can be told to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GitErrorKind {
     /// No such reference, or an answer without any: the same text.
     Hollow,
     NotARepository,
@@ -29,77 +30,77 @@ pub(super) enum Kind {
 }
 
 /// In this order: some failures print several of these.
-const SIGNS: [(&str, Kind); 55] = [
-    ("ut of memory", Kind::Memory),
-    ("Cannot allocate memory", Kind::Memory),
-    ("cannot allocate", Kind::Memory),
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", Kind::HostKey),
-    ("Host key verification failed", Kind::HostKey),
-    ("certificate verification failed", Kind::Certificate),
-    ("SSL certificate problem", Kind::Certificate),
-    ("could not read Username", Kind::Denied),
-    ("could not read Password", Kind::Denied),
-    ("Authentication failed", Kind::Denied),
-    ("returned error: 401", Kind::Denied),
-    ("returned error: 403", Kind::Denied),
+const SIGNS: [(&str, GitErrorKind); 55] = [
+    ("ut of memory", GitErrorKind::Memory),
+    ("Cannot allocate memory", GitErrorKind::Memory),
+    ("cannot allocate", GitErrorKind::Memory),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", GitErrorKind::HostKey),
+    ("Host key verification failed", GitErrorKind::HostKey),
+    ("certificate verification failed", GitErrorKind::Certificate),
+    ("SSL certificate problem", GitErrorKind::Certificate),
+    ("could not read Username", GitErrorKind::Denied),
+    ("could not read Password", GitErrorKind::Denied),
+    ("Authentication failed", GitErrorKind::Denied),
+    ("returned error: 401", GitErrorKind::Denied),
+    ("returned error: 403", GitErrorKind::Denied),
     // With the bracket: ssh lists the methods it tried. Without it, it is a file on this host.
-    ("Permission denied (", Kind::Denied),
-    ("couldn't find remote ref", Kind::Hollow),
-    ("not valid: is this a git repository?", Kind::NotARepository),
-    ("does not appear to be a git repository", Kind::NotARepository),
-    ("no such repository", Kind::NotARepository),
-    ("access denied or repository not exported", Kind::NotARepository),
-    ("returned error: 404", Kind::NotARepository),
-    ("' not found", Kind::NotARepository),
-    ("does not allow request for unadvertised object", Kind::NoCommit),
-    ("not our ref", Kind::NoCommit),
-    ("fsck error", Kind::Refused),
-    ("mismatched algorithms", Kind::Sha256),
-    ("No space left on device", Kind::Full),
-    ("Disk quota exceeded", Kind::Full),
-    ("died of signal 25", Kind::Full),
-    ("File too large", Kind::Full),
-    ("Read-only file system", Kind::NotWritable),
-    ("insufficient permission", Kind::NotWritable),
-    ("unable to create", Kind::NotWritable),
-    ("Unable to create", Kind::NotWritable),
-    ("cannot lock ref", Kind::NotWritable),
-    ("unable to write", Kind::NotWritable),
-    ("unable to connect to", Kind::Unreachable),
-    ("Failed to connect", Kind::Unreachable),
-    ("Couldn't connect", Kind::Unreachable),
-    ("Could not resolve", Kind::Unreachable),
-    ("Connection refused", Kind::Unreachable),
-    ("Connection reset", Kind::Unreachable),
-    ("Connection closed", Kind::Unreachable),
-    ("Network is unreachable", Kind::Unreachable),
-    ("No route to host", Kind::Unreachable),
-    ("timed out", Kind::Unreachable),
-    ("Operation too slow", Kind::Unreachable),
-    ("Recv failure", Kind::Unreachable),
-    ("Empty reply from server", Kind::Unreachable),
-    ("handshake", Kind::Unreachable),
-    ("returned error: 30", Kind::Moved),
-    ("returned error: ", Kind::Unreachable),
-    ("RPC failed", Kind::Unreachable),
-    ("hung up unexpectedly", Kind::Unreachable),
-    ("early EOF", Kind::Unreachable),
-    ("bad line length character", Kind::Unreachable),
+    ("Permission denied (", GitErrorKind::Denied),
+    ("couldn't find remote ref", GitErrorKind::Hollow),
+    ("not valid: is this a git repository?", GitErrorKind::NotARepository),
+    ("does not appear to be a git repository", GitErrorKind::NotARepository),
+    ("no such repository", GitErrorKind::NotARepository),
+    ("access denied or repository not exported", GitErrorKind::NotARepository),
+    ("returned error: 404", GitErrorKind::NotARepository),
+    ("' not found", GitErrorKind::NotARepository),
+    ("does not allow request for unadvertised object", GitErrorKind::NoCommit),
+    ("not our ref", GitErrorKind::NoCommit),
+    ("fsck error", GitErrorKind::Refused),
+    ("mismatched algorithms", GitErrorKind::Sha256),
+    ("No space left on device", GitErrorKind::Full),
+    ("Disk quota exceeded", GitErrorKind::Full),
+    ("died of signal 25", GitErrorKind::Full),
+    ("File too large", GitErrorKind::Full),
+    ("Read-only file system", GitErrorKind::NotWritable),
+    ("insufficient permission", GitErrorKind::NotWritable),
+    ("unable to create", GitErrorKind::NotWritable),
+    ("Unable to create", GitErrorKind::NotWritable),
+    ("cannot lock ref", GitErrorKind::NotWritable),
+    ("unable to write", GitErrorKind::NotWritable),
+    ("unable to connect to", GitErrorKind::Unreachable),
+    ("Failed to connect", GitErrorKind::Unreachable),
+    ("Couldn't connect", GitErrorKind::Unreachable),
+    ("Could not resolve", GitErrorKind::Unreachable),
+    ("Connection refused", GitErrorKind::Unreachable),
+    ("Connection reset", GitErrorKind::Unreachable),
+    ("Connection closed", GitErrorKind::Unreachable),
+    ("Network is unreachable", GitErrorKind::Unreachable),
+    ("No route to host", GitErrorKind::Unreachable),
+    ("timed out", GitErrorKind::Unreachable),
+    ("Operation too slow", GitErrorKind::Unreachable),
+    ("Recv failure", GitErrorKind::Unreachable),
+    ("Empty reply from server", GitErrorKind::Unreachable),
+    ("handshake", GitErrorKind::Unreachable),
+    ("returned error: 30", GitErrorKind::Moved),
+    ("returned error: ", GitErrorKind::Unreachable),
+    ("RPC failed", GitErrorKind::Unreachable),
+    ("hung up unexpectedly", GitErrorKind::Unreachable),
+    ("early EOF", GitErrorKind::Unreachable),
+    ("bad line length character", GitErrorKind::Unreachable),
     // The end of every failure over ssh, so it comes last.
-    ("Could not read from remote repository", Kind::Unreachable),
+    ("Could not read from remote repository", GitErrorKind::Unreachable),
 ];
 
-/// Judges a complaint. What the other side says of itself does not count.
-pub(super) fn kind(stderr: &str) -> Kind {
+/// Returns the kind of a complaint. The peer's own messages do not count.
+pub(super) fn kind(stderr: &str) -> GitErrorKind {
     let own = |sign: &str| own_lines(stderr).any(|line| line.contains(sign));
-    SIGNS.iter().find(|(sign, _)| own(sign)).map_or(Kind::Unknown, |(_, kind)| *kind)
+    SIGNS.iter().find(|(sign, _)| own(sign)).map_or(GitErrorKind::Unknown, |(_, kind)| *kind)
 }
 
 fn own_lines(stderr: &str) -> impl Iterator<Item = &str> {
     stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("remote:"))
 }
 
-/// The line that says it best, without secrets and control characters, of a bearable length, to stand in a sentence.
+/// Returns the line that says it best, without secrets and control characters, of a bearable length, to stand in a sentence.
 pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     let said = |line: &&str| SIGNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
@@ -120,7 +121,7 @@ pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     shown.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
-/// The address that a server sends on to, out of a trace of the headers.
+/// Returns the address that a server sends on to, out of a trace of the headers.
 pub(super) fn target(trace: &str, secrets: &[String]) -> Option<String> {
     let header = |line: &str| {
         let (_, header) = line.split_once("Recv header: ")?;
@@ -136,38 +137,38 @@ pub(super) fn target(trace: &str, secrets: &[String]) -> Option<String> {
     Some(shown.chars().filter(|c| !c.is_control()).take(300).collect())
 }
 
-/// Whether a word is the name of an object, which looks like a secret and is none.
+/// Returns whether a word is the name of an object, which looks like a secret and is none.
 fn is_id(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_punctuation());
     word.len() == 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The error of a failed exchange with a remote.
-pub(super) fn error(kind: Kind, place: &str, detail: String, store: &Store) -> Error {
+/// Returns the error of a failed exchange with a remote.
+pub(super) fn error(kind: GitErrorKind, place: &str, detail: String, store: &RevisionStore) -> SourceError {
     let place = place.to_owned();
     match kind {
-        Kind::Hollow => Error::Hollow { place },
-        Kind::NotARepository => Error::NotARepository { place, detail },
-        Kind::HostKey => Error::HostKey { place, detail },
-        Kind::Certificate => Error::Certificate { place, detail },
-        Kind::Denied => Error::Denied { place, detail },
-        Kind::Refused => Error::Refused { place, detail },
-        Kind::Unreachable => Error::Unreachable { place, detail },
-        Kind::Sha256 => sha256(place),
-        Kind::Memory => Error::Memory { place, limit: store.settings().memory, detail },
-        Kind::Moved => Error::Moved { place, target: None },
-        Kind::Full => Error::Full { path: store.path().to_owned(), detail },
-        Kind::NotWritable => Error::State {
+        GitErrorKind::Hollow => SourceError::Hollow { place },
+        GitErrorKind::NotARepository => SourceError::NotARepository { place, detail },
+        GitErrorKind::HostKey => SourceError::HostKey { place, detail },
+        GitErrorKind::Certificate => SourceError::Certificate { place, detail },
+        GitErrorKind::Denied => SourceError::Denied { place, detail },
+        GitErrorKind::Refused => SourceError::Refused { place, detail },
+        GitErrorKind::Unreachable => SourceError::Unreachable { place, detail },
+        GitErrorKind::Sha256 => sha256(place),
+        GitErrorKind::Memory => SourceError::Memory { place, limit: store.settings().memory, detail },
+        GitErrorKind::Moved => SourceError::Moved { place, target: None },
+        GitErrorKind::Full => SourceError::Full { path: store.path().to_owned(), detail },
+        GitErrorKind::NotWritable => SourceError::State {
             path: store.path().to_owned(),
             doing: "cannot write to",
             error: std::io::Error::other(detail),
         },
-        Kind::NoCommit | Kind::Unknown => Error::Git { place, detail },
+        GitErrorKind::NoCommit | GitErrorKind::Unknown => SourceError::Git { place, detail },
     }
 }
 
-/// A repository whose ids are of another kind than ours.
-pub(super) fn sha256(place: String) -> Error {
+/// Returns a repository whose ids are of another kind than ours.
+pub(super) fn sha256(place: String) -> SourceError {
     let what = "a repository with SHA-256 ids".to_owned();
-    Error::Unsupported { place, what, instead: "use one with SHA-1 ids" }
+    SourceError::Unsupported { place, what, instead: "use one with SHA-1 ids" }
 }

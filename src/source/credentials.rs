@@ -16,7 +16,7 @@ use crate::secret::{is_there, open_regular};
 /// The file with the keys of hosts.
 const HOSTS: &str = "known-hosts";
 
-/// A folder of such files, and whose of them are shown.
+/// A folder of such files, and the owner of those that are shown.
 ///
 /// | file | holds |
 /// |---|---|
@@ -29,12 +29,12 @@ const HOSTS: &str = "known-hosts";
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     folder: Option<PathBuf>,
-    whose: Whose,
+    whose: CredentialOwner,
 }
 
-/// Whose files are shown.
+/// The owner of the files that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Whose {
+enum CredentialOwner {
     /// Those of a source, else those of all.
     Source(String),
     /// Those of a name, at an address and below it.
@@ -43,59 +43,60 @@ enum Whose {
     Nobody,
 }
 
-impl Default for Whose {
+impl Default for CredentialOwner {
     fn default() -> Self {
         Self::Source(String::new())
     }
 }
 
 impl Credentials {
-    /// Those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as systemd sets it.
+    /// Returns those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as systemd sets it.
     pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
         let whose = match shown {
-            CredentialUse::Own => Whose::Source(source.to_owned()),
-            CredentialUse::Bound(name, address) => Whose::Bound(name.to_string(), address.clone()),
-            CredentialUse::Nothing => Whose::Nobody,
+            CredentialUse::Own => CredentialOwner::Source(source.to_owned()),
+            CredentialUse::Bound(name, address) => CredentialOwner::Bound(name.to_string(), address.clone()),
+            CredentialUse::Nothing => CredentialOwner::Nobody,
         };
         Self { folder: folder.map(PathBuf::from), whose }
     }
 
-    /// Those in a folder for a source.
+    /// Returns those in a folder for a source.
     pub fn within(folder: &Path, source: &str) -> Self {
-        Self { folder: Some(folder.to_owned()), whose: Whose::Source(source.to_owned()) }
+        Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Source(source.to_owned()) }
     }
 
-    /// Those of a name in a folder, for an address alone.
+    /// Returns those of a name in a folder, for an address alone.
     pub fn bound(folder: &Path, name: &str, address: UrlPrefix) -> Self {
-        Self { folder: Some(folder.to_owned()), whose: Whose::Bound(name.to_owned(), address) }
+        Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Bound(name.to_owned(), address) }
     }
 
-    /// What of them is shown to the server of a URL: nothing, where they are for another address.
+    /// Returns the credentials for the server of a URL: none, where they are bound to another
+    /// address.
     pub(super) fn at(&self, url: &str) -> Self {
         match &self.whose {
-            Whose::Bound(_, address) if !address.covers_text(url) => {
-                Self { whose: Whose::Nobody, ..self.clone() }
+            CredentialOwner::Bound(_, address) if !address.covers_text(url) => {
+                Self { whose: CredentialOwner::Nobody, ..self.clone() }
             }
             _ => self.clone(),
         }
     }
 
-    /// The file of this name that is there now, be it of use or not: no other stands in for it.
+    /// Returns the file of this name that is there now, be it of use or not: no other stands in for it.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let own = |whose: &str| folder.join(format!("{name}.{whose}"));
-        // Whose key a server has is no secret.
+        // A server's host key is no secret.
         let shared = (name == HOSTS).then(|| folder.join(name));
         let files = match &self.whose {
-            Whose::Source(source) => [Some(own(source)), Some(folder.join(name))],
-            Whose::Bound(name, _) => [Some(own(name)), shared],
-            Whose::Nobody => [None, shared],
+            CredentialOwner::Source(source) => [Some(own(source)), Some(folder.join(name))],
+            CredentialOwner::Bound(name, _) => [Some(own(name)), shared],
+            CredentialOwner::Nobody => [None, shared],
         };
         files.into_iter().flatten().find(|file| is_there(file))
     }
 
-    /// Why one of those that a URL takes cannot be read. git and ssh would say less, and wait for ever for a pipe.
+    /// Returns why one of those that a URL takes cannot be read. git and ssh would say less, and wait for ever for a pipe.
     pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
         let names: &[&str] = if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", HOSTS] };
         for name in names {
@@ -112,8 +113,8 @@ impl Credentials {
         if let Some(file) = self.file("git-credentials") {
             // git goes by the whole address too: beside it nothing is asked.
             let address = match &self.whose {
-                Whose::Bound(_, address) => format!("{address}."),
-                Whose::Source(_) | Whose::Nobody => String::new(),
+                CredentialOwner::Bound(_, address) => format!("{address}."),
+                CredentialOwner::Source(_) | CredentialOwner::Nobody => String::new(),
             };
             command.arg("-c").arg(helper(&address, file.as_os_str().as_bytes()));
         }
@@ -130,7 +131,7 @@ impl Credentials {
         if let Some(key) = self.file("ssh-key") {
             command.push(" -o IdentitiesOnly=yes -o ");
             command.push(quoted(option("IdentityFile", &key).as_bytes()));
-        } else if !matches!(self.whose, Whose::Source(_)) {
+        } else if !matches!(self.whose, CredentialOwner::Source(_)) {
             command.push(" -o IdentitiesOnly=yes -o IdentityFile=none -o IdentityAgent=none");
         }
         if let Some(hosts) = self.file(HOSTS) {
@@ -141,7 +142,7 @@ impl Credentials {
     }
 }
 
-/// The setting of git that asks a file in the form of `git credential-store`, whose lines count for their
+/// Returns the setting of git that asks a file in the form of `git credential-store`, whose lines count for their
 /// protocol and host alone. It is asked at an address and below it: one with a dot behind it, or everywhere.
 ///
 /// The file is only asked: what a server refuses is not taken out of it, as git's own helper would.
@@ -154,7 +155,7 @@ pub(super) fn helper(address: &str, file: &[u8]) -> OsString {
     helper
 }
 
-/// A text as one word of a shell.
+/// Returns a text as one word of a shell.
 fn quoted(text: &[u8]) -> OsString {
     let mut word = vec![b'\''];
     for byte in text {
@@ -167,7 +168,7 @@ fn quoted(text: &[u8]) -> OsString {
     OsString::from_vec(word)
 }
 
-/// An option of ssh whose value is this very path: neither parted at spaces, nor with anything in place of `%h`.
+/// Returns an option of ssh whose value is this very path: neither parted at spaces, nor with anything in place of `%h`.
 fn option(name: &str, path: &Path) -> OsString {
     let mut option = format!("{name}=\"").into_bytes();
     for byte in path.as_os_str().as_bytes() {
@@ -192,7 +193,7 @@ mod tests {
 
     const URL: &str = "git@git.example.org:shop.git";
 
-    /// What ssh itself makes of the command; none where there is no ssh.
+    /// Returns ssh's own reading of the command; none where there is no ssh.
     fn understood(credentials: &Credentials) -> Option<String> {
         Program::new("ssh").arg("-V").output().ok()?;
         let command = credentials.ssh_command().into_string().unwrap();
@@ -242,7 +243,7 @@ mod tests {
         credentials.check("https://git.example.org/shop.git").unwrap();
     }
 
-    /// What git itself would show at an address, told where the credentials are.
+    /// Returns git's own credential for an address, with these credentials.
     fn filled(credentials: &Credentials, address: &str) -> Option<String> {
         use std::io::Write as _;
         let mut told = Command::new("git");

@@ -1,24 +1,24 @@
-//! Why a source could not be read.
+//! The errors of sources.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::program::GitVersion;
-use crate::object::{Class, Revision};
+use crate::object::{ErrorClass, Revision};
 
-/// Why a source gave no revision, no list of files or no bytes. Whatever it is, the last revision stays in
-/// force: none of these says that something was deleted.
+/// The reason for which a source gave no revision, no list of files or no bytes. The last revision
+/// stays in force: none of these says that something was deleted.
 ///
 /// `place` is the repository or folder as people know it, without credentials.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SourceError {
     /// The text names no source that can be read.
     #[error("{text}: not a source: {why}")]
     Location {
         /// The text, without credentials.
         text: String,
-        /// What is wrong with it, and what to write instead.
+        /// The fault, and the text to write instead.
         why: String,
     },
     /// Nothing is at this path.
@@ -32,7 +32,7 @@ pub enum Error {
     Unreadable {
         /// The path.
         place: String,
-        /// What the system says.
+        /// The system's message.
         error: io::Error,
     },
     /// A folder changes all the time while it is read.
@@ -59,7 +59,7 @@ pub enum Error {
         place: String,
         /// The configured path, or as much of it as leads to what is wrong.
         path: String,
-        /// What is there, as `no folder`.
+        /// The finding, as `no folder`.
         what: &'static str,
         /// The revision looked at.
         revision: Revision,
@@ -69,7 +69,7 @@ pub enum Error {
     TooMany {
         /// The source.
         place: String,
-        /// How many are read at most.
+        /// The maximum number that is read.
         limit: usize,
     },
     /// The branch or tag was there before, the repository answers, and it is there no more.
@@ -100,7 +100,7 @@ pub enum Error {
         /// The source.
         place: String,
     },
-    /// What answers does not speak git, or has no such repository.
+    /// The peer does not speak git, or has no such repository.
     #[error("{place}: no git repository answers there: {detail}")]
     NotARepository {
         /// The source.
@@ -126,7 +126,7 @@ pub enum Error {
         place: String,
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
     /// The ssh server's key is not known, or not the known one.
@@ -179,7 +179,7 @@ pub enum Error {
         place: String,
         /// The form.
         what: String,
-        /// What to do.
+        /// The remedy.
         instead: &'static str,
     },
     /// The revision is in no store any more.
@@ -195,7 +195,7 @@ pub enum Error {
     Damaged {
         /// The repository.
         place: String,
-        /// What git says.
+        /// git's message.
         detail: String,
     },
     /// A file is larger than is ever read.
@@ -217,9 +217,9 @@ pub enum Error {
     State {
         /// The path.
         path: PathBuf,
-        /// What was tried, as `cannot create`.
+        /// The attempted action, as `cannot create`.
         doing: &'static str,
-        /// What the system says.
+        /// The system's message.
         error: io::Error,
     },
     /// The store has no room, on the disk or within its quota.
@@ -242,7 +242,7 @@ pub enum Error {
     /// The git program cannot be started.
     #[error("the `git` program cannot be started: {error}; install git {} or newer", GitVersion::FLOOR)]
     NoGit {
-        /// What the system says.
+        /// The system's message.
         error: io::Error,
     },
     /// The git program runs commands that a repository's configuration names.
@@ -253,7 +253,7 @@ pub enum Error {
         GitVersion::FLOOR
     )]
     OldGit {
-        /// What it says of itself.
+        /// The version by its own word.
         found: String,
     },
     /// Git needs more memory than it gets.
@@ -281,7 +281,7 @@ pub enum Error {
         place: String,
         /// The revision that is refused.
         revision: Revision,
-        /// Which of its commits, where it is not itself, and what is wrong.
+        /// The faulty commit, where it is not the revision itself, and its fault.
         detail: String,
         /// The file with the keys.
         keys: PathBuf,
@@ -362,7 +362,7 @@ pub enum Error {
     Worker {
         /// The source.
         place: String,
-        /// What is known.
+        /// The known facts.
         detail: String,
     },
 }
@@ -371,8 +371,8 @@ fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f32())
 }
 
-impl Error {
-    /// Whether it says that a newer revision is not followed for want of signatures.
+impl SourceError {
+    /// Returns whether it says that a newer revision is not followed for want of signatures.
     pub(super) fn is_of_signatures(&self) -> bool {
         matches!(
             self,
@@ -385,7 +385,7 @@ impl Error {
     }
 
     /// Decides requeue, exit code and metric label.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> ErrorClass {
         match self {
             Self::Location { .. }
             | Self::Credential { .. }
@@ -397,16 +397,16 @@ impl Error {
             | Self::Moved { .. }
             | Self::Keys { .. }
             | Self::NoVerifier { .. }
-            | Self::State { .. } => Class::Config,
-            Self::Denied { .. } => Class::Forbidden,
+            | Self::State { .. } => ErrorClass::Config,
+            Self::Denied { .. } => ErrorClass::Forbidden,
             Self::Unreachable { .. }
             | Self::Silent { .. }
             | Self::Hollow { .. }
             | Self::Busy { .. }
             | Self::Full { .. }
             | Self::Moving { .. }
-            | Self::Git { .. } => Class::Transient,
-            Self::Worker { .. } => Class::Internal,
+            | Self::Git { .. } => ErrorClass::Transient,
+            Self::Worker { .. } => ErrorClass::Internal,
             Self::Missing { .. }
             | Self::Unreadable { .. }
             | Self::Empty { .. }
@@ -422,7 +422,7 @@ impl Error {
             | Self::Unverified { .. }
             | Self::Apart { .. }
             | Self::Cut { .. }
-            | Self::TooLarge { .. } => Class::Source,
+            | Self::TooLarge { .. } => ErrorClass::Source,
         }
     }
 }

@@ -11,15 +11,15 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use walkdir::{DirEntry, WalkDir};
 
-use super::error::Error;
-use super::names::{self, Ignores, Kind};
+use super::error::SourceError;
+use super::names::{self, EntryKind, IgnoreFiles};
 use super::reader::MAX_ENTRIES;
-use super::refusal::{Reason, Refusal};
-use super::tree::{self, Judged};
+use super::refusal::{RefusalReason, RefusedFile};
+use super::tree::{self, JudgedEntry};
 
-/// What tells that a file is still the one that was read.
+/// The identity of a file's content on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(super) struct FileStat {
     device: u64,
     inode: u64,
     pub(super) size: u64,
@@ -28,7 +28,7 @@ pub(super) struct Stat {
     changed: (i64, i64),
 }
 
-impl Stat {
+impl FileStat {
     fn of(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -39,7 +39,7 @@ impl Stat {
         }
     }
 
-    /// Whether the file was last touched before this second of the wall clock. A younger one may change
+    /// Returns whether the file was last touched before this second of the wall clock. A younger one may change
     /// again without a trace, because the stamps of many kernels only tick every few milliseconds.
     pub(super) fn is_older_than(&self, second: i64) -> bool {
         self.modified.0.max(self.changed.0) < second
@@ -48,14 +48,14 @@ impl Stat {
 
 /// The files of a folder, their contents not read yet.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Listing {
+pub(super) struct FolderListing {
     /// Ordered by path.
-    pub(super) files: Vec<(String, Stat)>,
-    pub(super) refusals: Vec<Refusal>,
+    pub(super) files: Vec<(String, FileStat)>,
+    pub(super) refusals: Vec<RefusedFile>,
 }
 
 /// Follows the links to a folder, and the `..data` link by which Kubernetes swaps a volume's content.
-pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, SourceError> {
     let real = fs::canonicalize(path).map_err(|error| trouble(path, error))?;
     let data = real.join("..data");
     if fs::symlink_metadata(&data).is_ok_and(|metadata| metadata.is_symlink())
@@ -69,13 +69,13 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// A resolved folder, held open so that one pass reads one folder whatever is renamed meanwhile.
-pub(super) struct Root {
+pub(super) struct OpenFolder {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-impl Root {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+impl OpenFolder {
+    pub(super) fn open(path: &Path) -> Result<Self, SourceError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|error| trouble(path, error.into()))?;
@@ -83,9 +83,13 @@ impl Root {
     }
 
     /// Lists the files by their names alone.
-    pub(super) fn list(&self) -> Result<Listing, Error> {
-        let mut walk =
-            DiskWalk { root: self, ignores: Ignores::default(), levels: Vec::new(), out: Listing::default() };
+    pub(super) fn list(&self) -> Result<FolderListing, SourceError> {
+        let mut walk = FolderWalk {
+            root: self,
+            ignores: IgnoreFiles::default(),
+            levels: Vec::new(),
+            out: FolderListing::default(),
+        };
         walk.run()?;
         let mut listing = walk.out;
         listing.files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -94,28 +98,28 @@ impl Root {
     }
 
     /// Reads a file of at most `most` bytes, through no link, and looks whether it stayed the same.
-    pub(super) fn read(&self, inside: &str, most: u64) -> io::Result<Read> {
+    pub(super) fn read(&self, inside: &str, most: u64) -> io::Result<FileReadResult> {
         let file = match self.open_file(Path::new(inside)) {
             Ok(file) => fs::File::from(file),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Read::Gone),
-            Err(Errno::LOOP) => return Ok(Read::Refused(Reason::Symlink)),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(FileReadResult::Gone),
+            Err(Errno::LOOP) => return Ok(FileReadResult::Refused(RefusalReason::Symlink)),
             Err(error) => return Err(error.into()),
         };
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Ok(Read::Refused(Reason::NotAFile));
+            return Ok(FileReadResult::Refused(RefusalReason::NotAFile));
         }
-        let before = Stat::of(&metadata);
+        let before = FileStat::of(&metadata);
         if before.size > most {
-            return Ok(Read::Refused(Reason::TooLarge));
+            return Ok(FileReadResult::Refused(RefusalReason::TooLarge));
         }
         let mut bytes = Vec::with_capacity(before.size as usize);
         (&file).take(most + 1).read_to_end(&mut bytes)?;
-        let after = Stat::of(&file.metadata()?);
+        let after = FileStat::of(&file.metadata()?);
         if before != after || bytes.len() as u64 != before.size {
-            return Ok(Read::Moving);
+            return Ok(FileReadResult::Moving);
         }
-        Ok(Read::Whole(before, bytes))
+        Ok(FileReadResult::Whole(before, bytes))
     }
 
     /// Opens for reading, never waits for a pipe's other end.
@@ -130,30 +134,30 @@ impl Root {
     }
 }
 
-fn trouble(path: &Path, error: io::Error) -> Error {
+fn trouble(path: &Path, error: io::Error) -> SourceError {
     let place = path.display().to_string();
     match error.kind() {
-        io::ErrorKind::NotFound => Error::Missing { place },
-        _ => Error::Unreadable { place, error },
+        io::ErrorKind::NotFound => SourceError::Missing { place },
+        _ => SourceError::Unreadable { place, error },
     }
 }
 
-struct DiskWalk<'a> {
-    root: &'a Root,
-    ignores: Ignores,
-    /// How many ignore files count inside the folder of each depth.
+struct FolderWalk<'a> {
+    root: &'a OpenFolder,
+    ignores: IgnoreFiles,
+    /// The number of ignore files that count inside the folder of each depth.
     levels: Vec<usize>,
-    out: Listing,
+    out: FolderListing,
 }
 
-impl DiskWalk<'_> {
-    fn run(&mut self) -> Result<(), Error> {
+impl FolderWalk<'_> {
+    fn run(&mut self) -> Result<(), SourceError> {
         let mut entries = WalkDir::new(&self.root.path).sort_by_file_name().into_iter();
         let mut seen = 0;
         while let Some(entry) = entries.next() {
             seen += 1;
             if seen > MAX_ENTRIES {
-                return Err(Error::TooMany {
+                return Err(SourceError::TooMany {
                     place: self.root.path.display().to_string(),
                     limit: MAX_ENTRIES,
                 });
@@ -172,8 +176,8 @@ impl DiskWalk<'_> {
         Ok(())
     }
 
-    /// A folder that cannot be listed is refused; the root itself is an error.
-    fn failed(&mut self, error: walkdir::Error) -> Result<(), Error> {
+    /// Returns a folder that cannot be listed is refused; the root itself is an error.
+    fn failed(&mut self, error: walkdir::Error) -> Result<(), SourceError> {
         let path = error.path().unwrap_or(&self.root.path).to_owned();
         let depth = error.depth();
         let error = error.into_io_error().unwrap_or_else(|| io::Error::other("a loop of folders"));
@@ -182,7 +186,9 @@ impl DiskWalk<'_> {
         }
         if error.kind() != io::ErrorKind::NotFound {
             let inside = names::shown(&self.inside(&path));
-            self.out.refusals.push(Refusal::new(inside, Reason::Unreadable).detail(error.to_string()));
+            self.out
+                .refusals
+                .push(RefusedFile::new(inside, RefusalReason::Unreadable).detail(error.to_string()));
         }
         Ok(())
     }
@@ -192,7 +198,7 @@ impl DiskWalk<'_> {
     }
 
     /// Judges an entry; for a folder, whether it is to be entered.
-    fn entry(&mut self, entry: &DirEntry) -> Result<bool, Error> {
+    fn entry(&mut self, entry: &DirEntry) -> Result<bool, SourceError> {
         let depth = entry.depth();
         if depth == 0 {
             return self.enter(entry.path(), "", 0);
@@ -206,20 +212,22 @@ impl DiskWalk<'_> {
         let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
         match tree::judge(&self.ignores, &names::shown(&parent), name, kind, depth - 1) {
-            Judged::Skip => Ok(false),
-            Judged::Refuse(refusal) => {
+            JudgedEntry::Skip => Ok(false),
+            JudgedEntry::Refuse(refusal) => {
                 self.out.refusals.push(refusal);
                 Ok(false)
             }
-            Judged::Enter(path) => self.enter(entry.path(), &path, depth),
-            Judged::Take(path) => {
+            JudgedEntry::Enter(path) => self.enter(entry.path(), &path, depth),
+            JudgedEntry::Take(path) => {
                 match entry.metadata() {
-                    Ok(metadata) => self.out.files.push((path, Stat::of(&metadata))),
+                    Ok(metadata) => self.out.files.push((path, FileStat::of(&metadata))),
                     // Gone since the folder was listed: the next pass sees it as it is then.
                     Err(error) if error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => {}
                     Err(error) => {
                         let detail = error.io_error().map(ToString::to_string).unwrap_or_default();
-                        self.out.refusals.push(Refusal::new(path, Reason::Unreadable).detail(detail));
+                        self.out
+                            .refusals
+                            .push(RefusedFile::new(path, RefusalReason::Unreadable).detail(detail));
                     }
                 }
                 Ok(false)
@@ -228,7 +236,7 @@ impl DiskWalk<'_> {
     }
 
     /// Reads the folder's ignore file and looks for what makes it one that is not read.
-    fn enter(&mut self, folder: &Path, path: &str, depth: usize) -> Result<bool, Error> {
+    fn enter(&mut self, folder: &Path, path: &str, depth: usize) -> Result<bool, SourceError> {
         let refusal = self.refusal(folder, path, depth)?;
         self.levels.truncate(depth);
         self.levels.push(self.ignores.depth());
@@ -237,47 +245,58 @@ impl DiskWalk<'_> {
         Ok(enter)
     }
 
-    fn refusal(&mut self, folder: &Path, path: &str, depth: usize) -> Result<Option<Refusal>, Error> {
+    fn refusal(
+        &mut self,
+        folder: &Path,
+        path: &str,
+        depth: usize,
+    ) -> Result<Option<RefusedFile>, SourceError> {
         if depth > 0 && fs::symlink_metadata(folder.join(".git")).is_ok() {
-            return Ok(Some(Refusal::new(path, Reason::Submodule)));
+            return Ok(Some(RefusedFile::new(path, RefusalReason::Submodule)));
         }
         let name = tree::join(path, names::IGNORE_FILE);
         match self.root.read(&name, names::MAX_IGNORE_FILE) {
-            Ok(Read::Whole(_, text)) => {
+            Ok(FileReadResult::Whole(_, text)) => {
                 if let Err(detail) = self.ignores.push(path.as_bytes(), &text) {
-                    return Ok(Some(Refusal::new(name, Reason::BadIgnore).detail(detail)));
+                    return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).detail(detail)));
                 }
             }
-            Ok(Read::Gone) => {}
-            Ok(Read::Moving) => return Err(Error::Moving { place: self.root.path.display().to_string() }),
-            Ok(Read::Refused(_)) => return Ok(Some(Refusal::new(name, Reason::BadIgnore))),
-            Err(error) => return Ok(Some(Refusal::new(name, Reason::BadIgnore).detail(error.to_string()))),
+            Ok(FileReadResult::Gone) => {}
+            Ok(FileReadResult::Moving) => {
+                return Err(SourceError::Moving { place: self.root.path.display().to_string() });
+            }
+            Ok(FileReadResult::Refused(_)) => {
+                return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore)));
+            }
+            Err(error) => {
+                return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).detail(error.to_string())));
+            }
         }
         Ok(names::MARKERS.into_iter().find_map(|(marker, reason)| {
             let metadata = fs::symlink_metadata(folder.join(marker)).ok()?;
             let full = tree::join(path, marker);
             let ignored = self.ignores.ignored(full.as_bytes(), kind(metadata.file_type()));
-            (!ignored).then(|| Refusal::new(full, reason))
+            (!ignored).then(|| RefusedFile::new(full, reason))
         }))
     }
 }
 
-fn kind(file: fs::FileType) -> Kind {
+fn kind(file: fs::FileType) -> EntryKind {
     if file.is_dir() {
-        Kind::Folder
+        EntryKind::Folder
     } else if file.is_symlink() {
-        Kind::Symlink
+        EntryKind::Symlink
     } else if file.is_file() {
-        Kind::File
+        EntryKind::File
     } else {
-        Kind::Other
+        EntryKind::Other
     }
 }
 
-/// What came of reading a file.
-pub(super) enum Read {
-    Whole(Stat, Vec<u8>),
-    Refused(Reason),
+/// The result of reading a file.
+pub(super) enum FileReadResult {
+    Whole(FileStat, Vec<u8>),
+    Refused(RefusalReason),
     /// Changed while it was read.
     Moving,
     Gone,

@@ -2,24 +2,24 @@
 
 use git2::{ObjectType, Oid};
 
-use super::refusal::Refusal;
+use super::refusal::RefusedFile;
 
 /// Takes the bytes of an object and gives its id; it may also store them.
-pub(super) trait Sink {
+pub(super) trait ObjectSink {
     fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error>;
 }
 
 /// Only computes the ids.
-pub(super) struct Hasher;
+pub(super) struct ObjectHasher;
 
-impl Sink for Hasher {
+impl ObjectSink for ObjectHasher {
     fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
         Oid::hash_object(kind, bytes)
     }
 }
 
 /// Stores every object.
-impl Sink for git2::Odb<'_> {
+impl ObjectSink for git2::Odb<'_> {
     fn put(&mut self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, git2::Error> {
         self.write(kind, bytes)
     }
@@ -28,9 +28,9 @@ impl Sink for git2::Odb<'_> {
 /// Makes the commit of a folder: no parent, no date, no author, so that equal folders are equal revisions.
 /// The files are ordered by path; none is a folder of another.
 pub(super) fn snapshot(
-    sink: &mut impl Sink,
+    sink: &mut impl ObjectSink,
     files: &[(&str, Oid)],
-    refusals: &[Refusal],
+    refusals: &[RefusedFile],
 ) -> Result<Oid, git2::Error> {
     let tree = folder(sink, files, 0)?;
     let mut text = format!(
@@ -44,7 +44,7 @@ pub(super) fn snapshot(
 }
 
 /// One tree of the files that share the first `skip` bytes of their paths.
-fn folder(sink: &mut impl Sink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
+fn folder(sink: &mut impl ObjectSink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
     let mut tree = Vec::new();
     let mut rest = files;
     while let Some((path, id)) = rest.first() {

@@ -1,8 +1,10 @@
-//! Whether a revision may be followed: the signatures that a source asks for, and what was accepted before.
+//! The check whether a revision may be followed: the signatures that a source requires, and the
+//! revision accepted before.
 //!
-//! **Invariants:** nothing that a followed repository holds decides how it is verified. What was accepted once is never
-//! judged again: a key that is taken out of the list does not undo what it has signed. What was accepted last is told
-//! from outside ([`Anchor`]), as neither the git server nor the store on disk may move it.
+//! **Invariants:** nothing in a followed repository decides how it is verified. An accepted
+//! revision is never judged again: a key that is taken out of the list does not undo its
+//! signatures. The last accepted revision comes from outside ([`VerificationAnchor`]), as neither
+//! the git server nor the store on disk may move it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,13 +17,13 @@ use git2::Oid;
 use tokio::process::Command;
 
 use super::bounded::bounded;
-use super::child::{self, Failure, Peer};
-use super::error::Error;
-use super::keys::{self, Keys};
-use super::lineage::{self, Between};
-use super::lock::Lock;
+use super::child::{self, ChildError, ChildPeer};
+use super::error::SourceError;
+use super::keys::{self, VerificationKeys};
+use super::lineage::{self, CommitRange};
+use super::lock::StateLock;
 use super::objects;
-use super::store::{Room, Store};
+use super::store::{QuotaRoom, RevisionStore};
 use super::verdict;
 use crate::object::Revision;
 use crate::secret::read_regular;
@@ -31,25 +33,25 @@ pub const ACCEPT: &str = "rhumb.dev/accept";
 
 /// The signatures that a source asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verification {
+pub struct SignatureVerification {
     /// The file with the keys, of this host: a list of allowed signers, or OpenPGP public keys in armor.
     pub keys: PathBuf,
-    /// Whose signatures are asked for.
-    pub extent: VerifiedCommits,
+    /// The commits that must be signed.
+    pub extent: VerifyExtent,
 }
 
-/// Which commits must be signed.
+/// The commits that must be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VerifiedCommits {
+pub enum VerifyExtent {
     /// The newest.
     Head,
     /// Each that the newest brings beside the history of the one that was accepted last.
     Range,
 }
 
-/// What was accepted of a source before, as it is recorded where its git server cannot write.
+/// The accepted revision of a source, as it is recorded where its git server cannot write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Anchor {
+pub struct VerificationAnchor {
     /// The revision that was accepted last; none where none ever was.
     pub accepted: Option<Revision>,
     /// A revision that a person wants to begin with anew, whatever was accepted before.
@@ -58,9 +60,9 @@ pub struct Anchor {
     pub namespace: String,
 }
 
-/// What is to be verified before a revision is followed.
+/// The commits to verify before a revision is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum VerificationRange {
     /// Nothing: it was accepted.
     Nothing,
     /// The revision alone.
@@ -71,32 +73,32 @@ pub(super) enum Question {
 
 /// The signatures that one source asks for, and what it has accepted.
 #[derive(Clone, Debug)]
-pub(super) struct Guard {
-    verification: Verification,
+pub(super) struct CommitVerifier {
+    verification: SignatureVerification,
     source: String,
     place: String,
-    anchor: Option<Anchor>,
+    anchor: Option<VerificationAnchor>,
 }
 
-impl Guard {
-    pub(super) fn new(verification: &Verification, source: &str, place: &str) -> Self {
+impl CommitVerifier {
+    pub(super) fn new(verification: &SignatureVerification, source: &str, place: &str) -> Self {
         let (source, place) = (source.to_owned(), place.to_owned());
         Self { verification: verification.clone(), source, place, anchor: None }
     }
 
-    /// What was accepted last; none before that is known.
+    /// Returns the last accepted revision; none before that is known.
     pub(super) fn accepted(&self) -> Option<&Revision> {
         self.anchor.as_ref().and_then(|anchor| anchor.accepted.as_ref())
     }
 
-    /// Whether it is known what was accepted.
+    /// Returns whether it is known what was accepted.
     pub(super) fn is_anchored(&self) -> bool {
         self.anchor.is_some()
     }
 
-    /// Takes what is recorded, and says whether that is news. What this process has accepted itself is newer than any
-    /// record of it.
-    pub(super) fn anchor(&mut self, told: Anchor) -> bool {
+    /// Takes the record over; returns whether it is news. A revision that this process has accepted
+    /// itself is newer than any record.
+    pub(super) fn anchor(&mut self, told: VerificationAnchor) -> bool {
         match &mut self.anchor {
             None => {
                 self.anchor = Some(told);
@@ -117,27 +119,27 @@ impl Guard {
         anchor.confirmed.take_if(|confirmed| confirmed == revision);
     }
 
-    pub(super) fn question(&self, revision: &Revision) -> Question {
+    pub(super) fn question(&self, revision: &Revision) -> VerificationRange {
         let confirmed = self.anchor.as_ref().and_then(|anchor| anchor.confirmed.as_ref());
         match (self.verification.extent, self.accepted()) {
-            (_, Some(accepted)) if accepted == revision => Question::Nothing,
-            (VerifiedCommits::Range, Some(accepted)) if confirmed != Some(revision) => {
-                Question::Since(accepted.clone())
+            (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
+            (VerifyExtent::Range, Some(accepted)) if confirmed != Some(revision) => {
+                VerificationRange::Since(accepted.clone())
             }
-            _ => Question::Itself,
+            _ => VerificationRange::Itself,
         }
     }
 
     /// Tells what lies between two revisions in a repository: our own, or one of this host.
     pub(super) async fn between(
         &self,
-        store: &Store,
+        store: &RevisionStore,
         foreign: Option<&Path>,
         (older, newer): (&Revision, &Revision),
-    ) -> Result<Between, Error> {
+    ) -> Result<CommitRange, SourceError> {
         let (own, foreign) = (store.clone(), foreign.map(Path::to_owned));
         let (older, newer) = (older.clone(), newer.clone());
-        let walk = move || -> Result<Between, git2::Error> {
+        let walk = move || -> Result<CommitRange, git2::Error> {
             let repository = match &foreign {
                 Some(path) => objects::open_foreign(path)?,
                 None => objects::open(own.path())?,
@@ -146,13 +148,15 @@ impl Guard {
             lineage::between(&[repository.odb()?], older, newer)
         };
         let walked = bounded(&self.place, store.settings().fetch, walk).await?;
-        walked
-            .map_err(|error| Error::Damaged { place: self.place.clone(), detail: error.message().to_owned() })
+        walked.map_err(|error| SourceError::Damaged {
+            place: self.place.clone(),
+            detail: error.message().to_owned(),
+        })
     }
 
     /// Says that a revision does not come after the one that was accepted last.
-    pub(super) fn apart(&self, revision: &Revision, accepted: &Revision) -> Error {
-        Error::Apart {
+    pub(super) fn apart(&self, revision: &Revision, accepted: &Revision) -> SourceError {
+        SourceError::Apart {
             place: self.place.clone(),
             revision: revision.clone(),
             accepted: accepted.clone(),
@@ -161,8 +165,8 @@ impl Guard {
     }
 
     /// Says that the history is cut off before the revision that was accepted last.
-    pub(super) fn cut(&self, revision: &Revision, accepted: &Revision) -> Error {
-        Error::Cut {
+    pub(super) fn cut(&self, revision: &Revision, accepted: &Revision) -> SourceError {
+        SourceError::Cut {
             place: self.place.clone(),
             revision: revision.clone(),
             accepted: accepted.clone(),
@@ -170,7 +174,7 @@ impl Guard {
         }
     }
 
-    /// The command by which a person confirms a revision.
+    /// Returns the command by which a person confirms a revision.
     fn confirm(&self, revision: &Revision) -> String {
         let namespace = self.anchor.as_ref().map_or("", |anchor| &anchor.namespace);
         let namespace = if namespace.is_empty() { "" } else { &format!(" --namespace {namespace}") };
@@ -181,17 +185,17 @@ impl Guard {
     /// or in a repository of this host.
     pub(super) async fn check(
         &self,
-        (store, lock): (&Store, &Lock),
+        (store, lock): (&RevisionStore, &StateLock),
         foreign: Option<&Path>,
         revision: &Revision,
         commits: &[Oid],
-    ) -> Result<(), Error> {
-        let bench = Bench::lay(&self.verification.keys, &self.place, store)?;
+    ) -> Result<(), SourceError> {
+        let bench = KeyFolder::lay(&self.verification.keys, &self.place, store)?;
         for commit in commits {
             let mut command = bench.command(store, foreign);
             command.args(["verify-commit", "--raw", &commit.to_string()]);
             let settings = store.settings();
-            let bounds = store.bounds(settings.answer, Room(settings.quota));
+            let bounds = store.bounds(settings.answer, QuotaRoom(settings.quota));
             let output =
                 child::run(command, lock, bounds).await.map_err(|failure| self.failed(failure, store))?;
             let said = format!("{}{}", output.stdout, output.stderr);
@@ -199,7 +203,7 @@ impl Guard {
                 let commit = Revision::new(&commit.to_string());
                 let commit =
                     if commit == *revision { String::new() } else { format!("commit {commit} in it: ") };
-                Error::Unverified {
+                SourceError::Unverified {
                     place: self.place.clone(),
                     revision: revision.clone(),
                     detail: format!("{commit}{why}"),
@@ -210,48 +214,53 @@ impl Guard {
         Ok(())
     }
 
-    fn failed(&self, failure: Failure, store: &Store) -> Error {
+    fn failed(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
         match failure {
-            Failure::NotStarted(error) => Error::NoGit { error },
-            Failure::TooOld(found) => Error::OldGit { found },
-            Failure::Silent => Error::Silent { place: self.place.clone(), after: store.settings().answer },
-            Failure::TooMuch => {
+            ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::TooOld(found) => SourceError::OldGit { found },
+            ChildError::Silent => {
+                SourceError::Silent { place: self.place.clone(), after: store.settings().answer }
+            }
+            ChildError::TooMuch => {
                 let detail = "it says more of a signature than there is to say".to_owned();
-                Error::Git { place: self.place.clone(), detail }
+                SourceError::Git { place: self.place.clone(), detail }
             }
         }
     }
 }
 
 /// A folder with the keys in the form that the programs read, and for what they write; nobody else may read it.
-struct Bench {
+struct KeyFolder {
     folder: PathBuf,
-    keys: Keys,
+    keys: VerificationKeys,
 }
 
-impl Drop for Bench {
+impl Drop for KeyFolder {
     fn drop(&mut self) {
-        // What is left is taken away when the next one is laid.
+        // Rests are removed when the next one is laid.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// What gpg reads instead of a person's own configuration: these keys, all of them trusted, and no others.
+/// The configuration of gpg instead of a person's own: these keys, all of them trusted, and no
+/// others.
 const GPG: &str = "no-default-keyring\nkeyring trusted.gpg\ntrust-model always\nno-auto-key-retrieve\nno-auto-key-import\n\
                    no-auto-check-trustdb\ndisable-dirmngr\nlock-never\nbatch\nno-tty\n";
 
-impl Bench {
-    fn lay(file: &Path, place: &str, store: &Store) -> Result<Self, Error> {
-        let unusable = |why: String| Error::Keys { place: place.to_owned(), file: file.to_owned(), why };
+impl KeyFolder {
+    fn lay(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {
+        let unusable =
+            |why: String| SourceError::Keys { place: place.to_owned(), file: file.to_owned(), why };
         let bytes = read_regular(file, keys::LARGEST + 1).map_err(|error| unusable(format!(": {error}")))?;
-        let keys = Keys::read(&bytes).map_err(|(line, why)| unusable(format!(":{line}: {why}")))?;
+        let keys =
+            VerificationKeys::read(&bytes).map_err(|(line, why)| unusable(format!(":{line}: {why}")))?;
         let program = keys.program();
         if !is_in_path(program) {
-            return Err(Error::NoVerifier { place: place.to_owned(), program });
+            return Err(SourceError::NoVerifier { place: place.to_owned(), program });
         }
         let folder = store.folder().join("verify");
         let bench = Self { folder, keys };
-        bench.fill().map_err(|error| Error::State {
+        bench.fill().map_err(|error| SourceError::State {
             path: bench.folder.clone(),
             doing: "cannot write to",
             error,
@@ -267,8 +276,8 @@ impl Bench {
         }
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
         match &self.keys {
-            Keys::Ssh(signers) => fs::write(self.signers(), signers),
-            Keys::OpenPgp(ring) => {
+            VerificationKeys::Ssh(signers) => fs::write(self.signers(), signers),
+            VerificationKeys::OpenPgp(ring) => {
                 fs::write(self.folder.join("trusted.gpg"), ring)?;
                 fs::write(self.folder.join("gpg.conf"), GPG)
             }
@@ -279,14 +288,14 @@ impl Bench {
         self.folder.join("signers")
     }
 
-    /// A git command, without a subcommand yet, that verifies by these keys alone. Only the configuration of our own
+    /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the configuration of our own
     /// store is read, whosever commits they are, and what stands here wins over that.
-    fn command(&self, store: &Store, foreign: Option<&Path>) -> Command {
-        let mut command = child::git(store.path(), Peer::Nobody);
+    fn command(&self, store: &RevisionStore, foreign: Option<&Path>) -> Command {
+        let mut command = child::git(store.path(), ChildPeer::Nobody);
         // git goes by the form of the signature: what the keys are not for is verified by nothing.
         let (ssh, openpgp) = match &self.keys {
-            Keys::Ssh(_) => ("ssh-keygen", "false"),
-            Keys::OpenPgp(_) => ("false", "gpg"),
+            VerificationKeys::Ssh(_) => ("ssh-keygen", "false"),
+            VerificationKeys::OpenPgp(_) => ("false", "gpg"),
         };
         let settings = [
             format!("gpg.program={openpgp}"),
@@ -309,7 +318,7 @@ impl Bench {
     }
 }
 
-/// A path in the form in which a colon in it parts nothing.
+/// Returns a path in the form in which a colon in it parts nothing.
 fn quoted(path: &Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
@@ -322,17 +331,17 @@ fn quoted(path: &Path) -> OsString {
     OsString::from_vec(text)
 }
 
-/// Whether a program can be started by its name.
+/// Returns whether a program can be started by its name.
 fn is_in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Why the keys of a file cannot be used to verify anything; none where they can.
+/// Returns why the keys of a file cannot be used to verify anything; none where they can.
 pub fn unusable_keys(file: &Path) -> Option<String> {
     let keys = match read_regular(file, keys::LARGEST + 1) {
         Err(error) => return Some(format!("{}: {error}", file.display())),
-        Ok(bytes) => Keys::read(&bytes),
+        Ok(bytes) => VerificationKeys::read(&bytes),
     };
     match keys {
         Err((line, why)) => Some(format!("{}:{line}: {why}", file.display())),
@@ -349,14 +358,14 @@ pub fn unusable_keys(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn guard(extent: VerifiedCommits, anchor: Option<(&str, &str)>) -> Guard {
-        let verification = Verification { keys: "keys".into(), extent };
-        let mut guard = Guard::new(&verification, "shop", "place");
+    fn guard(extent: VerifyExtent, anchor: Option<(&str, &str)>) -> CommitVerifier {
+        let verification = SignatureVerification { keys: "keys".into(), extent };
+        let mut guard = CommitVerifier::new(&verification, "shop", "place");
         let revision = |text: &str| (!text.is_empty()).then(|| Revision::new(text));
-        guard.anchor = anchor.map(|(accepted, confirmed)| Anchor {
+        guard.anchor = anchor.map(|(accepted, confirmed)| VerificationAnchor {
             accepted: revision(accepted),
             confirmed: revision(confirmed),
-            ..Anchor::default()
+            ..VerificationAnchor::default()
         });
         guard
     }
@@ -364,29 +373,29 @@ mod tests {
     #[test]
     fn what_is_verified_follows_from_what_was_accepted() {
         #[track_caller]
-        fn check(extent: VerifiedCommits, anchor: (&str, &str), revision: &str, expected: Question) {
+        fn check(extent: VerifyExtent, anchor: (&str, &str), revision: &str, expected: VerificationRange) {
             let found = guard(extent, Some(anchor)).question(&Revision::new(revision));
             assert_eq!(found, expected, "{extent:?} {anchor:?} {revision}");
         }
-        let since = |revision| Question::Since(Revision::new(revision));
-        check(VerifiedCommits::Head, ("", ""), "b", Question::Itself);
-        check(VerifiedCommits::Head, ("a", ""), "b", Question::Itself);
-        check(VerifiedCommits::Head, ("b", ""), "b", Question::Nothing);
-        check(VerifiedCommits::Range, ("", ""), "b", Question::Itself);
-        check(VerifiedCommits::Range, ("a", ""), "b", since("a"));
-        check(VerifiedCommits::Range, ("b", ""), "b", Question::Nothing);
+        let since = |revision| VerificationRange::Since(Revision::new(revision));
+        check(VerifyExtent::Head, ("", ""), "b", VerificationRange::Itself);
+        check(VerifyExtent::Head, ("a", ""), "b", VerificationRange::Itself);
+        check(VerifyExtent::Head, ("b", ""), "b", VerificationRange::Nothing);
+        check(VerifyExtent::Range, ("", ""), "b", VerificationRange::Itself);
+        check(VerifyExtent::Range, ("a", ""), "b", since("a"));
+        check(VerifyExtent::Range, ("b", ""), "b", VerificationRange::Nothing);
         // A confirmation names one revision, and spares it nothing but where it comes from.
-        check(VerifiedCommits::Range, ("a", "b"), "b", Question::Itself);
-        check(VerifiedCommits::Range, ("a", "c"), "b", since("a"));
+        check(VerifyExtent::Range, ("a", "b"), "b", VerificationRange::Itself);
+        check(VerifyExtent::Range, ("a", "c"), "b", since("a"));
     }
 
     #[test]
     fn a_record_is_never_newer_than_what_this_process_accepted() {
-        let mut guard = guard(VerifiedCommits::Range, None);
-        let told = |accepted: &str, confirmed: Option<&str>| Anchor {
+        let mut guard = guard(VerifyExtent::Range, None);
+        let told = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
             accepted: Some(Revision::new(accepted)),
             confirmed: confirmed.map(Revision::new),
-            ..Anchor::default()
+            ..VerificationAnchor::default()
         };
         assert!(!guard.is_anchored());
         assert!(guard.anchor(told("a", None)));
@@ -395,11 +404,11 @@ mod tests {
         assert_eq!(guard.accepted(), Some(&Revision::new("b")));
         assert!(guard.anchor(told("a", Some("c"))));
         assert!(!guard.anchor(told("a", Some("c"))));
-        assert_eq!(guard.question(&Revision::new("c")), Question::Itself);
+        assert_eq!(guard.question(&Revision::new("c")), VerificationRange::Itself);
         guard.accept(&Revision::new("c"));
         guard.accept(&Revision::new("d"));
         let back = guard.question(&Revision::new("c"));
-        assert_eq!(back, Question::Since(Revision::new("d")), "a confirmation counts once");
+        assert_eq!(back, VerificationRange::Since(Revision::new("d")), "a confirmation counts once");
     }
 
     #[test]

@@ -16,36 +16,36 @@ use tokio::sync::Notify;
 
 use super::folder;
 use super::local;
-use super::settings::Settings;
+use super::settings::SourceSettings;
 
-/// How often is looked whether the watched folders are still the same ones.
+/// The interval at which the watched folders are checked to be the same ones.
 const CHECK: Duration = Duration::from_secs(2);
 /// A reference in a new folder may be written before that folder is watched: look once more.
 const ONCE_MORE: Duration = Duration::from_millis(100);
 
 /// Wakes when something may have changed. Ends its watching when dropped.
 #[derive(Debug)]
-pub struct Hints {
+pub struct ChangeHints {
     wake: Arc<Notify>,
-    stop: Option<SyncSender<Message>>,
+    stop: Option<SyncSender<HintMessage>>,
 }
 
-impl Hints {
+impl ChangeHints {
     /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a remote.
     pub async fn changed(&self) {
         self.wake.notified().await;
     }
 
-    /// For what cannot be watched.
+    /// Returns hints for a source that cannot be watched.
     pub(super) fn none() -> Self {
         Self { wake: Arc::default(), stop: None }
     }
 
     /// Watches from a thread of its own, which also does the blocking work of watching.
-    pub(super) fn start(name: &str, watched: Watched, settings: &Settings) -> Self {
+    pub(super) fn start(name: &str, watched: HintTarget, settings: &SourceSettings) -> Self {
         let wake = Arc::new(Notify::new());
         let (sender, receiver) = sync_channel(64);
-        let watch = Watch {
+        let watch = HintWatcher {
             watched,
             quiet: settings.quiet,
             quiet_most: settings.quiet_most,
@@ -60,18 +60,18 @@ impl Hints {
     }
 }
 
-impl Drop for Hints {
+impl Drop for ChangeHints {
     fn drop(&mut self) {
         if let Some(sender) = &self.stop {
             // A full channel wakes the thread too, and then it sees that nobody holds the other end.
-            let _ = sender.try_send(Message::Stop);
+            let _ = sender.try_send(HintMessage::Stop);
         }
     }
 }
 
-/// What is watched.
+/// The target of a watch.
 #[derive(Clone, Debug)]
-pub(super) enum Watched {
+pub(super) enum HintTarget {
     /// The references of a repository; each change counts at once.
     Repository(PathBuf),
     /// The files of a folder; a hint comes when they are quiet.
@@ -80,41 +80,41 @@ pub(super) enum Watched {
     Awaited(PathBuf),
 }
 
-enum Message {
+enum HintMessage {
     Event,
     Stop,
 }
 
 /// A folder to watch, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Target {
+struct WatchedFolder {
     path: PathBuf,
-    depth: Depth,
+    depth: WatchDepth,
     /// Device, inode and birth: inodes are given again at once.
     identity: Option<(u64, u64, Option<SystemTime>)>,
-    filter: Filter,
+    filter: NameFilter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Depth {
+enum WatchDepth {
     Flat,
     Deep,
 }
 
-/// Which names in a target count.
+/// The names in a target that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Filter {
+enum NameFilter {
     /// Those of a repository's own folder that lead to revisions.
     Heads,
     /// References, without the locks they are written through.
     References,
-    /// What is not hidden, below this root.
+    /// The files that are not hidden, below this root.
     Files,
     /// One entry.
     Entry(PathBuf),
 }
 
-impl Filter {
+impl NameFilter {
     fn counts(&self, root: &Path, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().as_bytes();
         match self {
@@ -132,14 +132,14 @@ impl Filter {
     }
 }
 
-fn target(path: &Path, depth: Depth, filter: Filter) -> Target {
+fn target(path: &Path, depth: WatchDepth, filter: NameFilter) -> WatchedFolder {
     let identity =
         fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino(), metadata.created().ok()));
-    Target { path: path.to_owned(), depth, identity, filter }
+    WatchedFolder { path: path.to_owned(), depth, identity, filter }
 }
 
-impl Watched {
-    /// What it is now.
+impl HintTarget {
+    /// Returns the present form of the target.
     fn settled(&self) -> Self {
         match self {
             Self::Awaited(path) if local::folders(path).is_ok() => Self::Repository(path.clone()),
@@ -148,32 +148,32 @@ impl Watched {
         }
     }
 
-    /// What to watch now; empty where nothing is there.
-    fn targets(&self) -> Vec<Target> {
+    /// Returns the folders to watch now; empty where nothing is there.
+    fn targets(&self) -> Vec<WatchedFolder> {
         match self {
             Self::Awaited(_) => self.settled().targets(),
             Self::Repository(path) => {
                 let Ok(folders) = local::folders(path) else { return Vec::new() };
                 let mut targets = vec![
-                    target(&folders.common, Depth::Flat, Filter::Heads),
-                    target(&folders.common.join("refs"), Depth::Deep, Filter::References),
+                    target(&folders.common, WatchDepth::Flat, NameFilter::Heads),
+                    target(&folders.common.join("refs"), WatchDepth::Deep, NameFilter::References),
                 ];
                 if folders.own != folders.common {
-                    targets.push(target(&folders.own, Depth::Flat, Filter::Heads));
+                    targets.push(target(&folders.own, WatchDepth::Flat, NameFilter::Heads));
                 }
                 targets
             }
             Self::Folder(path) => {
                 let Ok(real) = folder::resolve(path) else { return Vec::new() };
-                let mut targets = vec![target(&real, Depth::Deep, Filter::Files)];
+                let mut targets = vec![target(&real, WatchDepth::Deep, NameFilter::Files)];
                 if let Some(parent) = path.parent() {
-                    targets.push(target(parent, Depth::Flat, Filter::Entry(path.clone())));
+                    targets.push(target(parent, WatchDepth::Flat, NameFilter::Entry(path.clone())));
                 }
                 // No folder twice: the second watch would take the place of the first.
                 if let Ok(volume) = fs::canonicalize(path)
                     && volume != real
                 {
-                    targets.push(target(&volume, Depth::Flat, Filter::Entry(volume.join("..data"))));
+                    targets.push(target(&volume, WatchDepth::Flat, NameFilter::Entry(volume.join("..data"))));
                 }
                 targets
             }
@@ -181,16 +181,16 @@ impl Watched {
     }
 }
 
-struct Watch {
-    watched: Watched,
+struct HintWatcher {
+    watched: HintTarget,
     quiet: Duration,
     quiet_most: Duration,
     wake: Arc<Notify>,
-    sender: SyncSender<Message>,
+    sender: SyncSender<HintMessage>,
 }
 
-impl Watch {
-    fn run(&self, receiver: &Receiver<Message>) {
+impl HintWatcher {
+    fn run(&self, receiver: &Receiver<HintMessage>) {
         let mut complained = false;
         loop {
             let targets = self.watched.targets();
@@ -204,7 +204,7 @@ impl Watch {
                 Ok(_) => complained = false,
                 Err(_) => {}
             }
-            // What happened while nothing was watched.
+            // An event may have come while nothing was watched.
             self.wake.notify_one();
             stale.fetch_or(watcher.is_err() && !targets.is_empty(), Ordering::Relaxed);
             if !self.follow(receiver, &targets, &stale) {
@@ -214,7 +214,7 @@ impl Watch {
     }
 
     /// Sets the watch; it becomes stale when a folder that is watched is gone.
-    fn arm(&self, targets: &[Target], stale: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
+    fn arm(&self, targets: &[WatchedFolder], stale: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
         let (sender, filters) = (self.sender.clone(), targets.to_vec());
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             let gone = event.as_ref().is_ok_and(|event| removes(&filters, event));
@@ -223,12 +223,12 @@ impl Watch {
             }
             stale.fetch_or(gone, Ordering::Relaxed);
             // A full channel holds a message that says the same.
-            let _ = sender.try_send(Message::Event);
+            let _ = sender.try_send(HintMessage::Event);
         })?;
         for target in targets {
             let mode = match target.depth {
-                Depth::Flat => RecursiveMode::NonRecursive,
-                Depth::Deep => RecursiveMode::Recursive,
+                WatchDepth::Flat => RecursiveMode::NonRecursive,
+                WatchDepth::Deep => RecursiveMode::Recursive,
             };
             watcher.watch(&target.path, mode)?;
         }
@@ -236,11 +236,16 @@ impl Watch {
     }
 
     /// Passes hints on until the targets are other ones; false when nobody listens any more.
-    fn follow(&self, receiver: &Receiver<Message>, targets: &[Target], stale: &AtomicBool) -> bool {
+    fn follow(
+        &self,
+        receiver: &Receiver<HintMessage>,
+        targets: &[WatchedFolder],
+        stale: &AtomicBool,
+    ) -> bool {
         loop {
             match receiver.recv_timeout(CHECK) {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-                Ok(Message::Event) => {
+                Ok(HintMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(HintMessage::Event) => {
                     if !self.event(receiver) {
                         return false;
                     }
@@ -255,8 +260,8 @@ impl Watch {
     }
 
     /// One event and those that follow it; false when nobody listens any more.
-    fn event(&self, receiver: &Receiver<Message>) -> bool {
-        let repository = matches!(self.watched.settled(), Watched::Repository(_));
+    fn event(&self, receiver: &Receiver<HintMessage>) -> bool {
+        let repository = matches!(self.watched.settled(), HintTarget::Repository(_));
         let (pause, end) = if repository {
             self.wake.notify_one();
             (ONCE_MORE, Instant::now() + ONCE_MORE)
@@ -266,8 +271,8 @@ impl Watch {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(pause.min(left)) {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-                Ok(Message::Event) => {
+                Ok(HintMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(HintMessage::Event) => {
                     if repository {
                         self.wake.notify_one();
                     }
@@ -283,14 +288,14 @@ impl Watch {
     }
 }
 
-/// Whether a watched folder itself is gone.
-fn removes(targets: &[Target], event: &notify::Event) -> bool {
+/// Returns whether a watched folder itself is gone.
+fn removes(targets: &[WatchedFolder], event: &notify::Event) -> bool {
     let kind = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     kind && event.paths.iter().any(|path| targets.iter().any(|target| target.path == *path))
 }
 
-/// Whether an event may mean a change. Reading a file is an event too, and must not wake the reader.
-fn counts(targets: &[Target], event: &notify::Event) -> bool {
+/// Returns whether an event may mean a change. Reading a file is an event too, and must not wake the reader.
+fn counts(targets: &[WatchedFolder], event: &notify::Event) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
     }

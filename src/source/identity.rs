@@ -1,21 +1,21 @@
-//! What tells one place of desired state from another, however its name is spelt.
+//! The identity of a source's location, however its name is spelt.
 //!
-//! A repository is known by where it came from: an automation that checks it out into a new folder each
-//! time still deploys the same repository.
+//! A repository is known by where it came from: an automation that checks it out into a new folder
+//! each time still deploys the same repository.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::location::{self, GitLocation, Location};
+use super::location::{self, GitLocation, ResolvedLocation};
 use super::objects;
 
 /// The ports that need not be named.
 const PORTS: [(&str, &str); 4] = [("https", "443"), ("http", "80"), ("ssh", "22"), ("git", "9418")];
 
-impl Location {
-    /// What tells this place from another, without credentials: two spellings of one place are equal, and
-    /// so are a repository and a work tree of it. Looks at the disk where it is a path. Never fails: what
-    /// cannot be looked at is known by its path.
+impl ResolvedLocation {
+    /// Returns the identity of the location, without credentials. Two spellings of one place are
+    /// equal, and so are a repository and a work tree of it. Looks at the disk where it is a path.
+    /// Never fails: a path that cannot be read stands for itself.
     ///
     /// `host/path//folder` where the repository has a URL, else an absolute path.
     pub fn identity(&self) -> String {
@@ -26,9 +26,9 @@ impl Location {
     }
 }
 
-impl Location {
-    /// What tells the repository and the reference that it follows from others, whatever folder of it is
-    /// desired; none for what is no repository, or not known to be one yet.
+impl ResolvedLocation {
+    /// Returns the identity of the repository and the followed reference, whatever folder of it is
+    /// wanted. None for a location that is no repository, or not known to be one yet.
     pub fn repository(&self) -> Option<String> {
         let Self::Git(git) = self else { return None };
         let whole = GitLocation { path: None, ..git.clone() };
@@ -36,33 +36,34 @@ impl Location {
     }
 }
 
-/// What people call a place.
+/// The name of a place for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Title {
+pub struct SourceTitle {
     /// The repository's own name, or the folder's that is in none; empty for the root of a file system.
     pub whole: String,
     /// The folder inside the repository; empty for its root.
     pub inside: String,
 }
 
-impl Location {
-    /// What people call this place, as far as the disk tells. It says less than [`Location::identity`].
-    pub fn title(&self) -> Title {
+impl ResolvedLocation {
+    /// Returns the name of this place for people, as far as the disk tells. It says less than
+    /// [`ResolvedLocation::identity`].
+    pub fn title(&self) -> SourceTitle {
         match self {
             Self::Directory(path) => title_of_path(path),
             Self::Git(git) | Self::Awaited(git) => {
                 let inside = location::inner_path(git.path.as_deref()).ok().flatten().unwrap_or_default();
                 match location::local_path(&git.url) {
                     Some(path) if inside.is_empty() => title_of_path(&path),
-                    Some(path) => Title { inside, ..title_of_path(&path) },
-                    None => Title { whole: last_part(&of_url(&git.url)), inside },
+                    Some(path) => SourceTitle { inside, ..title_of_path(&path) },
+                    None => SourceTitle { whole: last_part(&of_url(&git.url)), inside },
                 }
             }
         }
     }
 }
 
-fn title_of_path(path: &Path) -> Title {
+fn title_of_path(path: &Path) -> SourceTitle {
     let typed = PathBuf::from(shown(path));
     let real = real(&typed);
     // As it was typed, as long as that is a name: where a link leads may be swapped.
@@ -74,10 +75,10 @@ fn title_of_path(path: &Path) -> Title {
         top.map(|top| (top.to_owned(), found.strip_prefix(top).unwrap_or(Path::new("")).to_owned()))
     };
     let Some((top, inside)) = top_of(named).or_else(|| top_of(work_tree(&real))) else {
-        return Title { whole: last_part(&named.to_string_lossy()), inside: String::new() };
+        return SourceTitle { whole: last_part(&named.to_string_lossy()), inside: String::new() };
     };
     let whole = origin(&top).unwrap_or_else(|| top.to_string_lossy().into_owned());
-    Title { whole: last_part(&whole), inside: inside.to_string_lossy().into_owned() }
+    SourceTitle { whole: last_part(&whole), inside: inside.to_string_lossy().into_owned() }
 }
 
 fn last_part(text: &str) -> String {
@@ -108,7 +109,7 @@ fn of_path(path: &Path) -> String {
     origin(top).map_or_else(|| shown(path), |origin| with(origin, &inside))
 }
 
-/// Where a work tree on this host came from. A bare repository is a place of its own: others come from it.
+/// Returns where a work tree on this host came from. A bare repository is a place of its own: others come from it.
 fn origin(top: &Path) -> Option<String> {
     if location::is_bare(top) {
         return None;
@@ -134,19 +135,19 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// An absolute path without what changes nothing. Links stay: where they lead may be swapped.
+/// Returns an absolute path without what changes nothing. Links stay: where they lead may be swapped.
 fn shown(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path: PathBuf = path.components().collect();
     work_tree(&path).to_string_lossy().into_owned()
 }
 
-/// The folder of a work tree's repository means the work tree.
+/// Returns the folder of a work tree's repository means the work tree.
 fn work_tree(path: &Path) -> &Path {
     if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path }
 }
 
-/// The host and the path: by which protocol it is reached, and as whom, makes no other repository.
+/// Returns the host and the path: by which protocol it is reached, and as whom, makes no other repository.
 fn of_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return of_scp(url) };
     let scheme = scheme.to_ascii_lowercase();

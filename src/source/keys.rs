@@ -25,19 +25,19 @@ const KINDS: [&str; 7] = [
 
 /// Keys, in the form in which the program takes them that verifies by them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum VerificationKeys {
     /// The list itself, for `ssh-keygen`.
     Ssh(Vec<u8>),
     /// A keyring, for `gpg`.
     OpenPgp(Vec<u8>),
 }
 
-/// Why a file holds no keys: its line, and what is wrong there.
-pub(super) type Fault = (usize, &'static str);
+/// The line of a faulty key file, and the fault.
+pub(super) type KeyFault = (usize, &'static str);
 
-impl Keys {
+impl VerificationKeys {
     /// Reads the content of a file.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, KeyFault> {
         if bytes.len() as u64 > LARGEST {
             return Err((1, "the file is larger than 1 MiB"));
         }
@@ -67,7 +67,7 @@ impl Keys {
         Ok(Self::Ssh(bytes.to_vec()))
     }
 
-    /// The program that verifies by them, which git starts.
+    /// Returns the program that verifies by them, which git starts.
     pub(super) fn program(&self) -> &'static str {
         match self {
             Self::Ssh(_) => "ssh-keygen",
@@ -93,7 +93,7 @@ fn signer(line: &str) -> Result<(), &'static str> {
     if begins { Ok(()) } else { Err("the key is cut, or is of another kind than stands before it") }
 }
 
-/// The words of a line, parted at blanks outside of quotation marks; none where one is not closed.
+/// Returns the words of a line, parted at blanks outside of quotation marks; none where one is not closed.
 fn words(line: &str) -> Option<Vec<&str>> {
     let (mut words, mut start, mut quoted) = (Vec::new(), None, false);
     for (at, char) in line.char_indices() {
@@ -109,7 +109,7 @@ fn words(line: &str) -> Option<Vec<&str>> {
 }
 
 /// Takes the armor off public keys. RFC 9580, section 6: headers, an empty line, base64, maybe a checksum, the end.
-fn ring<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, Fault> {
+fn ring<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, KeyFault> {
     const CUT: &str = "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
     let mut ring = Vec::new();
     let mut block: Option<(usize, bool, String)> = None;
@@ -156,9 +156,13 @@ mod tests {
     #[test]
     fn what_keys_a_file_holds_is_told_by_its_content() {
         #[track_caller]
-        fn check(text: &str, expected: Result<&str, Fault>) {
-            let found = Keys::read(text.as_bytes());
-            assert_eq!(found.as_ref().map(Keys::program).map_err(|fault| *fault), expected, "{text}");
+        fn check(text: &str, expected: Result<&str, KeyFault>) {
+            let found = VerificationKeys::read(text.as_bytes());
+            assert_eq!(
+                found.as_ref().map(VerificationKeys::program).map_err(|fault| *fault),
+                expected,
+                "{text}"
+            );
         }
         let cut = "the key is cut, or is of another kind than stands before it";
         let none = "it is no allowed signer: `NAME ssh-ed25519 AAAA…`, as in ssh-keygen(1), is expected";
@@ -194,16 +198,19 @@ mod tests {
 
     #[test]
     fn what_is_no_text_or_too_large_is_no_list_of_keys() {
-        let binary = Keys::read(b"# a\n\x99\x01").unwrap_err();
+        let binary = VerificationKeys::read(b"# a\n\x99\x01").unwrap_err();
         assert_eq!(binary.0, 2);
         assert!(binary.1.contains("gpg --armor --export"));
-        assert_eq!(Keys::read(&vec![b'\n'; (1 << 20) + 1]).unwrap_err().1, "the file is larger than 1 MiB");
+        assert_eq!(
+            VerificationKeys::read(&vec![b'\n'; (1 << 20) + 1]).unwrap_err().1,
+            "the file is larger than 1 MiB"
+        );
     }
 
     #[test]
     fn blocks_behind_each_other_make_one_keyring() {
         let text = format!("{BEGIN}\n\nmDMEX/8=\n{END}\n\n{BEGIN}\n\nmAA=\n{END}\n");
         let ring = vec![0x98, 0x33, 0x04, 0x5f, 0xff, 0x98, 0x00];
-        assert_eq!(Keys::read(text.as_bytes()), Ok(Keys::OpenPgp(ring)));
+        assert_eq!(VerificationKeys::read(text.as_bytes()), Ok(VerificationKeys::OpenPgp(ring)));
     }
 }

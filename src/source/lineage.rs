@@ -1,7 +1,8 @@
-//! Which commits a revision brings that another one does not have.
+//! The commits that a revision brings and another one does not have.
 //!
-//! **Invariant:** where a history is cut is never taken for where it began. So parents are read out of the commits
-//! themselves: the library shows none of a commit at which a shallow repository ends.
+//! **Invariant:** the cut of a shallow history is never taken for its beginning. So parents are
+//! read out of the commits themselves: the library shows none of a commit at which a shallow
+//! repository ends.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -11,7 +12,7 @@ use super::objects;
 
 /// The commits between two revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Between {
+pub(super) enum CommitRange {
     /// These, the newest first.
     Exactly(Vec<Oid>),
     /// These, of which some may be in the history of the older revision: not all of that is here.
@@ -22,7 +23,7 @@ pub(super) enum Between {
     Unknown,
 }
 
-/// Whether one commit is in the history of another.
+/// Indicates whether one commit is in the history of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ancestry {
     /// It is, or is that very commit.
@@ -35,19 +36,19 @@ pub enum Ancestry {
 
 /// All that leads from a commit to the beginnings of its history.
 #[derive(Debug, Default)]
-struct Walk {
+struct LineageWalk {
     /// In the order in which they were found, the first one first.
     found: Vec<Oid>,
     known: HashSet<Oid>,
     /// Named as a parent, and not here.
     missing: HashSet<Oid>,
-    /// Whether one of them has no parent.
+    /// Indicates whether one of them has no parent.
     begins: bool,
-    /// Whether the commit was met at which the walk turns.
+    /// Indicates whether the commit was met at which the walk turns.
     met: bool,
 }
 
-impl Walk {
+impl LineageWalk {
     /// Walks from one commit to its ancestors, and not past another one.
     fn new(odbs: &[Odb<'_>], from: Oid, until: Option<Oid>) -> Result<Self, git2::Error> {
         let mut walk = Self::default();
@@ -70,7 +71,7 @@ impl Walk {
     }
 }
 
-/// The parents of a commit, as they stand in it; none where it is not here.
+/// Returns the parents of a commit, as they stand in it; none where it is not here.
 fn parents(odbs: &[Odb<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
     for odb in odbs {
         match objects::bounded(odb, id).and_then(|()| odb.read(id)) {
@@ -83,9 +84,9 @@ fn parents(odbs: &[Odb<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
     Ok(None)
 }
 
-/// The parents that the bytes of a commit name.
+/// Returns the parents that the bytes of a commit name.
 fn named(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
-    // The head of a commit: its tree, then its parents. What a signature or a message holds comes after these.
+    // The head of a commit: its tree, then its parents. A signature or a message comes after these.
     let lines = commit.split(|byte| *byte == b'\n').skip(1);
     let ids = lines.map_while(|line| line.strip_prefix(b"parent "));
     let read = ids.map(|id| std::str::from_utf8(id).map_err(|_| git2::Error::from_str("a parent has no id")));
@@ -108,28 +109,28 @@ pub(super) fn ancestry(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Ances
             None => drop(missing.insert(id)),
         }
     }
-    // What is missing is older than the older one, which therefore cannot be found behind it.
-    let apart = missing.is_empty() || missing.is_subset(&Walk::new(odbs, older, None)?.known);
+    // Missing commits are older than the older one, which therefore cannot be found behind them.
+    let apart = missing.is_empty() || missing.is_subset(&LineageWalk::new(odbs, older, None)?.known);
     Ok(if apart { Ancestry::Apart } else { Ancestry::Unknown })
 }
 
 /// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not be here.
-pub(super) fn between(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Between, git2::Error> {
-    let walk = Walk::new(odbs, newer, Some(older))?;
+pub(super) fn between(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<CommitRange, git2::Error> {
+    let walk = LineageWalk::new(odbs, newer, Some(older))?;
     if walk.met && walk.missing.is_empty() && !walk.begins {
         // Each of them leads to the older one and to nothing else.
-        return Ok(Between::Exactly(walk.found));
+        return Ok(CommitRange::Exactly(walk.found));
     }
-    let before = Walk::new(odbs, older, None)?;
+    let before = LineageWalk::new(odbs, older, None)?;
     if !walk.missing.is_subset(&before.known) {
-        return Ok(Between::Unknown);
+        return Ok(CommitRange::Unknown);
     }
-    // What is missing is older than the older one, which therefore is no ancestor of it.
+    // Missing commits are older than the older one, which therefore is no ancestor of them.
     if !walk.met {
-        return Ok(Between::Apart);
+        return Ok(CommitRange::Apart);
     }
     let commits = walk.found.into_iter().filter(|id| !before.known.contains(id)).collect();
-    Ok(if before.missing.is_empty() { Between::Exactly(commits) } else { Between::AtMost(commits) })
+    Ok(if before.missing.is_empty() { CommitRange::Exactly(commits) } else { CommitRange::AtMost(commits) })
 }
 
 #[cfg(test)]
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A history by words: `c:a,b` is a commit `c` with the parents `a` and `b`, and `-a` takes one away again.
+    /// Returns a history by words: `c:a,b` is a commit `c` with the parents `a` and `b`, and `-a` takes one away again.
     fn history(words: &str) -> (TempDir, Repository, BTreeMap<String, Oid>) {
         let dir = tempfile::tempdir().unwrap();
         let repository = Repository::init_bare(dir.path()).unwrap();
@@ -186,10 +187,10 @@ mod tests {
                 names.join("")
             };
             let told = match &found {
-                Between::Exactly(commits) => names(commits),
-                Between::AtMost(commits) => format!("at most {}", names(commits)),
-                Between::Apart => "apart".to_owned(),
-                Between::Unknown => "unknown".to_owned(),
+                CommitRange::Exactly(commits) => names(commits),
+                CommitRange::AtMost(commits) => format!("at most {}", names(commits)),
+                CommitRange::Apart => "apart".to_owned(),
+                CommitRange::Unknown => "unknown".to_owned(),
             };
             assert_eq!(told, expected, "{older}..{newer} of {words}");
         }
@@ -205,7 +206,7 @@ mod tests {
         check("a: b:a x: m:b,x", "b", "m", "mx");
         // The first parent counts no more than the others.
         check("a: b:a x:a m:x,b", "b", "m", "mx");
-        // What is cut away may be new, or what the older one comes from.
+        // The cut part may be new, or the older one may come from it.
         check("a: b:a c:b d:c -a", "b", "d", "cd");
         check("a: b:a c:b d:c -b", "b", "d", "cd");
         check("a: b:a c:b d:c -c", "b", "d", "unknown");
@@ -240,11 +241,11 @@ mod tests {
         let merge = "a: b:a x:a y:x m:b,y u:y";
         check(merge, "x", "m", Descends);
         check(merge, "u", "m", Apart);
-        // What a commit names as its parent is proven by its id, be it here or not.
+        // A commit's id proves its parent, be that here or not.
         check("a: b:a c:b d:c -a", "a", "d", Descends);
         check("a: b:a c:b d:c -b", "a", "d", Unknown);
         check("a: b:a c:b d:c x: -b", "x", "d", Unknown);
-        // What is missing is older than the one that is asked about.
+        // Missing commits are older than the one that is asked about.
         check("a: b:a c:b u:b -a", "u", "c", Apart);
         check("a: b:a c:b d:c -a", "d", "b", Apart);
     }

@@ -9,17 +9,17 @@ use tempfile::NamedTempFile;
 
 use crate::object::Revision;
 
-use super::child::{self, Peer};
-use super::complaint::{self, Kind};
-use super::error::Error;
-use super::lock::Lock;
+use super::child::{self, ChildPeer};
+use super::complaint::{self, GitErrorKind};
+use super::error::SourceError;
+use super::lock::StateLock;
 use super::names;
 use super::objects;
-use super::store::Store;
+use super::store::RevisionStore;
 
 /// The repository's own folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Folders {
+pub(super) struct RepositoryFolders {
     /// Holds HEAD: `.git`, or `.git/worktrees/NAME` of the main one.
     pub(super) own: PathBuf,
     /// Holds refs and objects.
@@ -27,7 +27,7 @@ pub(super) struct Folders {
 }
 
 /// Looks into the repository: what the reference names now.
-pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, Error> {
+pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
     let place = || path.display().to_string();
     let repository = open(path)?;
     let found = match reference {
@@ -36,9 +36,10 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, E
     };
     match found {
         Ok(Some(id)) => Ok(Revision::new(&id.to_string())),
-        Ok(None) => {
-            Err(Error::NoReference { place: place(), reference: reference.unwrap_or("HEAD").to_owned() })
-        }
+        Ok(None) => Err(SourceError::NoReference {
+            place: place(),
+            reference: reference.unwrap_or("HEAD").to_owned(),
+        }),
         Err(error) if error.code() == ErrorCode::UnbornBranch => Err(unborn(&repository, place())),
         Err(error) => {
             let name = reference.unwrap_or("HEAD");
@@ -46,34 +47,34 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, E
                 ErrorCode::Ambiguous => "more than one object begins with it",
                 ErrorCode::Peel | ErrorCode::InvalidSpec => "it leads to no commit",
                 _ => {
-                    return Err(Error::Damaged { place: place(), detail: error.message().to_owned() });
+                    return Err(SourceError::Damaged { place: place(), detail: error.message().to_owned() });
                 }
             };
-            Err(Error::NoReference { place: place(), reference: format!("{name} ({why})") })
+            Err(SourceError::NoReference { place: place(), reference: format!("{name} ({why})") })
         }
     }
 }
 
 /// HEAD names a branch that is not there: the repository is new, or its branches have other names.
-fn unborn(repository: &Repository, place: String) -> Error {
+fn unborn(repository: &Repository, place: String) -> SourceError {
     let others = repository.references_glob("refs/heads/*").is_ok_and(|mut all| all.next().is_some());
     if !others {
-        return Error::Empty { place, within: "the repository, which has no commit yet".to_owned() };
+        return SourceError::Empty { place, within: "the repository, which has no commit yet".to_owned() };
     }
     let head = repository.find_reference("HEAD").ok();
     let head = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten()).unwrap_or("HEAD");
     let branch = names::shown(head.trim_start_matches("refs/heads/").as_bytes());
-    Error::NoReference { place, reference: format!("{branch}, which HEAD names") }
+    SourceError::NoReference { place, reference: format!("{branch}, which HEAD names") }
 }
 
-/// Where HEAD, refs and objects are.
-pub(super) fn folders(path: &Path) -> Result<Folders, Error> {
+/// Returns where HEAD, refs and objects are.
+pub(super) fn folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
     let repository = open(path)?;
-    Ok(Folders { own: repository.path().to_owned(), common: repository.commondir().to_owned() })
+    Ok(RepositoryFolders { own: repository.path().to_owned(), common: repository.commondir().to_owned() })
 }
 
 /// Opens the repository, or says by name why it is not read.
-pub(super) fn open(path: &Path) -> Result<Repository, Error> {
+pub(super) fn open(path: &Path) -> Result<Repository, SourceError> {
     let repository = objects::open_foreign(path).map_err(|error| judged(path, &error))?;
     let partial = repository.config().is_ok_and(|config| has_promisor(&config));
     if partial {
@@ -93,7 +94,7 @@ fn has_promisor(config: &git2::Config) -> bool {
 }
 
 /// Tells from libgit2's text why it refuses a repository.
-fn judged(path: &Path, error: &git2::Error) -> Error {
+fn judged(path: &Path, error: &git2::Error) -> SourceError {
     let place = path.display().to_string();
     let text = error.message();
     let forms = [
@@ -104,28 +105,28 @@ fn judged(path: &Path, error: &git2::Error) -> Error {
     ];
     match error.code() {
         ErrorCode::NotFound if path.exists() => {
-            Error::NotARepository { place, detail: "the folder is no repository".to_owned() }
+            SourceError::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
-        ErrorCode::NotFound => Error::Missing { place },
-        ErrorCode::Invalid if text.contains(objects::INCLUDE) => Error::Unsupported {
+        ErrorCode::NotFound => SourceError::Missing { place },
+        ErrorCode::Invalid if text.contains(objects::INCLUDE) => SourceError::Unsupported {
             place,
             what: "a repository whose configuration includes other files".to_owned(),
             instead: "take `include` and `includeIf` out of its configuration",
         },
-        _ if text.contains(objects::ALTERNATES) => Error::Unsupported {
+        _ if text.contains(objects::ALTERNATES) => SourceError::Unsupported {
             place,
             what: format!("a repository that borrows objects from others ({})", objects::ALTERNATES),
             instead: "make it whole with `git repack -a -d` and remove that file",
         },
         _ => match forms.iter().find(|(sign, _)| text.contains(sign)) {
             Some((_, form)) => unsupported(path, form),
-            None => Error::Damaged { place, detail: text.to_owned() },
+            None => SourceError::Damaged { place, detail: text.to_owned() },
         },
     }
 }
 
-fn unsupported(path: &Path, what: &str) -> Error {
-    Error::Unsupported {
+fn unsupported(path: &Path, what: &str) -> SourceError {
+    SourceError::Unsupported {
         place: path.display().to_string(),
         what: what.to_owned(),
         instead: "use a plain clone of it: git clone --no-local with SHA-1 ids, files as references, no filter",
@@ -136,7 +137,7 @@ fn head(repository: &Repository) -> Result<Option<Oid>, git2::Error> {
     repository.head()?.peel_to_commit().map(|commit| Some(commit.id()))
 }
 
-/// A branch, else a tag, else a remote branch, else a commit by its id or a part of it.
+/// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
 fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
     if name == "HEAD" {
         return head(repository);
@@ -169,42 +170,43 @@ fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error
 
 /// Copies a revision into our own store and pins it there; false where the repository does not have it.
 pub(super) async fn copy(
-    store: &Store,
-    lock: &Lock,
+    store: &RevisionStore,
+    lock: &StateLock,
     path: &Path,
     revision: &Revision,
-) -> Result<bool, Error> {
+) -> Result<bool, SourceError> {
     let place = path.display().to_string();
-    // What is borrowed is not copied either. What cannot be opened is told below, by git.
-    if let Err(error @ Error::Unsupported { .. }) = open(path) {
+    // Borrowed objects are not copied either. git reports below a repository that cannot be opened.
+    if let Err(error @ SourceError::Unsupported { .. }) = open(path) {
         return Err(error);
     }
-    let real =
-        std::fs::canonicalize(path).map_err(|error| Error::Unreadable { place: place.clone(), error })?;
+    let real = std::fs::canonicalize(path)
+        .map_err(|error| SourceError::Unreadable { place: place.clone(), error })?;
     let config = any_owner(store)?;
     let room = store.room()?;
-    let mut command = child::git(store.path(), Peer::Host(config.path()));
+    let mut command = child::git(store.path(), ChildPeer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
-    command.arg(file_url(&real)).arg(format!("+{revision}:{}", Store::pin_name(revision)));
+    command.arg(file_url(&real)).arg(format!("+{revision}:{}", RevisionStore::pin_name(revision)));
     let deadline = store.settings().fetch;
     let output = match child::run(command, lock, store.bounds(deadline, room)).await {
         Ok(output) if output.status.success() => return Ok(true),
         Ok(output) => output,
-        Err(child::Failure::NotStarted(error)) => return Err(Error::NoGit { error }),
-        Err(child::Failure::TooOld(found)) => return Err(Error::OldGit { found }),
-        Err(_) => return Err(Error::Silent { place, after: deadline }),
+        Err(child::ChildError::NotStarted(error)) => return Err(SourceError::NoGit { error }),
+        Err(child::ChildError::TooOld(found)) => return Err(SourceError::OldGit { found }),
+        Err(_) => return Err(SourceError::Silent { place, after: deadline }),
     };
     match complaint::kind(&output.stderr) {
-        Kind::NoCommit => Ok(false),
+        GitErrorKind::NoCommit => Ok(false),
         kind => Err(complaint::error(kind, &place, complaint::detail(&output.stderr, &[]), store)),
     }
 }
 
-/// A configuration that lets git's own child read the repository whoever owns it: `-c` does not reach that
-/// child, which reads nothing but the repository that it is given.
-fn any_owner(store: &Store) -> Result<NamedTempFile, Error> {
-    let trouble = |error| Error::State { path: store.folder().to_owned(), doing: "cannot write to", error };
+/// Returns a configuration that lets git's own child read the repository whoever owns it. `-c` does
+/// not reach that child, which reads nothing but the repository that it is given.
+fn any_owner(store: &RevisionStore) -> Result<NamedTempFile, SourceError> {
+    let trouble =
+        |error| SourceError::State { path: store.folder().to_owned(), doing: "cannot write to", error };
     let mut file = tempfile::Builder::new()
         .prefix("copy-")
         .suffix(".gitconfig")
@@ -214,7 +216,7 @@ fn any_owner(store: &Store) -> Result<NamedTempFile, Error> {
     Ok(file)
 }
 
-/// The URL of a path; git decodes it.
+/// Returns the URL of a path; git decodes it.
 fn file_url(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
     let encoded = path.as_os_str().as_bytes().iter().map(|byte| match *byte {

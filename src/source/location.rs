@@ -1,24 +1,24 @@
-//! Where desired state comes from: texts that people write, taken apart.
+//! Locations of desired state: texts that people write, taken apart.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::Error;
-use super::guard::Verification;
+use super::error::SourceError;
+use super::guard::SignatureVerification;
 use crate::fields::blurred;
 
-/// How often a remote is looked at when the configuration does not say.
+/// The polling interval of a remote without one in the configuration.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Where desired state comes from.
+/// The location of desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum ResolvedLocation {
     /// The commits of a git repository.
     Git(GitLocation),
     /// The files of a folder as they are.
     Directory(PathBuf),
-    /// What stands at a path, once something does: a repository, or else a folder with the `path` inside it.
+    /// A path where nothing is yet: later a repository, or else a folder with the `path` inside it.
     Awaited(GitLocation),
 }
 
@@ -31,14 +31,14 @@ pub struct GitLocation {
     pub reference: Option<String>,
     /// Folder inside the repository; none for its root.
     pub path: Option<String>,
-    /// How often a remote is looked at.
+    /// The polling interval of a remote.
     pub interval: Duration,
     /// The signatures that its commits must carry; none for any commit.
-    pub verify: Option<Verification>,
+    pub verify: Option<SignatureVerification>,
 }
 
 impl GitLocation {
-    /// The root of what HEAD names, looked at in the default interval.
+    /// Returns the root of what HEAD names, looked at in the default interval.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), reference: None, path: None, interval: DEFAULT_INTERVAL, verify: None }
     }
@@ -56,9 +56,9 @@ impl fmt::Debug for GitLocation {
     }
 }
 
-/// What a text names.
+/// The kind of location that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LocationKind {
     /// A repository behind a URL or `host:path`.
     Remote,
     /// A repository on this host: a work tree with `.git` in it, or a bare one.
@@ -69,23 +69,24 @@ pub enum Place {
     File(PathBuf),
 }
 
-impl Location {
+impl ResolvedLocation {
     /// Takes the text of a command line: a repository is followed by its commits, any other folder as it is.
     ///
     /// Fails where nothing is there, or where it is a single file.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
         match classify(text)? {
-            Place::Repository(_) if is_scp_like(text) && !is_url(text) => {
+            LocationKind::Repository(_) if is_scp_like(text) && !is_url(text) => {
                 Ok(Self::Git(GitLocation::new(format!("./{text}"))))
             }
-            Place::Remote | Place::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
-            Place::Directory(path) => Ok(Self::Directory(path)),
-            Place::File(_) => Err(not_a_folder(text)),
+            LocationKind::Remote | LocationKind::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
+            LocationKind::Directory(path) => Ok(Self::Directory(path)),
+            LocationKind::File(_) => Err(not_a_folder(text)),
         }
     }
 
-    /// A repository on this host for which is waited while nothing is there, and which may then turn out to
-    /// be a plain folder, unless a reference is named. Other locations stay what they are.
+    /// Returns the location as awaited. A repository on this host is awaited while nothing is
+    /// there, and may then turn out to be a plain folder, unless a reference is named. Other
+    /// locations stay.
     #[must_use]
     pub fn awaited(self) -> Self {
         match self {
@@ -94,41 +95,41 @@ impl Location {
         }
     }
 
-    /// The signatures that its commits must carry; none for any commit.
-    pub(super) fn verification(&self) -> Option<&Verification> {
+    /// Returns the signatures that its commits must carry; none for any commit.
+    pub(super) fn verification(&self) -> Option<&SignatureVerification> {
         match self {
             Self::Git(git) | Self::Awaited(git) => git.verify.as_ref(),
             Self::Directory(_) => None,
         }
     }
 
-    /// What an awaited location has turned out to be; an error while nothing is there.
-    pub(super) fn settled(&self) -> Result<Self, Error> {
+    /// Returns the resolved form of an awaited location; an error while nothing is there.
+    pub(super) fn settled(&self) -> Result<Self, SourceError> {
         let Self::Awaited(git) = self else { return Ok(self.clone()) };
         let path = local_path(&git.url).unwrap_or_else(|| PathBuf::from(&git.url));
         match on_this_host(&git.url, path)? {
-            Place::Directory(_) if git.verify.is_some() => Err(refused(
+            LocationKind::Directory(_) if git.verify.is_some() => Err(refused(
                 &git.url,
                 "it is a folder, whose files carry no signatures that `verify` could ask for",
             )),
-            Place::Directory(path) if is_vacant(&path) => {
-                Err(Error::Empty { place: git.url.clone(), within: "the folder".to_owned() })
+            LocationKind::Directory(path) if is_vacant(&path) => {
+                Err(SourceError::Empty { place: git.url.clone(), within: "the folder".to_owned() })
             }
-            Place::Directory(path) => {
+            LocationKind::Directory(path) => {
                 let inside = inner_path(git.path.as_deref())?;
                 Ok(Self::Directory(inside.map_or(path.clone(), |inside| path.join(inside))))
             }
-            Place::Repository(_) | Place::Remote => Ok(Self::Git(git.clone())),
-            Place::File(_) => Err(not_a_folder(&git.url)),
+            LocationKind::Repository(_) | LocationKind::Remote => Ok(Self::Git(git.clone())),
+            LocationKind::File(_) => Err(not_a_folder(&git.url)),
         }
     }
 }
 
-fn not_a_folder(text: &str) -> Error {
+fn not_a_folder(text: &str) -> SourceError {
     refused(text, "it is a file, and a source is a folder or a repository")
 }
 
-/// Whether nothing is at a path: it is missing, or an empty folder, on which something may be mounted later.
+/// Returns whether nothing is at a path: it is missing, or an empty folder, on which something may be mounted later.
 pub fn is_vacant(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
@@ -136,7 +137,7 @@ pub fn is_vacant(path: &Path) -> bool {
     }
 }
 
-/// The path that a text means, if it means one: also one where nothing is.
+/// Returns the path that a text means, if it means one: also one where nothing is.
 pub(super) fn local_path(text: &str) -> Option<PathBuf> {
     match file_url(text) {
         Ok(Some(path)) => return Some(path),
@@ -148,7 +149,7 @@ pub(super) fn local_path(text: &str) -> Option<PathBuf> {
 }
 
 /// Without credentials, as it may be shown.
-impl fmt::Display for Location {
+impl fmt::Display for ResolvedLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Git(git) | Self::Awaited(git) => f.write_str(&redacted(&git.url)),
@@ -157,13 +158,13 @@ impl fmt::Display for Location {
     }
 }
 
-/// Whether a text is a URL, also one of a path on this host.
+/// Returns whether a text is a URL, also one of a path on this host.
 pub fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
 /// Tells what a text of a command line names. A path that exists wins over `host:path`.
-pub fn classify(text: &str) -> Result<Place, Error> {
+pub fn classify(text: &str) -> Result<LocationKind, SourceError> {
     if is_scp_like(text) && !is_url(text) && !text.starts_with('-') && Path::new(text).exists() {
         return on_this_host(text, PathBuf::from(text));
     }
@@ -172,7 +173,7 @@ pub fn classify(text: &str) -> Result<Place, Error> {
 
 /// Tells what a configured text names. `host:path` is a host, as for git, whatever stands on this one: who
 /// may write it may not know what does.
-pub(super) fn classify_written(text: &str) -> Result<Place, Error> {
+pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> {
     if text.is_empty() || text.starts_with('-') {
         return Err(refused(text, "a URL or a path is expected"));
     }
@@ -188,10 +189,10 @@ pub(super) fn classify_written(text: &str) -> Result<Place, Error> {
     if text.contains("::") {
         return Err(refused(text, "remote helpers are not run: use https://, ssh:// or a path"));
     }
-    Ok(Place::Remote)
+    Ok(LocationKind::Remote)
 }
 
-fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<Place, Error> {
+fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<LocationKind, SourceError> {
     if !matches!(scheme, "https" | "ssh" | "http" | "git") {
         return Err(refused(text, "its scheme is not known: use https://, ssh://, git@host:path or a path"));
     }
@@ -206,7 +207,7 @@ fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<Place, Error> {
             "a repository's address has no `?` and no `#`; a token goes before the host: https://TOKEN@…",
         ));
     }
-    Ok(Place::Remote)
+    Ok(LocationKind::Remote)
 }
 
 /// `host:path` or `user@host:path`: a colon before any slash, as git has it.
@@ -215,19 +216,19 @@ pub(super) fn is_scp_like(text: &str) -> bool {
         .is_some_and(|(host, path)| !host.contains('/') && !host.is_empty() && !path.is_empty())
 }
 
-pub(super) fn on_this_host(text: &str, path: PathBuf) -> Result<Place, Error> {
+pub(super) fn on_this_host(text: &str, path: PathBuf) -> Result<LocationKind, SourceError> {
     let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-            Error::Missing { place: text.to_owned() }
+            SourceError::Missing { place: text.to_owned() }
         }
-        _ => Error::Unreadable { place: text.to_owned(), error },
+        _ => SourceError::Unreadable { place: text.to_owned(), error },
     })?;
     Ok(if !metadata.is_dir() {
-        Place::File(path)
+        LocationKind::File(path)
     } else if path.join(".git").exists() || is_bare(&path) {
-        Place::Repository(path)
+        LocationKind::Repository(path)
     } else {
-        Place::Directory(path)
+        LocationKind::Directory(path)
     })
 }
 
@@ -235,8 +236,8 @@ pub(super) fn is_bare(path: &Path) -> bool {
     path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
-/// The path of a `file://` URL; none for any other text.
-pub(super) fn file_url(text: &str) -> Result<Option<PathBuf>, Error> {
+/// Returns the path of a `file://` URL; none for any other text.
+pub(super) fn file_url(text: &str) -> Result<Option<PathBuf>, SourceError> {
     let Some(rest) = text.strip_prefix("file://") else { return Ok(None) };
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
@@ -264,8 +265,8 @@ pub(super) fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A path inside a repository in its plain form: no slash at either end, none for the root.
-pub(super) fn inner_path(path: Option<&str>) -> Result<Option<String>, Error> {
+/// Returns a path inside a repository in its plain form: no slash at either end, none for the root.
+pub(super) fn inner_path(path: Option<&str>) -> Result<Option<String>, SourceError> {
     let Some(text) = path else { return Ok(None) };
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.contains(&"..") {
@@ -275,9 +276,9 @@ pub(super) fn inner_path(path: Option<&str>) -> Result<Option<String>, Error> {
 }
 
 /// A URL taken apart.
-pub(super) struct Url<'a> {
+pub(super) struct UrlParts<'a> {
     pub(super) scheme: &'a str,
-    /// What stands before `@`, as it is written.
+    /// The part before `@`, as it is written.
     pub(super) user: Option<&'a str>,
     /// Host, port and path.
     pub(super) plain: &'a str,
@@ -286,7 +287,7 @@ pub(super) struct Url<'a> {
 }
 
 /// Takes a URL apart; none for `host:path` and for paths.
-pub(super) fn url(text: &str) -> Option<Url<'_>> {
+pub(super) fn url(text: &str) -> Option<UrlParts<'_>> {
     let (scheme, rest) = text.split_once("://")?;
     // A password may hold anything but a slash.
     let end = rest.find('/').unwrap_or(rest.len());
@@ -294,17 +295,18 @@ pub(super) fn url(text: &str) -> Option<Url<'_>> {
     let user = at.and_then(|at| rest.get(..at));
     let rest = at.and_then(|at| rest.get(at + 1..)).unwrap_or(rest);
     let (plain, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    Some(Url { scheme, user, plain, query })
+    Some(UrlParts { scheme, user, plain, query })
 }
 
-impl<'a> Url<'a> {
-    /// The name by which ssh logs in, which is no secret; elsewhere it may be a token.
+impl<'a> UrlParts<'a> {
+    /// Returns the name by which ssh logs in, which is no secret; elsewhere it may be a token.
     pub(super) fn login(&self) -> Option<&'a str> {
         self.user.filter(|_| self.scheme == "ssh").and_then(|user| user.split(':').next())
     }
 }
 
-/// What must not appear in any text: the part before `@` of a URL, the password in it, and the query.
+/// Returns the parts that must not appear in any text: the part before `@` of a URL, the password
+/// in it, and the query.
 pub(super) fn secrets(text: &str) -> Vec<String> {
     let Some(url) = url(text) else { return Vec::new() };
     let password = url.user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
@@ -313,7 +315,7 @@ pub(super) fn secrets(text: &str) -> Vec<String> {
     [user, password, query].into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// The URL without credentials and without a query, which may hold some.
+/// Returns the URL without credentials and without a query, which may hold some.
 pub(super) fn redacted(text: &str) -> String {
     let Some(url) = url(text) else { return text.to_owned() };
     match url.user {
@@ -322,7 +324,7 @@ pub(super) fn redacted(text: &str) -> String {
     }
 }
 
-fn refused(text: &str, why: &str) -> Error {
-    // What is no source may be anything.
-    Error::Location { text: blurred(&redacted(text)), why: why.to_owned() }
+fn refused(text: &str, why: &str) -> SourceError {
+    // A text that is no source may be anything.
+    SourceError::Location { text: blurred(&redacted(text)), why: why.to_owned() }
 }

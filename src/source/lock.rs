@@ -7,27 +7,27 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::error::Error;
+use super::error::SourceError;
 
-/// How often a taken lock is tried again.
+/// The interval at which a taken lock is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// The right to write to a state directory; the system takes it back when the process ends.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct StateLock {
     file: File,
 }
 
-impl Lock {
-    /// A second hold on it: it is given back when both are dropped, be it by different processes.
+impl StateLock {
+    /// Returns a second hold on it: it is given back when both are dropped, be it by different processes.
     pub(super) fn share(&self) -> io::Result<Stdio> {
         self.file.try_clone().map(Stdio::from)
     }
 }
 
 /// Makes the folder, if it is missing, for its owner only, and takes its lock.
-pub(super) async fn take(folder: &Path, patience: Duration) -> Result<Lock, Error> {
-    let trouble = |doing| move |error| Error::State { path: folder.to_owned(), doing, error };
+pub(super) async fn take(folder: &Path, patience: Duration) -> Result<StateLock, SourceError> {
+    let trouble = |doing| move |error| SourceError::State { path: folder.to_owned(), doing, error };
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -36,8 +36,8 @@ pub(super) async fn take(folder: &Path, patience: Duration) -> Result<Lock, Erro
     let path = folder.join("lock");
     let start = Instant::now();
     loop {
-        // Opened anew each time: the folder may have been deleted and made again meanwhile, and a lock on a
-        // file that is not there any more locks nothing.
+        // Opened anew each time: the folder may have been deleted and made again meanwhile, and a
+        // lock on a removed file locks nothing.
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -46,10 +46,10 @@ pub(super) async fn take(folder: &Path, patience: Duration) -> Result<Lock, Erro
             .open(&path)
             .map_err(trouble("cannot write to"))?;
         match file.try_lock() {
-            Ok(()) if is_at(&file, &path) => return Ok(Lock { file }),
+            Ok(()) if is_at(&file, &path) => return Ok(StateLock { file }),
             Err(TryLockError::Error(error)) => return Err(trouble("cannot lock")(error)),
             Ok(()) | Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
-                return Err(Error::Busy { path });
+                return Err(SourceError::Busy { path });
             }
             Ok(()) | Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
         }

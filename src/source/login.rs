@@ -14,9 +14,9 @@ use super::credentials::helper;
 
 /// A file in memory with the one line that `git credential-store` reads.
 #[derive(Debug)]
-pub(super) struct Login(File);
+pub(super) struct GitLogin(File);
 
-impl Login {
+impl GitLogin {
     /// Keeps a line as `https://USER:PASSWORD@HOST`.
     pub(super) fn keep(line: &str) -> io::Result<Self> {
         // Children do not inherit it: they open it anew, which the system allows to this user alone.
@@ -26,7 +26,7 @@ impl Login {
         Ok(Self(file))
     }
 
-    /// The setting of git that asks it; of use as long as this lives.
+    /// Returns the setting of git that asks it; of use as long as this lives.
     pub(super) fn helper(&self) -> OsString {
         helper("", format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).as_bytes())
     }

@@ -45,18 +45,20 @@ mod tree;
 mod verdict;
 
 pub use credentials::Credentials;
-pub use disk::{Disk, Named, read_disk, read_named};
-pub use error::Error;
-pub use guard::{ACCEPT, Anchor, Verification, VerifiedCommits, unusable_keys};
-pub use hints::Hints;
-pub use identity::Title;
+pub use disk::{DiskSnapshot, NamedInput, read_disk, read_named};
+pub use error::SourceError;
+pub use guard::{ACCEPT, SignatureVerification, VerificationAnchor, VerifyExtent, unusable_keys};
+pub use hints::ChangeHints;
+pub use identity::SourceTitle;
 pub use lineage::Ancestry;
-pub use location::{DEFAULT_INTERVAL, GitLocation, Location, Place, classify, is_url, is_vacant};
+pub use location::{
+    DEFAULT_INTERVAL, GitLocation, LocationKind, ResolvedLocation, classify, is_url, is_vacant,
+};
 pub use program::GitVersion;
-pub use reader::{MAX_FILE, Reader};
-pub use settings::{Clock, Settings, Transports};
-pub use snapshot::{Blob, Changed, Commit, File, Snapshot};
-pub use source::{Observed, Source};
+pub use reader::{MAX_FILE, RevisionReader};
+pub use settings::{Clock, SourceSettings, TransportPolicy};
+pub use snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
+pub use source::{Source, SourceObservation};
 
 #[cfg(test)]
 mod tests;

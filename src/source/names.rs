@@ -1,4 +1,5 @@
-//! Which names are manifests, folders to enter, or refused: one judgement for trees and for disks.
+//! The names of manifests, of folders to enter, and of refused entries: one judgement for trees and
+//! for disks.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +8,7 @@ use std::path::Path;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::refusal::Reason;
+use super::refusal::RefusalReason;
 
 /// The name of the files that say what is no manifest.
 pub(super) const IGNORE_FILE: &str = ".rhumbignore";
@@ -17,16 +18,16 @@ pub(super) const MAX_IGNORE_FILE: u64 = 1 << 20;
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// The files that make a folder something to be rendered first.
-pub(super) const MARKERS: [(&str, Reason); 4] = [
-    ("kustomization.yaml", Reason::Kustomization),
-    ("kustomization.yml", Reason::Kustomization),
-    ("Kustomization", Reason::Kustomization),
-    ("Chart.yaml", Reason::Chart),
+pub(super) const MARKERS: [(&str, RefusalReason); 4] = [
+    ("kustomization.yaml", RefusalReason::Kustomization),
+    ("kustomization.yml", RefusalReason::Kustomization),
+    ("Kustomization", RefusalReason::Kustomization),
+    ("Chart.yaml", RefusalReason::Chart),
 ];
 
-/// What an entry of a folder is.
+/// The kind of a folder's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     File,
     Folder,
     Symlink,
@@ -34,44 +35,44 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What is done with an entry.
+/// The verdict about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum EntryVerdict {
     Skip,
     Take,
     Enter,
-    Refuse(Reason),
+    Refuse(RefusalReason),
 }
 
 /// Judges one entry by its name and kind alone; ignore files come before it.
-pub(super) fn judge(name: &[u8], kind: Kind) -> Verdict {
+pub(super) fn judge(name: &[u8], kind: EntryKind) -> EntryVerdict {
     if matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") {
-        return Verdict::Refuse(Reason::Name);
+        return EntryVerdict::Refuse(RefusalReason::Name);
     }
-    if name == IGNORE_FILE.as_bytes() && kind != Kind::File {
-        return Verdict::Refuse(Reason::BadIgnore);
+    if name == IGNORE_FILE.as_bytes() && kind != EntryKind::File {
+        return EntryVerdict::Refuse(RefusalReason::BadIgnore);
     }
     if name.starts_with(b".") {
-        return Verdict::Skip;
+        return EntryVerdict::Skip;
     }
-    let plain_file = matches!(kind, Kind::File | Kind::Other);
+    let plain_file = matches!(kind, EntryKind::File | EntryKind::Other);
     if plain_file && !is_manifest(name) {
-        return Verdict::Skip;
+        return EntryVerdict::Skip;
     }
     if !is_plain(name) {
-        return Verdict::Refuse(Reason::Name);
+        return EntryVerdict::Refuse(RefusalReason::Name);
     }
     match kind {
-        Kind::File => Verdict::Take,
-        Kind::Folder => Verdict::Enter,
-        Kind::Symlink => Verdict::Refuse(Reason::Symlink),
-        Kind::Submodule => Verdict::Refuse(Reason::Submodule),
-        Kind::Other => Verdict::Refuse(Reason::NotAFile),
+        EntryKind::File => EntryVerdict::Take,
+        EntryKind::Folder => EntryVerdict::Enter,
+        EntryKind::Symlink => EntryVerdict::Refuse(RefusalReason::Symlink),
+        EntryKind::Submodule => EntryVerdict::Refuse(RefusalReason::Submodule),
+        EntryKind::Other => EntryVerdict::Refuse(RefusalReason::NotAFile),
     }
 }
 
-/// The reason for which a file of this name makes its whole folder refused.
-pub(super) fn marker(name: &[u8]) -> Option<Reason> {
+/// Returns the reason for which a file of this name makes its whole folder refused.
+pub(super) fn marker(name: &[u8]) -> Option<RefusalReason> {
     MARKERS.into_iter().find(|(marker, _)| marker.as_bytes() == name).map(|(_, reason)| reason)
 }
 
@@ -87,12 +88,12 @@ fn is_plain(name: &[u8]) -> bool {
 /// The ignore files of the folders from the root down to the present one; the nearest one that says
 /// something decides, as in git.
 #[derive(Default)]
-pub(super) struct Ignores {
+pub(super) struct IgnoreFiles {
     /// Length of the folder's path with its final slash, and what its file says.
     levels: Vec<(usize, Gitignore)>,
 }
 
-impl Ignores {
+impl IgnoreFiles {
     /// Reads the ignore file of a folder; an error names the line.
     pub(super) fn push(&mut self, folder: &[u8], text: &[u8]) -> Result<(), String> {
         let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_owned())?;
@@ -111,16 +112,16 @@ impl Ignores {
         self.levels.truncate(levels);
     }
 
-    /// How many folders have said something.
+    /// Returns how many folders have said something.
     pub(super) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// Whether an entry is ignored; its path is that from the root, inside every folder on the stack.
-    pub(super) fn ignored(&self, path: &[u8], kind: Kind) -> bool {
+    /// Returns whether an entry is ignored; its path is that from the root, inside every folder on the stack.
+    pub(super) fn ignored(&self, path: &[u8], kind: EntryKind) -> bool {
         for (prefix, rules) in self.levels.iter().rev() {
             let inside = Path::new(OsStr::from_bytes(path.get(*prefix..).unwrap_or(path)));
-            match rules.matched(inside, kind == Kind::Folder) {
+            match rules.matched(inside, kind == EntryKind::Folder) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
                 Match::None => {}
@@ -134,13 +135,13 @@ impl Ignores {
 pub(super) const LFS_SIZES: std::ops::RangeInclusive<u64> = 100..=250;
 const LFS_PREFIX: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// The reason for which a content is refused at sight.
-pub(super) fn refused_content(bytes: &[u8]) -> Option<Reason> {
+/// Returns the reason for which a content is refused at sight.
+pub(super) fn refused_content(bytes: &[u8]) -> Option<RefusalReason> {
     let pointer = LFS_SIZES.contains(&(bytes.len() as u64)) && bytes.starts_with(LFS_PREFIX);
-    pointer.then_some(Reason::Lfs)
+    pointer.then_some(RefusalReason::Lfs)
 }
 
-/// A foreign text as it may be shown on a terminal.
+/// Returns a foreign text as it may be shown on a terminal.
 pub(super) fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -55,8 +55,10 @@ pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
 
 /// Fails where the repository's configuration names other files to be read with it.
 ///
-/// Neither git nor libgit2 can be told to leave them out. Whoever may write that file, be it in a repository of this
-/// very user, could name one that only rhumb may read, and parts of it are shown in messages. Asked before the library looks, which reads those files even to find out whose the repository is.
+/// Neither git nor libgit2 can be told to leave them out. A writer of that file, be it in a
+/// repository of this very user, could name one that only rhumb may read, and messages show parts
+/// of it. Called before the library looks, which reads those files even to find out whose the
+/// repository is.
 fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
     let common = match read_regular(&folder.join("commondir"), MAX_PATH) {
         Ok(text) => folder.join(OsStr::from_bytes(text.trim_ascii_end())),
@@ -70,7 +72,8 @@ fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
     Ok(())
 }
 
-/// Finds a section that names other files. What cannot be read, or is larger than any, counts as having one.
+/// Returns whether a section names other files. A file that cannot be read, or is larger than any,
+/// counts as having one.
 fn has_include(file: &Path) -> bool {
     if !is_there(file) {
         return false;
@@ -84,7 +87,7 @@ fn has_include(file: &Path) -> bool {
     lines.flat_map(|line| line.split('[').skip(1)).any(|name| name.trim_start().starts_with("include"))
 }
 
-/// What cannot be looked at counts as there.
+/// Returns whether there are alternates. A file that cannot be read counts as there.
 fn has_alternates(repository: &Repository) -> bool {
     match fs::symlink_metadata(repository.commondir().join(ALTERNATES)) {
         Ok(metadata) => !metadata.is_file() || metadata.len() > 0,
@@ -92,7 +95,7 @@ fn has_alternates(repository: &Repository) -> bool {
     }
 }
 
-/// The folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file points.
+/// Returns the folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file points.
 fn folder(path: &Path) -> PathBuf {
     let inner = path.join(".git");
     let Ok(text) = fs::read(&inner) else {
@@ -105,11 +108,11 @@ fn folder(path: &Path) -> PathBuf {
 /// Fresh handles on the repositories that hold a source's revisions, asked in this order.
 ///
 /// Short-lived on purpose: a handle that is kept holds every deleted pack open.
-pub(super) struct Objects {
+pub(super) struct ObjectStores {
     stores: Vec<(Repository, PathBuf)>,
 }
 
-impl Objects {
+impl ObjectStores {
     /// Opens those of the repositories that can be opened; fails if none can.
     pub(super) fn open(paths: &[PathBuf]) -> Result<Self, git2::Error> {
         let mut stores = Vec::new();
@@ -144,7 +147,7 @@ impl Objects {
         self.any(|repository| bounded(&repository.odb()?, id).and_then(|()| repository.find_commit(id)))
     }
 
-    /// The commit whose id begins so, where it is the only object that does.
+    /// Returns the commit whose id begins so, where it is the only object that does.
     pub(super) fn commit_by_prefix(&self, prefix: &str) -> Result<Oid, git2::Error> {
         self.any(|repository| Ok(repository.find_commit_by_prefix(prefix)?.id()))
     }
@@ -153,17 +156,17 @@ impl Objects {
         self.any(|repository| bounded(&repository.odb()?, id).and_then(|()| repository.find_tree(id)))
     }
 
-    /// The size of a blob in bytes, without reading it.
+    /// Returns the size of a blob in bytes, without reading it.
     pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
         self.any(|repository| repository.odb()?.read_header(id)).map(|(size, _)| size as u64)
     }
 
-    /// The content of a blob whose size has been looked at.
+    /// Returns the content of a blob whose size has been looked at.
     pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
         self.any(|repository| repository.find_blob(id).map(|blob| blob.content().to_vec()))
     }
 
-    /// The object databases, for many reads in a row.
+    /// Returns the object databases, for many reads in a row.
     pub(super) fn databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
         self.stores.iter().map(|(repository, _)| repository.odb()).collect()
     }

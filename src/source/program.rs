@@ -38,7 +38,7 @@ impl GitVersion {
         self >= FLOOR
     }
 
-    /// The version that repairs what this one lets a local repository do, where it needs one.
+    /// Returns the version that repairs what this one lets a local repository do, where it needs one.
     pub fn repaired_by(self) -> Option<Self> {
         REPAIRED.into_iter().find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
     }

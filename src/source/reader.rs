@@ -13,42 +13,42 @@ use crate::object::Revision;
 use crate::render::harmless;
 
 use super::changes;
-use super::error::Error;
+use super::error::SourceError;
 use super::lineage::{self, Ancestry};
-use super::names::{self, Kind};
-use super::objects::Objects;
-use super::refusal::{Reason, Refusal};
-use super::snapshot::{self, Blob, Changed, Commit, File, Snapshot};
-use super::tree::{self, Found, Stop, Walk};
+use super::names::{self, EntryKind};
+use super::objects::ObjectStores;
+use super::refusal::{RefusalReason, RefusedFile};
+use super::snapshot::{self, BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
+use super::tree::{self, TreeWalk, WalkSink, WalkStop};
 
 /// A larger file is refused unread.
 pub const MAX_FILE: u64 = 16 << 20;
 /// A source with more entries is refused: trees can be nested into bombs of any size.
 pub(super) const MAX_ENTRIES: usize = 1_000_000;
 
-/// What is read at most.
+/// The limits of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct ReadLimits {
     /// Bytes of a file.
     pub(super) file: u64,
     /// Files and folders of a revision.
     pub(super) entries: usize,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self { file: MAX_FILE, entries: MAX_ENTRIES }
     }
 }
 
-/// So long handles are used again; a handle that is kept holds every deleted pack open.
+/// The time for which handles are used again; a handle that is kept holds every deleted pack open.
 const YOUNG: Duration = Duration::from_secs(1);
-/// So many are kept for reads at the same time.
+/// The number of handles kept for concurrent reads.
 const MOST_HANDLES: usize = 8;
 
-/// Whether revisions are people's commits or our own snapshots of a folder.
+/// Indicates whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RevisionForm {
     Commits,
     Snapshots,
 }
@@ -56,46 +56,46 @@ pub(super) enum Form {
 /// Reads what a source has seen: cheap to clone, to be used from blocking threads. Each call opens fresh
 /// handles and tries once more on fresh handles when a read fails, because packs vanish under maintenance.
 #[derive(Clone, Debug)]
-pub struct Reader {
-    shared: Arc<Shared>,
+pub struct RevisionReader {
+    shared: Arc<ReaderState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ReaderState {
     /// The repositories to ask, in this order.
     stores: Vec<PathBuf>,
-    form: Form,
+    form: RevisionForm,
     /// The source's name in errors, without credentials.
     place: String,
     /// The folder of the revisions that is the source's root.
     path: Option<String>,
-    limits: Limits,
+    limits: ReadLimits,
     /// Set when a store turned out to be damaged.
     suspect: AtomicBool,
-    handles: Handles,
+    handles: HandlePool,
 }
 
 /// Handles that were opened a moment ago: to open them costs more than to read a file.
 #[derive(Default)]
-struct Handles(Mutex<Vec<(Instant, Objects)>>);
+struct HandlePool(Mutex<Vec<(Instant, ObjectStores)>>);
 
-impl std::fmt::Debug for Handles {
+impl std::fmt::Debug for HandlePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Handles")
     }
 }
 
-impl Reader {
+impl RevisionReader {
     pub(super) fn new(
         stores: Vec<PathBuf>,
-        form: Form,
+        form: RevisionForm,
         place: String,
         path: Option<String>,
-        limits: Limits,
+        limits: ReadLimits,
     ) -> Self {
         let suspect = AtomicBool::new(false);
-        let handles = Handles::default();
-        Self { shared: Arc::new(Shared { stores, form, place, path, limits, suspect, handles }) }
+        let handles = HandlePool::default();
+        Self { shared: Arc::new(ReaderState { stores, form, place, path, limits, suspect, handles }) }
     }
 
     /// Has the store looked at before it is used again.
@@ -103,7 +103,7 @@ impl Reader {
         self.shared.suspect.store(true, Ordering::Relaxed);
     }
 
-    /// Whether damage was met and nobody has looked at it yet.
+    /// Returns whether damage was met and nobody has looked at it yet.
     pub(super) fn is_suspect(&self) -> bool {
         self.shared.suspect.load(Ordering::Relaxed)
     }
@@ -114,7 +114,7 @@ impl Reader {
     }
 
     /// Lists the files of a revision.
-    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, Error> {
+    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
         self.pass(|objects| self.list(objects, revision))
     }
 
@@ -122,7 +122,7 @@ impl Reader {
     pub(super) fn snapshot_and_refusals(
         &self,
         revision: &Revision,
-    ) -> Result<(Snapshot, Vec<Refusal>), Error> {
+    ) -> Result<(Snapshot, Vec<RefusedFile>), SourceError> {
         self.pass(|objects| {
             let (_, mut refusals) = self.root(objects, revision)?;
             refusals.sort_unstable();
@@ -130,18 +130,18 @@ impl Reader {
         })
     }
 
-    /// Whether all files of a revision can be read.
+    /// Returns whether all files of a revision can be read.
     pub(super) fn is_whole(&self, revision: &Revision) -> bool {
         let Ok(snapshot) = self.snapshot(revision) else { return false };
         self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
     }
 
     /// Fails with [`Error::Empty`] or [`Error::NoPath`] where a revision holds nothing, without listing it.
-    pub(super) fn check(&self, revision: &Revision) -> Result<(), Error> {
+    pub(super) fn check(&self, revision: &Revision) -> Result<(), SourceError> {
         self.pass(|objects| {
             let (root, refusals) = self.root(objects, revision)?;
             let mut empty = refusals.is_empty();
-            let walk = Walk::new(objects, self.shared.limits.entries, |_| {
+            let walk = TreeWalk::new(objects, self.shared.limits.entries, |_| {
                 empty = false;
                 ControlFlow::Break(())
             });
@@ -151,7 +151,7 @@ impl Reader {
     }
 
     /// Compares two revisions; gives what comparing their two snapshots gives.
-    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
+    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
         if let Some(changed) = self.plain_changes(from, to)? {
             return Ok(changed);
         }
@@ -161,10 +161,14 @@ impl Reader {
         })
     }
 
-    /// Compares two revisions at the cost of what differs; none where more than contents of files differ
-    /// (an ignore file, anything that is refused), so that only the whole snapshots tell. Otherwise what is
-    /// refused is the same in both.
-    pub fn plain_changes(&self, from: &Revision, to: &Revision) -> Result<Option<Vec<Changed>>, Error> {
+    /// Compares two revisions at the cost of their difference. None where more than contents of
+    /// files differ (an ignore file, a refused file), so that only the whole snapshots tell.
+    /// Otherwise the refused files are the same in both.
+    pub fn plain_changes(
+        &self,
+        from: &Revision,
+        to: &Revision,
+    ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
         if from == to {
             return Ok(Some(Vec::new()));
         }
@@ -177,15 +181,15 @@ impl Reader {
         })
     }
 
-    /// Who made a revision; none for the snapshot of a folder.
-    pub fn commit(&self, revision: &Revision) -> Result<Option<Commit>, Error> {
-        if self.shared.form == Form::Snapshots {
+    /// Returns who made a revision; none for the snapshot of a folder.
+    pub fn commit(&self, revision: &Revision) -> Result<Option<CommitInfo>, SourceError> {
+        if self.shared.form == RevisionForm::Snapshots {
             return Ok(None);
         }
         self.pass(|objects| {
             let commit = self.find(objects, revision)?;
             let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
-            Ok(Some(Commit {
+            Ok(Some(CommitInfo {
                 author: shown(commit.author().name_bytes()),
                 subject: shown(commit.summary_bytes().unwrap_or_default()),
                 time,
@@ -193,17 +197,17 @@ impl Reader {
         })
     }
 
-    /// The first parent of a revision; none where it has none, as the snapshot of a folder.
-    pub fn parent(&self, revision: &Revision) -> Result<Option<Revision>, Error> {
+    /// Returns the first parent of a revision; none where it has none, as the snapshot of a folder.
+    pub fn parent(&self, revision: &Revision) -> Result<Option<Revision>, SourceError> {
         self.pass(|objects| {
             let commit = self.find(objects, revision)?;
             Ok(commit.parent_ids().next().map(|id| Revision::new(&id.to_string())))
         })
     }
 
-    /// Whether a revision is this one or an ancestor of it. A folder has but snapshots that were made of it, here.
-    pub fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, Error> {
-        if older == newer || self.shared.form == Form::Snapshots {
+    /// Returns whether a revision is this one or an ancestor of it. A folder has but snapshots that were made of it, here.
+    pub fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
+        if older == newer || self.shared.form == RevisionForm::Snapshots {
             return Ok(Ancestry::Descends);
         }
         self.pass(|objects| {
@@ -213,9 +217,9 @@ impl Reader {
         })
     }
 
-    /// The revision that a person means by the beginning of its id, of at least four digits; none where there is no
-    /// such commit, or more than one.
-    pub fn named(&self, prefix: &str) -> Result<Option<Revision>, Error> {
+    /// Returns the revision with this abbreviated id, of at least four digits; none where there is
+    /// no such commit, or more than one.
+    pub fn named(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
         if !(4..=40).contains(&prefix.len()) || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
@@ -226,12 +230,13 @@ impl Reader {
         })
     }
 
-    /// Reads one file's bytes. Unlike a pass, it uses handles again that were opened less than a second ago:
-    /// what they give is right, as the id tells the content, and what they miss is looked for with fresh ones.
-    pub fn read(&self, blob: Blob) -> Result<Vec<u8>, Error> {
+    /// Reads one file's bytes. Unlike a pass, it uses handles again that were opened less than a
+    /// second ago. Their answers are right, as the id tells the content, and a missing file is
+    /// looked for with fresh ones.
+    pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         let handles = || self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner);
         let young = handles().pop().filter(|(opened, _)| opened.elapsed() < YOUNG);
-        let handle = young.or_else(|| Some((Instant::now(), Objects::open(&self.shared.stores).ok()?)));
+        let handle = young.or_else(|| Some((Instant::now(), ObjectStores::open(&self.shared.stores).ok()?)));
         if let Some(handle) = handle
             && let Ok(Ok(bytes)) = handle.1.databases().map(|databases| self.bytes(&databases, blob))
         {
@@ -254,9 +259,9 @@ impl Reader {
     /// Fails with the first error of a read or of `each`.
     pub fn read_all<T>(
         &self,
-        blobs: impl IntoIterator<Item = Blob>,
-        mut each: impl FnMut(Blob, Vec<u8>) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
+        blobs: impl IntoIterator<Item = BlobId>,
+        mut each: impl FnMut(BlobId, Vec<u8>) -> Result<T, SourceError>,
+    ) -> Result<Vec<T>, SourceError> {
         let mut blobs = blobs.into_iter().peekable();
         let mut out = Vec::new();
         self.pass(|objects| {
@@ -272,7 +277,7 @@ impl Reader {
         Ok(out)
     }
 
-    fn bytes(&self, databases: &[Odb<'_>], blob: Blob) -> Result<Vec<u8>, Error> {
+    fn bytes(&self, databases: &[Odb<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
         let mut last = self.lost(blob);
         for database in databases {
             let read = database.read_header(blob.oid()).and_then(|(size, _)| {
@@ -285,7 +290,7 @@ impl Reader {
                 Ok(Ok(bytes)) => return Ok(bytes),
                 Ok(Err(size)) => {
                     let place = format!("{}: {blob}", self.shared.place);
-                    return Err(Error::TooLarge { place, size, limit: self.shared.limits.file });
+                    return Err(SourceError::TooLarge { place, size, limit: self.shared.limits.file });
                 }
                 Err(error) => last = self.damaged(&error),
             }
@@ -294,15 +299,18 @@ impl Reader {
     }
 
     /// Runs a pass over fresh handles, and once more if the stores disappoint.
-    fn pass<T>(&self, mut run: impl FnMut(&Objects) -> Result<T, Error>) -> Result<T, Error> {
+    fn pass<T>(
+        &self,
+        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
         let mut attempt = || {
-            let objects = Objects::open(&self.shared.stores).map_err(|error| self.damaged(&error))?;
+            let objects = ObjectStores::open(&self.shared.stores).map_err(|error| self.damaged(&error))?;
             run(&objects)
         };
         match attempt() {
-            Err(Error::Damaged { .. } | Error::Unknown { .. }) => {
+            Err(SourceError::Damaged { .. } | SourceError::Unknown { .. }) => {
                 let again = attempt();
-                if matches!(again, Err(Error::Damaged { .. } | Error::Unknown { .. })) {
+                if matches!(again, Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })) {
                     self.suspect();
                 }
                 again
@@ -311,8 +319,13 @@ impl Reader {
         }
     }
 
-    fn find<'a>(&self, objects: &'a Objects, revision: &Revision) -> Result<git2::Commit<'a>, Error> {
-        let unknown = || Error::Unknown { place: self.shared.place.clone(), revision: revision.clone() };
+    fn find<'a>(
+        &self,
+        objects: &'a ObjectStores,
+        revision: &Revision,
+    ) -> Result<git2::Commit<'a>, SourceError> {
+        let unknown =
+            || SourceError::Unknown { place: self.shared.place.clone(), revision: revision.clone() };
         let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
         objects.commit(id).map_err(|error| match error.code() {
             ErrorCode::NotFound => unknown(),
@@ -320,13 +333,17 @@ impl Reader {
         })
     }
 
-    /// The tree that is the source's root, and what the snapshot of a folder had refused.
-    fn root(&self, objects: &Objects, revision: &Revision) -> Result<(Oid, Vec<Refusal>), Error> {
+    /// Returns the tree that is the source's root, and what the snapshot of a folder had refused.
+    fn root(
+        &self,
+        objects: &ObjectStores,
+        revision: &Revision,
+    ) -> Result<(Oid, Vec<RefusedFile>), SourceError> {
         let commit = self.find(objects, revision)?;
         let refusals = match self.shared.form {
-            Form::Commits => Vec::new(),
-            Form::Snapshots => {
-                commit.message_raw().unwrap_or_default().lines().filter_map(Refusal::parse).collect()
+            RevisionForm::Commits => Vec::new(),
+            RevisionForm::Snapshots => {
+                commit.message_raw().unwrap_or_default().lines().filter_map(RefusedFile::parse).collect()
             }
         };
         let Some(path) = &self.shared.path else { return Ok((commit.tree_id(), refusals)) };
@@ -337,28 +354,28 @@ impl Reader {
             let entry = tree.get_name_bytes(part.as_bytes());
             walked = tree::join(&walked, part);
             let what = match entry.as_ref().map(|entry| tree::kind(entry.filemode_raw())) {
-                Some(Kind::Folder) => None,
+                Some(EntryKind::Folder) => None,
                 None => Some("no folder"),
-                Some(Kind::File | Kind::Other) => Some("a file, not a folder, is at"),
-                Some(Kind::Symlink) => Some("a symbolic link, which is not followed, is at"),
-                Some(Kind::Submodule) => Some("a submodule, which is not read, is at"),
+                Some(EntryKind::File | EntryKind::Other) => Some("a file, not a folder, is at"),
+                Some(EntryKind::Symlink) => Some("a symbolic link, which is not followed, is at"),
+                Some(EntryKind::Submodule) => Some("a submodule, which is not read, is at"),
             };
             if let Some(what) = what {
                 let (place, revision) = (self.shared.place.clone(), revision.clone());
-                return Err(Error::NoPath { place, path: walked, what, revision });
+                return Err(SourceError::NoPath { place, path: walked, what, revision });
             }
             id = entry.map_or(id, |entry| entry.id());
         }
         Ok((id, refusals))
     }
 
-    fn list(&self, objects: &Objects, revision: &Revision) -> Result<Snapshot, Error> {
+    fn list(&self, objects: &ObjectStores, revision: &Revision) -> Result<Snapshot, SourceError> {
         let (root, mut refusals) = self.root(objects, revision)?;
         let mut found = Vec::new();
-        let walk = Walk::new(objects, self.shared.limits.entries, |entry| {
+        let walk = TreeWalk::new(objects, self.shared.limits.entries, |entry| {
             match entry {
-                Found::File(path, id) => found.push((path, id)),
-                Found::Refused(refusal) => refusals.push(refusal),
+                WalkSink::File(path, id) => found.push((path, id)),
+                WalkSink::Refused(refusal) => refusals.push(refusal),
             }
             ControlFlow::Continue(())
         });
@@ -370,23 +387,23 @@ impl Reader {
         let mut files = Vec::with_capacity(found.len());
         for (path, id) in found {
             match self.weigh(objects, id)? {
-                Ok(size) => files.push(File { path: path.into(), blob: Blob::from_oid(id), size }),
-                Err(reason) => refusals.push(Refusal::new(path, reason)),
+                Ok(size) => files.push(SnapshotFile { path: path.into(), blob: BlobId::from_oid(id), size }),
+                Err(reason) => refusals.push(RefusedFile::new(path, reason)),
             }
         }
         if files.is_empty() && refusals.is_empty() {
             return Err(self.empty(revision));
         }
         refusals.sort();
-        let refused = refusals.iter().map(Refusal::diagnostic).collect();
+        let refused = refusals.iter().map(RefusedFile::diagnostic).collect();
         Ok(Snapshot { revision: revision.clone(), files, refused })
     }
 
-    /// A file's size, or the reason for which its content is refused.
-    fn weigh(&self, objects: &Objects, id: Oid) -> Result<Result<u64, Reason>, Error> {
+    /// Returns a file's size, or the reason for which its content is refused.
+    fn weigh(&self, objects: &ObjectStores, id: Oid) -> Result<Result<u64, RefusalReason>, SourceError> {
         let size = objects.size(id).map_err(|error| self.damaged(&error))?;
         if size > self.shared.limits.file {
-            return Ok(Err(Reason::TooLarge));
+            return Ok(Err(RefusalReason::TooLarge));
         }
         if names::LFS_SIZES.contains(&size) {
             let bytes = objects.read(id).map_err(|error| self.damaged(&error))?;
@@ -398,56 +415,60 @@ impl Reader {
     }
 
     /// Adds the sizes; none where a content is refused.
-    fn sized(&self, objects: &Objects, pairs: Vec<changes::Pair>) -> Result<Option<Vec<Changed>>, Error> {
+    fn sized(
+        &self,
+        objects: &ObjectStores,
+        pairs: Vec<changes::ChangedPath>,
+    ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
         let weigh = |id: Option<Oid>| match id {
             None => Ok(Ok(None)),
-            Some(id) => Ok(self.weigh(objects, id)?.map(|size| Some((Blob::from_oid(id), size)))),
+            Some(id) => Ok(self.weigh(objects, id)?.map(|size| Some((BlobId::from_oid(id), size)))),
         };
         let mut changed = Vec::with_capacity(pairs.len());
         for pair in pairs {
             let (Ok(old), Ok(new)) = (weigh(pair.old)?, weigh(pair.new)?) else { return Ok(None) };
-            changed.push(Changed { path: pair.path.into(), old, new });
+            changed.push(ChangedFile { path: pair.path.into(), old, new });
         }
         Ok(Some(changed))
     }
 
-    fn empty(&self, revision: &Revision) -> Error {
+    fn empty(&self, revision: &Revision) -> SourceError {
         let folder = self.shared.path.as_ref().map(|path| format!("folder {path} of ")).unwrap_or_default();
         let within = format!("{folder}revision {}", revision.short());
-        Error::Empty { place: self.shared.place.clone(), within }
+        SourceError::Empty { place: self.shared.place.clone(), within }
     }
 
-    fn stop(&self, stop: Stop) -> Error {
+    fn stop(&self, stop: WalkStop) -> SourceError {
         match stop {
-            Stop::Git(error) => self.damaged(&error),
-            Stop::TooMany => {
-                Error::TooMany { place: self.shared.place.clone(), limit: self.shared.limits.entries }
+            WalkStop::Git(error) => self.damaged(&error),
+            WalkStop::TooMany => {
+                SourceError::TooMany { place: self.shared.place.clone(), limit: self.shared.limits.entries }
             }
         }
     }
 
-    fn lost(&self, blob: Blob) -> Error {
-        Error::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
+    fn lost(&self, blob: BlobId) -> SourceError {
+        SourceError::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
     }
 
-    fn damaged(&self, error: &git2::Error) -> Error {
-        Error::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
+    fn damaged(&self, error: &git2::Error) -> SourceError {
+        SourceError::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
     }
 }
 
-/// Who made a commit, or what for, as it may be shown wherever it is told.
+/// Returns who made a commit, or what for, as it may be shown wherever it is told.
 fn shown(text: &[u8]) -> String {
     harmless(&String::from_utf8_lossy(text)).into_owned()
 }
 
 /// Sorts the files of trees that git would not have made, and takes out the names that come twice.
-fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<Refusal> {
+fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
     files.sort();
     let mut twice = Vec::new();
     files.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
-            twice.push(Refusal::new(kept.0.clone(), Reason::Name).detail("it comes twice"));
+            twice.push(RefusedFile::new(kept.0.clone(), RefusalReason::Name).detail("it comes twice"));
         }
         same
     });

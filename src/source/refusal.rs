@@ -1,10 +1,10 @@
-//! What a source refuses by name or by form, and what a person can do about it.
+//! The refusals of a source by name or by form, and their remedies.
 
-use crate::object::{Code, Diagnostic};
+use crate::object::{Diagnostic, DiagnosticCode};
 
 /// A reason to take a file or folder out of a snapshot and to call the source incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reason {
+pub(super) enum RefusalReason {
     Kustomization,
     Chart,
     Symlink,
@@ -18,22 +18,22 @@ pub(super) enum Reason {
     BadIgnore,
 }
 
-const ALL: [Reason; 11] = [
-    Reason::Kustomization,
-    Reason::Chart,
-    Reason::Symlink,
-    Reason::Submodule,
-    Reason::Lfs,
-    Reason::TooLarge,
-    Reason::TooDeep,
-    Reason::Name,
-    Reason::NotAFile,
-    Reason::Unreadable,
-    Reason::BadIgnore,
+const ALL: [RefusalReason; 11] = [
+    RefusalReason::Kustomization,
+    RefusalReason::Chart,
+    RefusalReason::Symlink,
+    RefusalReason::Submodule,
+    RefusalReason::Lfs,
+    RefusalReason::TooLarge,
+    RefusalReason::TooDeep,
+    RefusalReason::Name,
+    RefusalReason::NotAFile,
+    RefusalReason::Unreadable,
+    RefusalReason::BadIgnore,
 ];
 
-impl Reason {
-    pub(super) const fn code(self) -> Code {
+impl RefusalReason {
+    pub(super) const fn code(self) -> DiagnosticCode {
         match self {
             Self::Kustomization => "kustomization",
             Self::Chart => "helm-chart",
@@ -97,15 +97,15 @@ impl Reason {
 
 /// One refused file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Refusal {
+pub(super) struct RefusedFile {
     pub(super) path: String,
-    pub(super) reason: Reason,
-    /// What the system said; empty where the reason says all.
+    pub(super) reason: RefusalReason,
+    /// The system's message; empty where the reason says all.
     pub(super) detail: String,
 }
 
-impl Refusal {
-    pub(super) fn new(path: impl Into<String>, reason: Reason) -> Self {
+impl RefusedFile {
+    pub(super) fn new(path: impl Into<String>, reason: RefusalReason) -> Self {
         Self { path: path.into(), reason, detail: String::new() }
     }
 
@@ -130,6 +130,6 @@ impl Refusal {
     /// Reads what [`Refusal::line`] wrote.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let (code, path, detail): (String, String, String) = serde_json::from_str(line).ok()?;
-        Some(Self { path, reason: Reason::parse(&code)?, detail })
+        Some(Self { path, reason: RefusalReason::parse(&code)?, detail })
     }
 }

@@ -6,52 +6,53 @@ use tokio::process::Command;
 use crate::object::Revision;
 
 use super::bounded::bounded;
-use super::child::{self, Failure, Output, Peer};
-use super::complaint::{self, Kind};
-use super::error::Error;
-use super::guard::{Guard, Question};
-use super::lineage::{Ancestry, Between};
+use super::child::{self, ChildError, ChildOutput, ChildPeer};
+use super::complaint::{self, GitErrorKind};
+use super::error::SourceError;
+use super::guard::{CommitVerifier, VerificationRange};
+use super::lineage::{Ancestry, CommitRange};
 use super::location;
-use super::lock::Lock;
-use super::login::Login;
-use super::reader::Reader;
-use super::settings::Transports;
-use super::store::{Room, Store};
+use super::lock::StateLock;
+use super::login::GitLogin;
+use super::reader::RevisionReader;
+use super::settings::TransportPolicy;
+use super::store::{QuotaRoom, RevisionStore};
 
-/// So many commits back an older revision is looked for in turn: most are young, and a whole history may be large.
-/// The last is what git takes for all of them.
+/// The depths at which an older revision is looked for in turn: most are young, and a whole history
+/// may be large. The last is git's value for all.
 const DEPTHS: [u32; 3] = [64, 4_096, 0x7fff_ffff];
 
 /// One reference of one remote.
 #[derive(Debug)]
-pub(super) struct Remote {
-    address: Address,
-    login: Option<Login>,
+pub(super) struct RemoteReference {
+    address: RemoteAddress,
+    login: Option<GitLogin>,
     place: String,
-    wanted: Wanted,
-    /// Where fetches arrive, and the last one that held anything: both named after what is wanted, so that
-    /// nothing of another repository is mistaken for this one's.
+    wanted: WantedReference,
+    /// The reference of arriving fetches, and that of the last one that held anything. Both are
+    /// named after the wanted reference, so that another repository's is never mistaken for this
+    /// one's.
     arrival: String,
     in_force: String,
-    pub(super) store: Store,
+    pub(super) store: RevisionStore,
 }
 
 /// A URL with its credentials apart, because arguments can be read by everybody on the host.
-struct Address {
+struct RemoteAddress {
     url: String,
     /// The login and the server that it is for, as `git credential-store` writes them.
     login: Option<String>,
     secrets: Vec<String>,
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for RemoteAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&location::redacted(&self.url))
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
+enum WantedReference {
     Head,
     /// A full id.
     Commit(Revision),
@@ -59,8 +60,8 @@ enum Wanted {
     Named(String),
 }
 
-impl Wanted {
-    /// The whole names that it may have, the first that is there wins.
+impl WantedReference {
+    /// Returns the whole names that it may have, the first that is there wins.
     fn names(&self) -> Vec<String> {
         match self {
             Self::Head => vec!["HEAD".to_owned()],
@@ -71,20 +72,25 @@ impl Wanted {
     }
 }
 
-/// What the remote says of the wanted reference.
+/// The remote's answer about the wanted reference.
 #[derive(Debug, PartialEq, Eq)]
-struct Advertised {
+struct AdvertisedReference {
     name: String,
     commit: Revision,
 }
 
-impl Remote {
-    pub(super) fn new(url: &str, reference: Option<&str>, place: &str, store: Store) -> Result<Self, Error> {
+impl RemoteReference {
+    pub(super) fn new(
+        url: &str,
+        reference: Option<&str>,
+        place: &str,
+        store: RevisionStore,
+    ) -> Result<Self, SourceError> {
         let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-        if store.settings().transports == Transports::Authenticated
+        if store.settings().transports == TransportPolicy::Authenticated
             && let Some(scheme @ ("http" | "git")) = scheme
         {
-            return Err(Error::Unsupported {
+            return Err(SourceError::Unsupported {
                 place: place.to_owned(),
                 what: format!("{scheme}://, which neither encrypts nor tells who answers,"),
                 instead: "use https:// or ssh://",
@@ -95,14 +101,16 @@ impl Remote {
             .map_err(|error| store.judged(&error))?;
         let (arrival, in_force) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
         let address = address(url);
-        let login = address.login.as_deref().map(Login::keep).transpose().map_err(|error| Error::Worker {
-            place: place.to_owned(),
-            detail: format!("the login cannot be kept: {error}"),
+        let login = address.login.as_deref().map(GitLogin::keep).transpose().map_err(|error| {
+            SourceError::Worker {
+                place: place.to_owned(),
+                detail: format!("the login cannot be kept: {error}"),
+            }
         })?;
         Ok(Self { address, login, place: place.to_owned(), wanted, arrival, in_force, store })
     }
 
-    /// The revision that the last look of an earlier process left.
+    /// Returns the revision that the last look of an earlier process left.
     pub(super) fn remembered(&self) -> Option<Revision> {
         if !self.store.exists() {
             return None;
@@ -110,23 +118,24 @@ impl Remote {
         self.store.target(&self.in_force).ok().flatten()
     }
 
-    /// Asks the remote, fetches what is new, pins it. What a guard does not let pass comes into force for nobody.
+    /// Asks the remote, fetches a new revision, pins it. A revision that the guard refuses never
+    /// comes into force.
     pub(super) async fn newest(
         &self,
-        lock: &Lock,
+        lock: &StateLock,
         known: Option<&Revision>,
-        (reader, guard): (&Reader, Option<&Guard>),
-    ) -> Result<Revision, Error> {
+        (reader, guard): (&RevisionReader, Option<&CommitVerifier>),
+    ) -> Result<Revision, SourceError> {
         // An earlier process may have followed what nobody verified.
-        let settled = guard.map_or(known, Guard::accepted);
+        let settled = guard.map_or(known, CommitVerifier::accepted);
         let (name, commit) = match &self.wanted {
-            Wanted::Commit(commit) => (commit.to_string(), commit.clone()),
-            Wanted::Head | Wanted::Named(_) => {
+            WantedReference::Commit(commit) => (commit.to_string(), commit.clone()),
+            WantedReference::Head | WantedReference::Named(_) => {
                 let advertised = self.advertised(lock, known).await?;
                 (advertised.name, advertised.commit)
             }
         };
-        let pinned = self.store.target(&Store::pin_name(&commit))?;
+        let pinned = self.store.target(&RevisionStore::pin_name(&commit))?;
         if pinned.is_some() && settled == Some(&commit) && known == settled {
             return Ok(commit);
         }
@@ -136,45 +145,51 @@ impl Remote {
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
             let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &name, &revision)).await;
-            passed.map_err(|_| Error::Silent { place: self.place.clone(), after: deadline })??;
+            passed.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
         }
         self.store.point(lock, &self.in_force, &revision)?;
         Ok(revision)
     }
 
     /// Fails unless a guard lets a revision pass, of whose history as much is fetched as that takes.
-    async fn pass(&self, lock: &Lock, guard: &Guard, name: &str, revision: &Revision) -> Result<(), Error> {
+    async fn pass(
+        &self,
+        lock: &StateLock,
+        guard: &CommitVerifier,
+        name: &str,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
         let check = async |commits: &[Oid]| guard.check((&self.store, lock), None, revision, commits).await;
         let base = match guard.question(revision) {
-            Question::Nothing => return Ok(()),
-            Question::Itself => return check(&[self.id(revision)?]).await,
-            Question::Since(base) => base,
+            VerificationRange::Nothing => return Ok(()),
+            VerificationRange::Itself => return check(&[self.id(revision)?]).await,
+            VerificationRange::Since(base) => base,
         };
-        // What cannot be verified at all is not worth a history.
+        // A commit that cannot be verified at all is not worth a history.
         check(&[self.id(revision)?]).await?;
         let mut depths = DEPTHS.iter();
         loop {
             let refused = match guard.between(&self.store, None, (&base, revision)).await? {
-                Between::Exactly(commits) => return check(&commits).await,
-                Between::Apart => return Err(guard.apart(revision, &base)),
+                CommitRange::Exactly(commits) => return check(&commits).await,
+                CommitRange::Apart => return Err(guard.apart(revision, &base)),
                 // More of the history may show that what is refused was accepted long ago.
-                Between::AtMost(commits) => match check(&commits).await {
-                    Err(error @ Error::Unverified { .. }) => error,
+                CommitRange::AtMost(commits) => match check(&commits).await {
+                    Err(error @ SourceError::Unverified { .. }) => error,
                     checked => return checked,
                 },
-                Between::Unknown => guard.cut(revision, &base),
+                CommitRange::Unknown => guard.cut(revision, &base),
             };
             let Some(depth) = depths.next() else { return Err(refused) };
             self.fetch(lock, &format!("+{name}:{}", self.arrival), *depth).await?;
         }
     }
 
-    fn id(&self, revision: &Revision) -> Result<Oid, Error> {
+    fn id(&self, revision: &Revision) -> Result<Oid, SourceError> {
         Oid::from_str(revision.as_str()).map_err(|error| self.store.judged(&error))
     }
 
     /// Puts a revision that was accepted before in force again; false where it cannot be had any more.
-    pub(super) async fn go_back(&self, lock: &Lock, accepted: &Revision) -> Result<bool, Error> {
+    pub(super) async fn go_back(&self, lock: &StateLock, accepted: &Revision) -> Result<bool, SourceError> {
         let is_here = self.bring(lock, accepted).await?;
         if is_here {
             self.store.point(lock, &self.in_force, accepted)?;
@@ -182,11 +197,11 @@ impl Remote {
         Ok(is_here)
     }
 
-    async fn fetched(&self, lock: &Lock, name: &str) -> Result<Revision, Error> {
+    async fn fetched(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
         let spec = format!("+{name}:{}", self.arrival);
         self.fetch(lock, &spec, 1).await?;
         let Some(revision) = self.store.target(&self.arrival)? else {
-            return Err(Error::Refused {
+            return Err(SourceError::Refused {
                 place: self.place.clone(),
                 detail: format!("{name} leads to no commit"),
             });
@@ -194,7 +209,7 @@ impl Remote {
         self.store.pin(lock, &revision)?;
         if !self.store.holds(&revision) {
             self.store.replace(lock, "fetched objects are missing")?;
-            return Err(Error::Damaged {
+            return Err(SourceError::Damaged {
                 place: self.store.path().display().to_string(),
                 detail: "fetched objects were missing; it is made anew and fetched again".to_owned(),
             });
@@ -202,32 +217,34 @@ impl Remote {
         Ok(revision)
     }
 
-    /// Pins an older revision out of the history of the followed reference, of which as much is fetched as that takes;
-    /// false where what can be had of the history does not show it.
+    /// Pins an older revision out of the history of the followed reference, and fetches as much of
+    /// it as that takes. False where the available history does not show it.
     ///
-    /// It is never asked for by its id: servers give the commits of forks and of proposals by theirs.
-    pub(super) async fn bring(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
+    /// It is never asked for by its id: servers serve the commits of forks and of proposals by
+    /// theirs.
+    pub(super) async fn bring(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
         // All fetches together may take as long as one: nothing else of the source is looked at meanwhile.
         let deadline = self.store.settings().fetch;
         let found = tokio::time::timeout(deadline, self.is_found(lock, revision)).await;
-        let is_here = found.map_err(|_| Error::Silent { place: self.place.clone(), after: deadline })??;
+        let is_here =
+            found.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
         if is_here {
             self.store.pin(lock, revision)?;
         }
         Ok(is_here)
     }
 
-    /// Whether a revision is in the history, of which more and more is fetched.
-    async fn is_found(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
+    /// Returns whether a revision is in the history, of which more and more is fetched.
+    async fn is_found(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
         if self.has_in_history(&self.in_force, revision).await? {
             return Ok(true);
         }
         let name = match &self.wanted {
-            Wanted::Commit(commit) => commit.to_string(),
-            Wanted::Head | Wanted::Named(_) => match self.advertised(lock, None).await {
+            WantedReference::Commit(commit) => commit.to_string(),
+            WantedReference::Head | WantedReference::Named(_) => match self.advertised(lock, None).await {
                 Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
                 Ok(advertised) => advertised.name,
-                Err(Error::NoReference { .. }) => return Ok(false),
+                Err(SourceError::NoReference { .. }) => return Ok(false),
                 Err(error) => return Err(error),
             },
         };
@@ -240,14 +257,14 @@ impl Remote {
         Ok(false)
     }
 
-    /// Whether all that leads to a commit is here.
+    /// Returns whether all that leads to a commit is here.
     fn is_whole(&self, commit: &Revision) -> bool {
         let here = self.store.target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
     }
 
-    /// Whether a revision is here, and is the commit that a reference of the store leads to, or an older one of it.
-    async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, Error> {
+    /// Returns whether a revision is here, and is the commit that a reference of the store leads to, or an older one of it.
+    async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, SourceError> {
         let Some(tip) = self.store.target(reference)?.filter(|_| self.store.holds(revision)) else {
             return Ok(false);
         };
@@ -257,7 +274,11 @@ impl Remote {
         Ok(told == Ancestry::Descends)
     }
 
-    async fn advertised(&self, lock: &Lock, known: Option<&Revision>) -> Result<Advertised, Error> {
+    async fn advertised(
+        &self,
+        lock: &StateLock,
+        known: Option<&Revision>,
+    ) -> Result<AdvertisedReference, SourceError> {
         let names = self.wanted.names();
         let mut command = self.command()?;
         command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
@@ -265,14 +286,14 @@ impl Remote {
             command.arg(name).arg(format!("{name}^{{}}"));
         }
         let settings = self.store.settings();
-        let bounds = self.store.bounds(settings.answer, Room(settings.quota));
+        let bounds = self.store.bounds(settings.answer, QuotaRoom(settings.quota));
         let output = self.ended(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing can be told from nothing.
         if output.status.code() == Some(2) {
-            return Err(Error::Hollow { place: self.place.clone() });
+            return Err(SourceError::Hollow { place: self.place.clone() });
         }
         if !output.status.success() {
-            let moved = complaint::kind(&output.stderr) == Kind::Moved;
+            let moved = complaint::kind(&output.stderr) == GitErrorKind::Moved;
             let target = if moved { Box::pin(self.target(lock)).await } else { None };
             return Err(self.failure(&output, target));
         }
@@ -286,17 +307,17 @@ impl Remote {
             return Err(complaint::sha256(place));
         }
         if !listed.iter().any(|(name, _)| *name == "HEAD") {
-            return Err(Error::Hollow { place });
+            return Err(SourceError::Hollow { place });
         }
         let reference = names.first().cloned().unwrap_or_default();
         let reference = reference.trim_start_matches("refs/heads/").to_owned();
         Err(match known {
-            Some(_) => Error::Gone { place, reference },
-            None => Error::NoReference { place, reference },
+            Some(_) => SourceError::Gone { place, reference },
+            None => SourceError::NoReference { place, reference },
         })
     }
 
-    async fn fetch(&self, lock: &Lock, spec: &str, depth: u32) -> Result<(), Error> {
+    async fn fetch(&self, lock: &StateLock, spec: &str, depth: u32) -> Result<(), SourceError> {
         let room = self.store.room()?;
         let mut command = self.command()?;
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
@@ -310,31 +331,31 @@ impl Remote {
         }
         if output.overflowed() {
             let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
-            return Err(Error::Full { path: self.store.path().to_owned(), detail });
+            return Err(SourceError::Full { path: self.store.path().to_owned(), detail });
         }
         Err(self.failure(&output, None))
     }
 
-    /// Where the server sends whoever shows no credentials: only to be told.
-    async fn target(&self, lock: &Lock) -> Option<String> {
-        let peer = Peer::Network(self.store.settings().transports);
+    /// Returns where the server sends whoever shows no credentials: only to be told.
+    async fn target(&self, lock: &StateLock) -> Option<String> {
+        let peer = ChildPeer::Network(self.store.settings().transports);
         let mut command = child::git(self.store.path(), peer);
         command.env("GIT_TRACE_CURL", "2").env("GIT_TRACE_CURL_NO_DATA", "1");
         command.args(["ls-remote", "--", self.address.url.as_str(), "HEAD"]);
         let settings = self.store.settings();
-        let bounds = self.store.bounds(settings.answer, Room(settings.quota));
+        let bounds = self.store.bounds(settings.answer, QuotaRoom(settings.quota));
         let output = child::run(command, lock, bounds).await.ok()?;
         complaint::target(&output.stderr, &self.address.secrets)
     }
 
-    fn command(&self) -> Result<Command, Error> {
+    fn command(&self) -> Result<Command, SourceError> {
         let credentials = self.store.settings().credentials.at(&self.address.url);
-        credentials.check(&self.address.url).map_err(|(file, error)| Error::Credential {
+        credentials.check(&self.address.url).map_err(|(file, error)| SourceError::Credential {
             place: self.place.clone(),
             file,
             error,
         })?;
-        let peer = Peer::Network(self.store.settings().transports);
+        let peer = ChildPeer::Network(self.store.settings().transports);
         let mut command = child::git(self.store.path(), peer);
         // The first that knows an answer is the one that counts.
         if let Some(login) = &self.login {
@@ -344,48 +365,52 @@ impl Remote {
         Ok(command)
     }
 
-    fn ended(&self, output: Result<Output, Failure>, after: std::time::Duration) -> Result<Output, Error> {
+    fn ended(
+        &self,
+        output: Result<ChildOutput, ChildError>,
+        after: std::time::Duration,
+    ) -> Result<ChildOutput, SourceError> {
         let place = self.place.clone();
         output.map_err(|failure| match failure {
-            Failure::NotStarted(error) => Error::NoGit { error },
-            Failure::TooOld(found) => Error::OldGit { found },
-            Failure::Silent => Error::Silent { place, after },
-            Failure::TooMuch => {
-                Error::NotARepository { place, detail: "it sends more than references".to_owned() }
+            ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::TooOld(found) => SourceError::OldGit { found },
+            ChildError::Silent => SourceError::Silent { place, after },
+            ChildError::TooMuch => {
+                SourceError::NotARepository { place, detail: "it sends more than references".to_owned() }
             }
         })
     }
 
-    fn failure(&self, output: &Output, target: Option<String>) -> Error {
+    fn failure(&self, output: &ChildOutput, target: Option<String>) -> SourceError {
         let detail = complaint::detail(&output.stderr, &self.address.secrets);
         match complaint::kind(&output.stderr) {
-            Kind::NoCommit => {
+            GitErrorKind::NoCommit => {
                 let reference = match &self.wanted {
-                    Wanted::Commit(commit) => format!("{commit} ({detail})"),
-                    Wanted::Head | Wanted::Named(_) => detail,
+                    WantedReference::Commit(commit) => format!("{commit} ({detail})"),
+                    WantedReference::Head | WantedReference::Named(_) => detail,
                 };
-                Error::NoReference { place: self.place.clone(), reference }
+                SourceError::NoReference { place: self.place.clone(), reference }
             }
-            Kind::Moved => Error::Moved { place: self.place.clone(), target },
+            GitErrorKind::Moved => SourceError::Moved { place: self.place.clone(), target },
             kind => complaint::error(kind, &self.place, detail, &self.store),
         }
     }
 }
 
-fn wanted(reference: Option<&str>, place: &str) -> Result<Wanted, Error> {
-    let Some(name) = reference.filter(|name| *name != "HEAD") else { return Ok(Wanted::Head) };
+fn wanted(reference: Option<&str>, place: &str) -> Result<WantedReference, SourceError> {
+    let Some(name) = reference.filter(|name| *name != "HEAD") else { return Ok(WantedReference::Head) };
     if name.len() == 40 && name.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Ok(Wanted::Commit(Revision::new(&name.to_ascii_lowercase())));
+        return Ok(WantedReference::Commit(Revision::new(&name.to_ascii_lowercase())));
     }
-    let wanted = Wanted::Named(name.to_owned());
+    let wanted = WantedReference::Named(name.to_owned());
     if wanted.names().iter().all(|name| Reference::is_valid_name(name)) {
         return Ok(wanted);
     }
     let why = format!("`{name}` is no branch, tag or whole commit id");
-    Err(Error::Location { text: place.to_owned(), why })
+    Err(SourceError::Location { text: place.to_owned(), why })
 }
 
-/// The lines of `ls-remote`: whole names and ids.
+/// Returns the lines of `ls-remote`: whole names and ids.
 fn listed(text: &str) -> Vec<(&str, Revision)> {
     let lines = text.lines().filter_map(|line| line.split_once('\t'));
     lines
@@ -394,33 +419,33 @@ fn listed(text: &str) -> Vec<(&str, Revision)> {
         .collect()
 }
 
-/// A reference by its whole name (patterns match tails too), annotated tags by what they lead to.
-fn found(listed: &[(&str, Revision)], name: &str) -> Option<Advertised> {
+/// Returns a reference by its whole name (patterns match tails too), annotated tags by what they lead to.
+fn found(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedReference> {
     let id = |name: &str| listed.iter().find(|(listed, _)| *listed == name).map(|(_, id)| id.clone());
     let commit = id(&format!("{name}^{{}}")).or_else(|| id(name))?;
-    Some(Advertised { name: name.to_owned(), commit })
+    Some(AdvertisedReference { name: name.to_owned(), commit })
 }
 
-fn address(text: &str) -> Address {
+fn address(text: &str) -> RemoteAddress {
     let secrets = location::secrets(text);
     let Some(url) = location::url(text) else {
-        return Address { url: text.to_owned(), login: None, secrets };
+        return RemoteAddress { url: text.to_owned(), login: None, secrets };
     };
     let (scheme, plain, query) = (url.scheme, url.plain, url.query);
     let without = format!("{scheme}://{plain}{query}");
-    let Some(user) = url.user else { return Address { url: without, login: None, secrets } };
+    let Some(user) = url.user else { return RemoteAddress { url: without, login: None, secrets } };
     if let Some(login) = url.login() {
         // ssh takes no password from an address.
-        return Address { url: format!("{scheme}://{login}@{plain}"), login: None, secrets };
+        return RemoteAddress { url: format!("{scheme}://{login}@{plain}"), login: None, secrets };
     }
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let (name, password) = (recoded(name), recoded(password));
     let host = plain.split('/').next().unwrap_or_default();
     let login = Some(format!("{scheme}://{name}:{password}@{host}"));
-    Address { url: without, login, secrets }
+    RemoteAddress { url: without, login, secrets }
 }
 
-/// A part of a login in the one form that git reads as it is meant, however freely a person wrote it.
+/// Returns a part of a login in the one form that git reads as it is meant, however freely a person wrote it.
 fn recoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let decoded = location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());

@@ -5,37 +5,37 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::credentials::Credentials;
-use super::reader::{Limits, MAX_ENTRIES, MAX_FILE};
+use super::reader::{MAX_ENTRIES, MAX_FILE, ReadLimits};
 use crate::config::CredentialUse;
 
-/// How long things may take and how large they may be.
+/// The time limits and size limits of a source.
 #[derive(Clone)]
-pub struct Settings {
-    /// How long a remote may take to name its references.
+pub struct SourceSettings {
+    /// The time limit for a remote to name its references.
     pub answer: Duration,
-    /// How long a fetch may take; its processes are killed then.
+    /// The time limit of a fetch; its processes are killed then.
     pub fetch: Duration,
-    /// How long another process may hold the state directory.
+    /// The time for which another process may hold the state directory.
     pub lock: Duration,
     /// The size in bytes that a source's store may have on disk.
     pub quota: u64,
-    /// How much memory, in bytes, each process of git may have.
+    /// The memory of each git process, in bytes.
     pub memory: u64,
     /// A larger file, in bytes, is refused.
     pub max_file: u64,
     /// A repository's revision with more files and folders is refused.
     pub max_entries: usize,
-    /// How long a file must be gone from a folder before that counts.
+    /// The time for which a file must be gone from a folder before that counts.
     pub settle: Duration,
-    /// How long between the two looks at a folder that must be equal.
+    /// The pause between the two looks at a folder that must be equal.
     pub pause: Duration,
-    /// How long a folder must be quiet before a hint is given.
+    /// The time for which a folder must be quiet before a hint is given.
     pub quiet: Duration,
-    /// How long a hint is held back at most.
+    /// The longest time for which a hint is held back.
     pub quiet_most: Duration,
-    /// Which remotes are talked to.
-    pub transports: Transports,
-    /// Where the files are with what git servers ask for.
+    /// The allowed transports.
+    pub transports: TransportPolicy,
+    /// The folder of credentials for git servers.
     pub credentials: Credentials,
     /// The clock for [`Settings::settle`].
     pub clock: Clock,
@@ -44,27 +44,27 @@ pub struct Settings {
 /// Tells the time.
 pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// Which remotes are talked to.
+/// The transports that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transports {
+pub enum TransportPolicy {
     /// `https` and `ssh`, which know whom they talk to.
     Authenticated,
     /// Also `http` and `git`, whose answers anybody on the way can write.
     Any,
 }
 
-impl Settings {
-    /// The usual ones, with what a source may show of this service's credentials.
+impl SourceSettings {
+    /// Returns the usual ones, with what a source may show of this service's credentials.
     pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
         Self { credentials: Credentials::of_service(source, shown), ..Self::default() }
     }
 
-    pub(super) const fn limits(&self) -> Limits {
-        Limits { file: self.max_file, entries: self.max_entries }
+    pub(super) const fn limits(&self) -> ReadLimits {
+        ReadLimits { file: self.max_file, entries: self.max_entries }
     }
 }
 
-impl Default for Settings {
+impl Default for SourceSettings {
     fn default() -> Self {
         Self {
             answer: Duration::from_secs(30),
@@ -79,14 +79,14 @@ impl Default for Settings {
             pause: Duration::from_millis(100),
             quiet: Duration::from_millis(250),
             quiet_most: Duration::from_secs(2),
-            transports: Transports::Authenticated,
+            transports: TransportPolicy::Authenticated,
             credentials: Credentials::default(),
             clock: Arc::new(Instant::now),
         }
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for SourceSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("answer", &self.answer)

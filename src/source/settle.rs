@@ -1,7 +1,7 @@
-//! When a file that is gone from a folder counts as gone.
+//! The time at which a file that is gone from a folder counts as gone.
 //!
-//! A folder that is just being replaced, synchronised or mounted looks as if files had been deleted. So an
-//! absence must last; until then the revision keeps the file's last content.
+//! A folder that is just being replaced, synchronised or mounted looks as if files had been
+//! deleted. So an absence must last; until then the revision keeps the file's last content.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 use git2::Oid;
 
 /// A file's path, content and size in bytes.
-pub(super) type Entry = (String, Oid, u64);
+pub(super) type FolderEntry = (String, Oid, u64);
 
-/// How the folder came to its present content.
+/// The way in which the folder came to its present content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum ChangeManner {
     /// File by file.
     Piecemeal,
     /// All at once: the link to it was swapped. Absences count at once.
     Swapped,
 }
 
-/// Since when which files are gone.
+/// The time since which files are gone.
 #[derive(Debug, Default)]
-pub(super) struct Absences {
+pub(super) struct AbsentFiles {
     since: BTreeMap<String, Instant>,
 }
 
-impl Absences {
-    /// What the next revision holds: the files that are there, and those that are not gone long enough. Both
-    /// lists are ordered by path.
+impl AbsentFiles {
+    /// Returns the files of the next revision: the present ones, and those that are not gone long
+    /// enough. Both lists are ordered by path.
     pub(super) fn merge(
         &mut self,
-        there: &[Entry],
-        before: &[Entry],
-        manner: Manner,
+        there: &[FolderEntry],
+        before: &[FolderEntry],
+        manner: ChangeManner,
         now: Instant,
         settle: Duration,
-    ) -> Vec<Entry> {
+    ) -> Vec<FolderEntry> {
         let paths: HashSet<&str> = there.iter().map(|entry| entry.0.as_str()).collect();
         let known: HashSet<&str> = before.iter().map(|entry| entry.0.as_str()).collect();
         let new: HashSet<Oid> =
@@ -50,7 +50,7 @@ impl Absences {
             let moved = new.contains(&entry.1);
             // A file cannot stay where a folder is now, nor below what is a file now.
             let ousted = folders.contains(path) || parents(path).any(|folder| paths.contains(folder));
-            if manner == Manner::Swapped || moved || ousted {
+            if manner == ChangeManner::Swapped || moved || ousted {
                 continue;
             }
             let first = self.since.get(path).copied().unwrap_or(now);
@@ -66,23 +66,23 @@ impl Absences {
     }
 
     /// Forgets what is not shown any more.
-    pub(super) fn published(&mut self, shown: &[Entry]) {
+    pub(super) fn published(&mut self, shown: &[FolderEntry]) {
         self.since.retain(|path, _| shown.binary_search_by(|entry| entry.0.cmp(path)).is_ok());
     }
 
-    /// The files that are gone and still shown.
+    /// Returns the files that are gone and still shown.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
         self.since.keys().map(String::as_str)
     }
 
-    /// How long until the first of them counts as gone.
+    /// Returns how long until the first of them counts as gone.
     pub(super) fn due(&self, now: Instant, settle: Duration) -> Option<Duration> {
         let first = self.since.values().min()?;
         Some((*first + settle).saturating_duration_since(now))
     }
 }
 
-/// The folders above a path.
+/// Returns the folders above a path.
 fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| path.get(..at).unwrap_or_default())
 }
@@ -93,7 +93,7 @@ mod tests {
 
     const SETTLE: Duration = Duration::from_mins(1);
 
-    fn list(text: &str) -> Vec<Entry> {
+    fn list(text: &str) -> Vec<FolderEntry> {
         text.split_whitespace()
             .map(|word| {
                 let (path, content) = word.split_once('=').unwrap();
@@ -104,9 +104,9 @@ mod tests {
     }
 
     /// Steps are `seconds: what is there`; the published list after the last one is compared.
-    fn check(steps: &[(u64, &str)], manner: Manner, expected: &str) {
+    fn check(steps: &[(u64, &str)], manner: ChangeManner, expected: &str) {
         let start = Instant::now();
-        let mut absences = Absences::default();
+        let mut absences = AbsentFiles::default();
         let mut shown = Vec::new();
         for (second, there) in steps {
             let now = start + Duration::from_secs(*second);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_absence_counts_when_it_lasts() {
-        use Manner::{Piecemeal, Swapped};
+        use ChangeManner::{Piecemeal, Swapped};
         let all = "a=1 b=2";
         check(&[(0, all), (1, "a=1")], Piecemeal, all);
         check(&[(0, all), (1, "a=1"), (60, "a=1")], Piecemeal, all);
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn it_says_when_to_look_again() {
         let start = Instant::now();
-        let mut absences = Absences::default();
-        let shown = absences.merge(&list("a=1 b=2"), &[], Manner::Piecemeal, start, SETTLE);
+        let mut absences = AbsentFiles::default();
+        let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Piecemeal, start, SETTLE);
         assert_eq!(absences.due(start, SETTLE), None);
-        absences.merge(&list("a=1"), &shown, Manner::Piecemeal, start, SETTLE);
+        absences.merge(&list("a=1"), &shown, ChangeManner::Piecemeal, start, SETTLE);
         assert_eq!(absences.due(start + Duration::from_secs(45), SETTLE), Some(Duration::from_secs(15)));
         assert_eq!(absences.waiting().collect::<Vec<_>>(), ["b"]);
     }

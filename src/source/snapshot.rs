@@ -1,4 +1,4 @@
-//! What a source hands out: frozen lists of files, what changed between two, and who made a revision.
+//! The results of a source: frozen lists of files, changes between two, and authors of revisions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::object::{Diagnostic, Revision};
 
 /// The id of a file's content, as git computes it: equal content, equal id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Blob(Oid);
+pub struct BlobId(Oid);
 
-impl Blob {
-    /// The id of these bytes.
+impl BlobId {
+    /// Returns the id of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         // Hashing SHA-1 in memory has no way to fail; the zero id is no content's.
         Self(Oid::hash_object(ObjectType::Blob, bytes).unwrap_or(Oid::ZERO_SHA1))
@@ -28,15 +28,15 @@ impl Blob {
     }
 }
 
-impl From<Blob> for [u8; 20] {
-    fn from(blob: Blob) -> Self {
+impl From<BlobId> for [u8; 20] {
+    fn from(blob: BlobId) -> Self {
         let mut bytes = [0; 20];
         bytes.copy_from_slice(blob.0.as_bytes());
         bytes
     }
 }
 
-impl From<[u8; 20]> for Blob {
+impl From<[u8; 20]> for BlobId {
     fn from(bytes: [u8; 20]) -> Self {
         // Twenty bytes are always an id; the zero id is no content's.
         Self(Oid::from_bytes(&bytes).unwrap_or(Oid::ZERO_SHA1))
@@ -44,13 +44,13 @@ impl From<[u8; 20]> for Blob {
 }
 
 /// 40 hex digits.
-impl fmt::Display for Blob {
+impl fmt::Display for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl fmt::Debug for Blob {
+impl fmt::Debug for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Blob({})", self.0)
     }
@@ -58,11 +58,11 @@ impl fmt::Debug for Blob {
 
 /// One manifest file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct File {
+pub struct SnapshotFile {
     /// Path inside the source, with `/` between its parts.
     pub path: Arc<str>,
     /// Its content's id.
-    pub blob: Blob,
+    pub blob: BlobId,
     /// Its content's size in bytes.
     pub size: u64,
 }
@@ -70,16 +70,16 @@ pub struct File {
 /// The manifest files of one revision, frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Which revision.
+    /// The revision.
     pub revision: Revision,
     /// The files, ordered by path, without what `.rhumbignore` and leading dots leave out.
-    pub files: Vec<File>,
-    /// What could have held manifests and was not read, each with its reason.
+    pub files: Vec<SnapshotFile>,
+    /// The files that could have held manifests and were not read, each with its reason.
     pub refused: Vec<Diagnostic>,
 }
 
 impl Snapshot {
-    /// Whether everything that could be a manifest is in the list; only then may an absence mean deletion.
+    /// Returns whether everything that could be a manifest is in the list; only then may an absence mean deletion.
     pub fn complete(&self) -> bool {
         self.refused.is_empty()
     }
@@ -87,31 +87,31 @@ impl Snapshot {
 
 /// One file that differs between two revisions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Changed {
+pub struct ChangedFile {
     /// Path inside the source.
     pub path: Arc<str>,
     /// The content and its size in bytes before; none where the file is new.
-    pub old: Option<(Blob, u64)>,
+    pub old: Option<(BlobId, u64)>,
     /// The content and its size in bytes after; none where the file is gone.
-    pub new: Option<(Blob, u64)>,
+    pub new: Option<(BlobId, u64)>,
 }
 
-/// Who made a revision.
+/// The author of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
+pub struct CommitInfo {
     /// The author's name.
     pub author: String,
     /// The first line of the message.
     pub subject: String,
-    /// When it was committed.
+    /// The commit time.
     pub time: Timestamp,
 }
 
 /// Compares two lists of files that are ordered by path.
-pub(super) fn compare(old: &[File], new: &[File]) -> Vec<Changed> {
+pub(super) fn compare(old: &[SnapshotFile], new: &[SnapshotFile]) -> Vec<ChangedFile> {
     let mut changed = Vec::new();
     let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
-    let content = |file: &File| Some((file.blob, file.size));
+    let content = |file: &SnapshotFile| Some((file.blob, file.size));
     loop {
         let order = match (old.peek(), new.peek()) {
             (None, None) => return changed,
@@ -125,7 +125,7 @@ pub(super) fn compare(old: &[File], new: &[File]) -> Vec<Changed> {
             continue;
         }
         if let Some(file) = before.or(after) {
-            changed.push(Changed {
+            changed.push(ChangedFile {
                 path: file.path.clone(),
                 old: before.and_then(content),
                 new: after.and_then(content),

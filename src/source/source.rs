@@ -8,87 +8,90 @@ use std::time::{Duration, Instant};
 use git2::Oid;
 
 use crate::config::CredentialUse;
-use crate::object::{Class, Revision};
+use crate::object::{ErrorClass, Revision};
 
 use super::bounded::bounded;
-use super::error::Error;
-use super::guard::{Anchor, Guard, Question};
-use super::hints::{Hints, Watched};
-use super::lineage::Between;
+use super::error::SourceError;
+use super::guard::{CommitVerifier, VerificationAnchor, VerificationRange};
+use super::hints::{ChangeHints, HintTarget};
+use super::lineage::CommitRange;
 use super::local;
-use super::location::Location;
-use super::lock::Lock;
-use super::origin::{Origin, POLL_HOST, Parts};
-use super::reader::Reader;
-use super::settings::Settings;
-use super::snapshot::{Blob, Changed, Commit, Snapshot};
-use super::store::Store;
+use super::location::ResolvedLocation;
+use super::lock::StateLock;
+use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
+use super::reader::RevisionReader;
+use super::settings::SourceSettings;
+use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot};
+use super::store::RevisionStore;
 
-/// How far apart the looks at a failing remote get.
+/// The longest interval of looks at a failing remote.
 const POLL_FAILING: Duration = Duration::from_mins(5);
 
-/// What a look at a source gave.
+/// The result of a look at a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observed {
+pub struct SourceObservation {
     /// The newest revision.
     pub revision: Revision,
-    /// Whether it is another one than the last look of this process gave.
+    /// Indicates whether it is another one than the last look of this process gave.
     pub changed: bool,
     /// The files of a folder that are gone, but not long enough to count: the revision still holds them.
     pub waiting: Vec<Arc<str>>,
 }
 
-/// One source of desired state. Whatever a look at it meets, the last revision stays readable.
+/// One source of desired state. The last revision stays readable whatever a look meets.
 #[derive(Debug)]
 pub struct Source {
     name: String,
     place: String,
-    location: Location,
+    location: ResolvedLocation,
     identity: String,
     repository: Option<String>,
     interval: Duration,
-    origin: Origin,
-    reader: Reader,
-    pub(super) store: Store,
-    /// What its commits must show before they are followed.
-    guard: Option<Guard>,
+    origin: RevisionOrigin,
+    reader: RevisionReader,
+    pub(super) store: RevisionStore,
+    /// The verification of its commits.
+    guard: Option<CommitVerifier>,
     current: Option<Revision>,
-    /// Whether a look of this process gave [`Source::current`].
+    /// Indicates whether a look of this process gave [`Source::current`].
     looked: bool,
     pins: BTreeSet<Revision>,
     /// Those of the pins that could not be had.
     lost: BTreeSet<Revision>,
     failures: u32,
-    /// Whether what was accepted last was looked for, as the first look found what is refused.
+    /// Indicates whether what was accepted last was looked for, as the first look found what is refused.
     went_back: bool,
     reached: Option<Instant>,
 }
 
 impl Source {
-    /// Prepares a source; nothing is looked at yet. `state_dir` is this source's own folder and is made when
-    /// something has to be kept there. May block shortly on the disk.
+    /// Prepares a source without a look at it. `state_dir` is this source's own folder and is made
+    /// when something has to be kept there. May block shortly on the disk.
     ///
-    /// Fails only for what no waiting mends, as a URL that is none. What is missing, not readable or not
-    /// reachable fails the looks, until it does no more.
-    pub fn open(name: &str, location: &Location, state_dir: &Path) -> Result<Self, Error> {
-        Self::open_with(name, location, state_dir, Settings::of_service(name, &CredentialUse::Own))
+    /// Fails only for faults that no waiting mends, as an invalid URL. A place that is missing,
+    /// unreadable or unreachable fails the looks, until it is no more.
+    pub fn open(name: &str, location: &ResolvedLocation, state_dir: &Path) -> Result<Self, SourceError> {
+        Self::open_with(name, location, state_dir, SourceSettings::of_service(name, &CredentialUse::Own))
     }
 
     /// As [`Source::open`], with other limits.
     pub fn open_with(
         name: &str,
-        location: &Location,
+        location: &ResolvedLocation,
         state_dir: &Path,
-        settings: Settings,
-    ) -> Result<Self, Error> {
+        settings: SourceSettings,
+    ) -> Result<Self, SourceError> {
         let place = location.to_string();
-        let store = Store::new(state_dir, settings);
-        let Parts { location, origin, reader, interval, remembered } = Parts::of(location, &place, &store)?;
+        let store = RevisionStore::new(state_dir, settings);
+        let OriginParts { location, origin, reader, interval, remembered } =
+            OriginParts::of(location, &place, &store)?;
         Ok(Self {
             name: name.to_owned(),
             identity: location.identity(),
             repository: location.repository(),
-            guard: location.verification().map(|verification| Guard::new(verification, name, &place)),
+            guard: location
+                .verification()
+                .map(|verification| CommitVerifier::new(verification, name, &place)),
             location,
             interval,
             origin,
@@ -105,78 +108,78 @@ impl Source {
         })
     }
 
-    /// The name of the source.
+    /// Returns the name of the source.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it is, without credentials.
+    /// Returns where it is, without credentials.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What tells its place from another, as [`Location::identity`] says; it may be another one after a look
-    /// that found something.
+    /// Returns the identity of its location, as [`ResolvedLocation::identity`] has it. It may
+    /// change after a look that found something.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The repository and reference that it follows, as [`Location::repository`] says.
+    /// Returns the repository and reference that it follows, as [`Location::repository`] says.
     pub fn repository(&self) -> Option<&str> {
         self.repository.as_deref()
     }
 
-    /// Whether it waits for something to be at its path, and does not know yet what that is.
+    /// Returns whether it waits for something to be at its path, and does not know yet what that is.
     pub fn is_awaited(&self) -> bool {
-        matches!(self.location, Location::Awaited(_))
+        matches!(self.location, ResolvedLocation::Awaited(_))
     }
 
-    /// A handle for reading, to be taken to other threads.
-    pub fn reader(&self) -> Reader {
+    /// Returns a handle for reading, to be taken to other threads.
+    pub fn reader(&self) -> RevisionReader {
         self.reader.clone()
     }
 
-    /// The revision in force: the one that the last look gave that gave any, be it an earlier process's.
+    /// Returns the revision in force: the one that the last look gave that gave any, be it an earlier process's.
     pub fn current(&self) -> Option<&Revision> {
         self.current.as_ref()
     }
 
-    /// When a look of this process last succeeded: how old [`Source::current`] may be.
+    /// Returns when a look of this process last succeeded: how old [`Source::current`] may be.
     pub const fn reached(&self) -> Option<Instant> {
         self.reached
     }
 
-    /// Whether its commits must be signed.
+    /// Returns whether its commits must be signed.
     pub const fn verifies(&self) -> bool {
         self.guard.is_some()
     }
 
-    /// What was accepted last of a source whose commits must be signed.
+    /// Returns the last accepted revision of a source whose commits must be signed.
     pub fn accepted(&self) -> Option<&Revision> {
-        self.guard.as_ref().and_then(Guard::accepted)
+        self.guard.as_ref().and_then(CommitVerifier::accepted)
     }
 
-    /// Whether it is known what a look must go by. A source whose commits must be signed is looked at only then.
+    /// Returns whether it is known what a look must go by. A source whose commits must be signed is looked at only then.
     pub fn is_anchored(&self) -> bool {
-        self.guard.as_ref().is_none_or(Guard::is_anchored)
+        self.guard.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
 
     /// Takes what is recorded of what was accepted, and says whether a look may find more by it.
-    pub fn anchor(&mut self, anchor: Anchor) -> bool {
+    pub fn anchor(&mut self, anchor: VerificationAnchor) -> bool {
         self.guard.as_mut().is_some_and(|guard| guard.anchor(anchor))
     }
 
     /// Looks for the newest revision and, but for a repository on this host, pins it. An error leaves the
     /// last one in force.
-    pub async fn observe(&mut self) -> Result<Observed, Error> {
+    pub async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.is_anchored() {
             let detail = "nobody has told what was accepted of it before".to_owned();
-            return Err(Error::Worker { place: self.place.clone(), detail });
+            return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
         let mut seen = self.look().await;
-        let own_store = !matches!(self.origin, Origin::Local { .. });
-        if own_store && matches!(seen, Err(Error::Damaged { .. } | Error::Git { .. })) {
-            // What is in no table may be our own store's fault too. Now it is looked through, and made anew
+        let own_store = !matches!(self.origin, RevisionOrigin::Local { .. });
+        if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
+            // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.
             self.reader.suspect();
             seen = self.look().await;
@@ -197,10 +200,10 @@ impl Source {
                     guard.accept(&revision);
                 }
                 let waiting = match &self.origin {
-                    Origin::Directory(directory) => directory.waiting(),
+                    RevisionOrigin::Directory(directory) => directory.waiting(),
                     _ => Vec::new(),
                 };
-                Ok(Observed { revision, changed, waiting })
+                Ok(SourceObservation { revision, changed, waiting })
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
@@ -212,15 +215,15 @@ impl Source {
         }
     }
 
-    /// Where the first look finds what is refused, what was accepted last is in force, whatever an earlier process has
-    /// left on this host.
+    /// Goes back to the last accepted revision where the first look finds a refused one, whatever
+    /// an earlier process has left on this host.
     async fn go_back(&mut self) {
         let Some(accepted) = self.accepted().cloned() else { return };
         if self.looked || self.went_back || self.current.as_ref() == Some(&accepted) {
             return;
         }
         let brought = match &self.origin {
-            Origin::Remote(remote) => match self.prepared().await {
+            RevisionOrigin::Remote(remote) => match self.prepared().await {
                 Ok(lock) => {
                     let bringing = Box::pin(remote.go_back(&lock, &accepted));
                     tokio::time::timeout(self.store.settings().fetch / 3, bringing).await.unwrap_or(Ok(false))
@@ -245,7 +248,7 @@ impl Source {
 
     /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is asked of a source that
     /// asks for no signatures.
-    pub async fn vouch(&self, revision: &Revision) -> Result<(), Error> {
+    pub async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
         match &self.guard {
             Some(guard) if guard.accepted() != Some(revision) => {
                 let id = Oid::from_str(revision.as_str()).map_err(|error| self.store.judged(&error))?;
@@ -256,10 +259,15 @@ impl Source {
     }
 
     /// Fails unless each of these commits is signed, which are in the store or in a repository on this host.
-    async fn check(&self, guard: &Guard, revision: &Revision, commits: &[Oid]) -> Result<(), Error> {
+    async fn check(
+        &self,
+        guard: &CommitVerifier,
+        revision: &Revision,
+        commits: &[Oid],
+    ) -> Result<(), SourceError> {
         let lock = self.prepared().await?;
         let foreign = match &self.origin {
-            Origin::Local { path, .. } => {
+            RevisionOrigin::Local { path, .. } => {
                 let path = path.clone();
                 Some(self.blocking(move || Ok(local::folders(&path)?.common.join("objects"))).await?)
             }
@@ -268,29 +276,29 @@ impl Source {
         let deadline = self.store.settings().fetch;
         let check = guard.check((&self.store, &lock), foreign.as_deref(), revision, commits);
         let checked = tokio::time::timeout(deadline, check).await;
-        checked.map_err(|_| Error::Silent { place: self.place.clone(), after: deadline })?
+        checked.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })?
     }
 
     /// Fails unless the guard lets a revision pass that is in a repository on this host.
-    async fn pass_local(&self, path: &Path, revision: &Revision) -> Result<(), Error> {
+    async fn pass_local(&self, path: &Path, revision: &Revision) -> Result<(), SourceError> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let base = match guard.question(revision) {
-            Question::Nothing => return Ok(()),
-            Question::Itself => return self.vouch(revision).await,
-            Question::Since(base) => base,
+            VerificationRange::Nothing => return Ok(()),
+            VerificationRange::Itself => return self.vouch(revision).await,
+            VerificationRange::Since(base) => base,
         };
         let commits = match guard.between(&self.store, Some(path), (&base, revision)).await? {
-            Between::Exactly(commits) | Between::AtMost(commits) => commits,
-            Between::Apart => return Err(guard.apart(revision, &base)),
-            Between::Unknown => return Err(guard.cut(revision, &base)),
+            CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
+            CommitRange::Apart => return Err(guard.apart(revision, &base)),
+            CommitRange::Unknown => return Err(guard.cut(revision, &base)),
         };
         self.check(guard, revision, &commits).await
     }
 
-    /// What is awaited may be there now.
-    async fn settle(&mut self) -> Result<(), Error> {
+    /// Resolves an awaited location: it may be there now.
+    async fn settle(&mut self) -> Result<(), SourceError> {
         let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let found = self.blocking(move || Parts::of(&location.settled()?, &place, &store));
+        let found = self.blocking(move || OriginParts::of(&location.settled()?, &place, &store));
         let parts = found.await?;
         self.location = parts.location;
         self.origin = parts.origin;
@@ -300,33 +308,35 @@ impl Source {
         Ok(())
     }
 
-    async fn look(&mut self) -> Result<Revision, Error> {
-        if matches!(self.origin, Origin::Awaited(_)) {
+    async fn look(&mut self) -> Result<Revision, SourceError> {
+        if matches!(self.origin, RevisionOrigin::Awaited(_)) {
             self.settle().await?;
         }
         if self.failures > 0 {
-            // What could not be had then may be there now.
+            // Revisions that could not be had then may be there now.
             self.lost.clear();
         }
         let known = self.current.as_ref();
         let (lock, revision) = match &self.origin {
-            Origin::Local { path, reference } => {
+            RevisionOrigin::Local { path, reference } => {
                 let revision = self.look_local(path.clone(), reference.clone()).await?;
                 Box::pin(self.pass_local(path, &revision)).await?;
                 self.mend_copies().await?;
                 return Ok(revision);
             }
-            Origin::Remote(remote) => {
+            RevisionOrigin::Remote(remote) => {
                 let lock = self.prepared().await?;
                 let revision =
                     Box::pin(remote.newest(&lock, known, (&self.reader, self.guard.as_ref()))).await?;
                 (lock, revision)
             }
-            Origin::Directory(directory) => {
+            RevisionOrigin::Directory(directory) => {
                 let lock = self.prepared().await?;
                 directory.newest(lock, &self.reader).await?
             }
-            Origin::Awaited(path) => return Err(Error::Missing { place: path.display().to_string() }),
+            RevisionOrigin::Awaited(path) => {
+                return Err(SourceError::Missing { place: path.display().to_string() });
+            }
         };
         let idle = known == Some(&revision);
         if let Err(error) = self.keep_all(&lock).await {
@@ -339,7 +349,7 @@ impl Source {
         Ok(revision)
     }
 
-    async fn look_local(&self, path: PathBuf, reference: Option<String>) -> Result<Revision, Error> {
+    async fn look_local(&self, path: PathBuf, reference: Option<String>) -> Result<Revision, SourceError> {
         let (known, reader) = (self.current.clone(), self.reader.clone());
         let seen = self
             .blocking(move || {
@@ -351,8 +361,8 @@ impl Source {
             })
             .await;
         match seen {
-            Err(Error::NoReference { place, reference }) if self.current.is_some() => {
-                Err(Error::Gone { place, reference })
+            Err(SourceError::NoReference { place, reference }) if self.current.is_some() => {
+                Err(SourceError::Gone { place, reference })
             }
             seen => seen,
         }
@@ -360,10 +370,10 @@ impl Source {
 
     /// Takes the store's lock and makes the store fit for use. At the first look of a process, and when
     /// something could not be read, that means to look through it.
-    async fn prepared(&self) -> Result<Lock, Error> {
+    async fn prepared(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
-        let local = matches!(self.origin, Origin::Local { .. } | Origin::Awaited(_));
+        let local = matches!(self.origin, RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_));
         let (first, suspicion) = (!self.looked && !local, reader.take_suspicion());
         self.blocking(move || {
             store.prepare(&lock)?;
@@ -382,11 +392,11 @@ impl Source {
     /// others. Gives those that cannot be had any more.
     ///
     /// For a repository on this host this copies them, which need not be waited for before reading.
-    pub async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, Error> {
+    pub async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, SourceError> {
         self.pins.clone_from(revisions);
         self.lost.clear();
-        let local = matches!(self.origin, Origin::Local { .. });
-        let in_place = local || matches!(self.origin, Origin::Awaited(_));
+        let local = matches!(self.origin, RevisionOrigin::Local { .. });
+        let in_place = local || matches!(self.origin, RevisionOrigin::Awaited(_));
         if in_place && revisions.is_empty() && !self.store.exists() {
             return Ok(Vec::new());
         }
@@ -403,8 +413,8 @@ impl Source {
     }
 
     /// Fetches an older revision, where it is not here and the history of what is followed holds it.
-    pub async fn bring(&mut self, revision: &Revision) -> Result<(), Error> {
-        if !matches!(self.origin, Origin::Remote(_)) {
+    pub async fn bring(&mut self, revision: &Revision) -> Result<(), SourceError> {
+        if !matches!(self.origin, RevisionOrigin::Remote(_)) {
             return Ok(());
         }
         let lock = self.prepared().await?;
@@ -412,9 +422,9 @@ impl Source {
         self.keep(&lock, revision).await.map(drop)
     }
 
-    /// Pins what should be pinned and is not, be it that the store had to be made anew. What fails is not
-    /// tried again before the next [`Source::pin`], so that it does not hold up every look.
-    async fn keep_all(&mut self, lock: &Lock) -> Result<(), Error> {
+    /// Pins missing revisions, be it that the store had to be made anew. A failure is not tried
+    /// again before the next [`Source::pin`], so that it does not hold up every look.
+    async fn keep_all(&mut self, lock: &StateLock) -> Result<(), SourceError> {
         let pinned = self.store.pinned()?;
         let missing: Vec<Revision> = self
             .pins
@@ -434,7 +444,7 @@ impl Source {
                 Ok(false) => drop(self.lost.insert(revision)),
                 Err(error) => {
                     // Where one is not answered, the next would wait as long for nothing.
-                    hopeless |= error.class() == Class::Transient;
+                    hopeless |= error.class() == ErrorClass::Transient;
                     self.lost.insert(revision);
                     failed = failed.and(Err(error));
                 }
@@ -444,7 +454,7 @@ impl Source {
     }
 
     /// Copies a local repository's pins again if the copies turned out to be damaged.
-    async fn mend_copies(&mut self) -> Result<(), Error> {
+    async fn mend_copies(&mut self) -> Result<(), SourceError> {
         if !self.reader.is_suspect() || !self.store.exists() {
             return Ok(());
         }
@@ -456,71 +466,73 @@ impl Source {
     }
 
     /// Pins one revision, from wherever it can be had.
-    async fn keep(&self, lock: &Lock, revision: &Revision) -> Result<bool, Error> {
+    async fn keep(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
         if self.store.holds(revision) {
             self.store.pin(lock, revision)?;
             return Ok(true);
         }
         match &self.origin {
-            Origin::Local { path, .. } => local::copy(&self.store, lock, path, revision).await,
-            Origin::Remote(remote) => remote.bring(lock, revision).await,
-            Origin::Directory(_) | Origin::Awaited(_) => Ok(false),
+            RevisionOrigin::Local { path, .. } => local::copy(&self.store, lock, path, revision).await,
+            RevisionOrigin::Remote(remote) => remote.bring(lock, revision).await,
+            RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => Ok(false),
         }
     }
 
     /// Wakes when a folder or a repository on this host may have changed; never for a remote.
-    pub fn hints(&self) -> Hints {
+    pub fn hints(&self) -> ChangeHints {
         let watched = match &self.origin {
-            Origin::Local { path, .. } => Watched::Repository(path.clone()),
-            Origin::Directory(directory) => Watched::Folder(directory.path.clone()),
-            Origin::Awaited(path) => Watched::Awaited(path.clone()),
-            Origin::Remote(_) => return Hints::none(),
+            RevisionOrigin::Local { path, .. } => HintTarget::Repository(path.clone()),
+            RevisionOrigin::Directory(directory) => HintTarget::Folder(directory.path.clone()),
+            RevisionOrigin::Awaited(path) => HintTarget::Awaited(path.clone()),
+            RevisionOrigin::Remote(_) => return ChangeHints::none(),
         };
-        Hints::start(&self.name, watched, self.store.settings())
+        ChangeHints::start(&self.name, watched, self.store.settings())
     }
 
-    /// How long to wait for the next look when no hint comes. `random` is between 0 and 1 and spreads the
+    /// Returns how long to wait for the next look when no hint comes. `random` is between 0 and 1 and spreads the
     /// looks of many sources; a failing remote is looked at less and less often.
     pub fn next_poll(&self, random: f64) -> Duration {
         let base = match &self.origin {
-            Origin::Remote(_) => {
+            RevisionOrigin::Remote(_) => {
                 let doubled = self.interval.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
                 doubled.min(POLL_FAILING.max(self.interval))
             }
-            Origin::Local { .. } | Origin::Directory(_) | Origin::Awaited(_) => self.interval.min(POLL_HOST),
+            RevisionOrigin::Local { .. } | RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => {
+                self.interval.min(POLL_HOST)
+            }
         };
         let spread = base.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0));
         let due = match &self.origin {
-            Origin::Directory(directory) => directory.due(),
+            RevisionOrigin::Directory(directory) => directory.due(),
             _ => None,
         };
         due.map_or(spread, |due| spread.min(due))
     }
 
     /// Lists the files of a revision. Blocks.
-    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, Error> {
+    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
         self.reader.snapshot(revision)
     }
 
     /// Compares two revisions. Blocks.
-    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<Changed>, Error> {
+    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
         self.reader.changes(from, to)
     }
 
-    /// Who made a revision; none for the snapshot of a folder. Blocks.
-    pub fn commit(&self, revision: &Revision) -> Result<Option<Commit>, Error> {
+    /// Returns who made a revision; none for the snapshot of a folder. Blocks.
+    pub fn commit(&self, revision: &Revision) -> Result<Option<CommitInfo>, SourceError> {
         self.reader.commit(revision)
     }
 
     /// Reads one file's bytes. Blocks.
-    pub fn read(&self, blob: Blob) -> Result<Vec<u8>, Error> {
+    pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         self.reader.read(blob)
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+        work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
         bounded(&self.place, self.store.settings().fetch, work).await?
     }
 }

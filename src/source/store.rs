@@ -14,12 +14,12 @@ use walkdir::WalkDir;
 
 use crate::object::Revision;
 
-use super::child::{self, Bounds, Peer};
-use super::error::Error;
+use super::child::{self, ChildLimits, ChildPeer};
+use super::error::SourceError;
 use super::lineage::{self, Ancestry};
-use super::lock::Lock;
+use super::lock::StateLock;
 use super::objects;
-use super::settings::Settings;
+use super::settings::SourceSettings;
 
 /// Pins: `refs/rhumb/keep/<id>`.
 const KEEP: &str = "refs/rhumb/keep/";
@@ -30,35 +30,35 @@ const MOST_LOOSE: usize = 16;
 
 /// One source's own repository.
 #[derive(Clone, Debug)]
-pub(super) struct Store {
+pub(super) struct RevisionStore {
     folder: PathBuf,
     path: PathBuf,
-    settings: Settings,
+    settings: SourceSettings,
 }
 
-/// What is left of the quota in bytes.
+/// The rest of the quota in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room(pub(super) u64);
+pub(super) struct QuotaRoom(pub(super) u64);
 
-impl Store {
-    pub(super) fn new(folder: &Path, settings: Settings) -> Self {
+impl RevisionStore {
+    pub(super) fn new(folder: &Path, settings: SourceSettings) -> Self {
         // Children run in another folder. Only fails for an empty path, which then fails to be made.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let path = folder.join("store.git");
         Self { folder, path, settings }
     }
 
-    /// The state directory.
+    /// Returns the state directory.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The repository in it.
+    /// Returns the repository in it.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &SourceSettings {
         &self.settings
     }
 
@@ -66,38 +66,38 @@ impl Store {
         self.path.exists()
     }
 
-    pub(super) async fn lock(&self) -> Result<Lock, Error> {
+    pub(super) async fn lock(&self) -> Result<StateLock, SourceError> {
         super::lock::take(&self.folder, self.settings.lock).await
     }
 
-    fn trouble(&self, doing: &'static str) -> impl Fn(io::Error) -> Error {
+    fn trouble(&self, doing: &'static str) -> impl Fn(io::Error) -> SourceError {
         let path = self.path.clone();
         move |error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Error::Full { path: path.clone(), detail: error.to_string() }
+                SourceError::Full { path: path.clone(), detail: error.to_string() }
             }
-            _ => Error::State { path: path.clone(), doing, error },
+            _ => SourceError::State { path: path.clone(), doing, error },
         }
     }
 
-    /// What libgit2 says of the store, told apart by whether the disk or the content is at fault.
-    pub(super) fn judged(&self, error: &git2::Error) -> Error {
+    /// Returns libgit2's error about the store, by whether the disk or the content is at fault.
+    pub(super) fn judged(&self, error: &git2::Error) -> SourceError {
         let text = error.message();
         let os = |sign| text.contains(sign);
         if os("No space left") || os("quota") || os("File too large") {
-            return Error::Full { path: self.path.clone(), detail: text.to_owned() };
+            return SourceError::Full { path: self.path.clone(), detail: text.to_owned() };
         }
         let denied = os("Permission denied") || os("Read-only file system") || os("Not a directory");
         if denied || error.code() == ErrorCode::Owner {
             let error = io::Error::other(text.to_owned());
-            return Error::State { path: self.path.clone(), doing: "cannot use", error };
+            return SourceError::State { path: self.path.clone(), doing: "cannot use", error };
         }
-        Error::Damaged { place: self.path.display().to_string(), detail: text.to_owned() }
+        SourceError::Damaged { place: self.path.display().to_string(), detail: text.to_owned() }
     }
 
-    /// Makes the repository where it is missing, replaces it where it is no repository, and removes what
-    /// killed processes left behind: `shallow.lock` alone would block every later fetch.
-    pub(super) fn prepare(&self, lock: &Lock) -> Result<(), Error> {
+    /// Makes the repository where it is missing, and replaces it where it is no repository. Removes
+    /// leftovers of killed processes: `shallow.lock` alone would block every later fetch.
+    pub(super) fn prepare(&self, lock: &StateLock) -> Result<(), SourceError> {
         match objects::open(&self.path) {
             // The program is stricter than the library.
             Ok(_) if !fs::read(self.path.join("HEAD")).is_ok_and(|head| head.starts_with(b"ref: refs/")) => {
@@ -106,14 +106,14 @@ impl Store {
             Ok(_) => {}
             Err(_) if !self.path.exists() => self.create(lock)?,
             Err(error) => match self.judged(&error) {
-                Error::Damaged { detail, .. } => self.replace(lock, &detail)?,
+                SourceError::Damaged { detail, .. } => self.replace(lock, &detail)?,
                 other => return Err(other),
             },
         }
         self.sweep()
     }
 
-    fn create(&self, _: &Lock) -> Result<(), Error> {
+    fn create(&self, _: &StateLock) -> Result<(), SourceError> {
         let young = self.folder.join("store.git.new");
         if young.exists() {
             fs::remove_dir_all(&young).map_err(self.trouble("cannot replace"))?;
@@ -126,7 +126,7 @@ impl Store {
 
     /// Moves a damaged repository aside, where a person can look at it, and makes a new one. Only the last
     /// damaged one is kept.
-    pub(super) fn replace(&self, lock: &Lock, why: &str) -> Result<(), Error> {
+    pub(super) fn replace(&self, lock: &StateLock, why: &str) -> Result<(), SourceError> {
         let aside = self.folder.join("store.git.broken");
         tracing::warn!(store = %self.path.display(), reason = why, "damaged store: moved aside, to be rebuilt");
         let old = fs::symlink_metadata(&aside).map(|metadata| metadata.is_dir());
@@ -139,7 +139,7 @@ impl Store {
         self.create(lock)
     }
 
-    fn sweep(&self) -> Result<(), Error> {
+    fn sweep(&self) -> Result<(), SourceError> {
         let remove = |path: PathBuf| match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.trouble("cannot clean")(error)),
             _ => Ok(()),
@@ -170,12 +170,12 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn repository(&self) -> Result<Repository, Error> {
+    pub(super) fn repository(&self) -> Result<Repository, SourceError> {
         objects::open(&self.path).map_err(|error| self.judged(&error))
     }
 
-    /// The commit that a reference leads to; none where it is missing or leads to no commit.
-    pub(super) fn target(&self, name: &str) -> Result<Option<Revision>, Error> {
+    /// Returns the commit that a reference leads to; none where it is missing or leads to no commit.
+    pub(super) fn target(&self, name: &str) -> Result<Option<Revision>, SourceError> {
         let repository = self.repository()?;
         match repository.find_reference(name) {
             Ok(reference) => {
@@ -187,7 +187,7 @@ impl Store {
     }
 
     /// Points a reference at a commit.
-    pub(super) fn point(&self, _: &Lock, name: &str, revision: &Revision) -> Result<(), Error> {
+    pub(super) fn point(&self, _: &StateLock, name: &str, revision: &Revision) -> Result<(), SourceError> {
         let repository = self.repository()?;
         let done = Oid::from_str(revision.as_str())
             .and_then(|id| repository.reference(name, id, true, "").map(|_| ()));
@@ -195,7 +195,7 @@ impl Store {
     }
 
     /// Pins a revision that is here.
-    pub(super) fn pin(&self, lock: &Lock, revision: &Revision) -> Result<(), Error> {
+    pub(super) fn pin(&self, lock: &StateLock, revision: &Revision) -> Result<(), SourceError> {
         self.point(lock, &Self::pin_name(revision), revision)
     }
 
@@ -203,8 +203,8 @@ impl Store {
         format!("{KEEP}{revision}")
     }
 
-    /// What is pinned.
-    pub(super) fn pinned(&self) -> Result<BTreeSet<Revision>, Error> {
+    /// Returns the pinned revisions.
+    pub(super) fn pinned(&self) -> Result<BTreeSet<Revision>, SourceError> {
         let repository = self.repository()?;
         let references =
             repository.references_glob(&format!("{KEEP}*")).map_err(|error| self.judged(&error))?;
@@ -219,7 +219,7 @@ impl Store {
     }
 
     /// Takes a pin away; the objects stay until the next maintenance.
-    pub(super) fn unpin(&self, _: &Lock, revision: &Revision) -> Result<(), Error> {
+    pub(super) fn unpin(&self, _: &StateLock, revision: &Revision) -> Result<(), SourceError> {
         let repository = self.repository()?;
         match repository.find_reference(&Self::pin_name(revision)).and_then(|mut found| found.delete()) {
             Err(error) if error.code() != ErrorCode::NotFound => Err(self.judged(&error)),
@@ -227,8 +227,8 @@ impl Store {
         }
     }
 
-    /// Whether a commit is another one, or comes after it. Blocks.
-    pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, Error> {
+    /// Returns whether a commit is another one, or comes after it. Blocks.
+    pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
         let repository = self.repository()?;
         let odbs = [repository.odb().map_err(|error| self.judged(&error))?];
         let id = |revision: &Revision| Oid::from_str(revision.as_str());
@@ -236,7 +236,7 @@ impl Store {
         told.map_err(|error| self.judged(&error))
     }
 
-    /// Whether every object of a revision is here; contents are not read.
+    /// Returns whether every object of a revision is here; contents are not read.
     pub(super) fn holds(&self, revision: &Revision) -> bool {
         let Ok(repository) = self.repository() else { return false };
         let Ok(odb) = repository.odb() else { return false };
@@ -264,7 +264,7 @@ impl Store {
         true
     }
 
-    /// Whether all that is pinned or in force is here.
+    /// Returns whether all that is pinned or in force is here.
     pub(super) fn is_sound(&self) -> bool {
         // The library passes over references that it cannot read.
         let readable = |path: &Path| {
@@ -292,21 +292,21 @@ impl Store {
         named.is_ok_and(|named| named.iter().all(|id| self.holds(&Revision::new(&id.to_string()))))
     }
 
-    /// What the quota leaves for new files.
-    pub(super) fn room(&self) -> Result<Room, Error> {
+    /// Returns the room that the quota leaves for new files.
+    pub(super) fn room(&self) -> Result<QuotaRoom, SourceError> {
         let used = self.used();
         match self.settings.quota.checked_sub(used) {
-            Some(left) if left > 0 => Ok(Room(left)),
-            _ => Err(Error::Full {
+            Some(left) if left > 0 => Ok(QuotaRoom(left)),
+            _ => Err(SourceError::Full {
                 path: self.path.clone(),
                 detail: format!("{used} bytes are used of a quota of {}", self.settings.quota),
             }),
         }
     }
 
-    /// How much a command of git may take.
-    pub(super) const fn bounds(&self, time: Duration, room: Room) -> Bounds {
-        Bounds { time, file: room.0, memory: self.settings.memory }
+    /// Returns how much a command of git may take.
+    pub(super) const fn bounds(&self, time: Duration, room: QuotaRoom) -> ChildLimits {
+        ChildLimits { time, file: room.0, memory: self.settings.memory }
     }
 
     fn used(&self) -> u64 {
@@ -314,7 +314,7 @@ impl Store {
         entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
     }
 
-    /// Whether enough has gathered for [`Store::maintain`] to be worth its while.
+    /// Returns whether enough has gathered for [`Store::maintain`] to be worth its while.
     fn is_untidy(&self) -> bool {
         let count = |folder: &str, ending: &str| {
             let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
@@ -325,20 +325,20 @@ impl Store {
 
     /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the store as it
     /// was and is only told: the next time may do better.
-    pub(super) async fn maintain(&self, lock: &Lock) {
+    pub(super) async fn maintain(&self, lock: &StateLock) {
         if self.is_untidy() {
             self.tidy(lock).await;
         }
     }
 
     /// As [`Store::maintain`], now.
-    pub(super) async fn tidy(&self, lock: &Lock) {
+    pub(super) async fn tidy(&self, lock: &StateLock) {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {
-            let mut command = child::git(&self.path, Peer::Nobody);
+            let mut command = child::git(&self.path, ChildPeer::Nobody);
             command.args(step);
-            let bounds = self.bounds(self.settings.fetch, Room(self.settings.quota));
+            let bounds = self.bounds(self.settings.fetch, QuotaRoom(self.settings.quota));
             let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
@@ -351,7 +351,7 @@ impl Store {
     }
 }
 
-/// Whether these are lines of `ID NAME`, `^ID` and comments, each with its end.
+/// Returns whether these are lines of `ID NAME`, `^ID` and comments, each with its end.
 fn is_packed_refs(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let line = |line: &str| {

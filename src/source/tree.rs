@@ -4,72 +4,73 @@ use std::ops::ControlFlow;
 
 use git2::{Oid, Tree};
 
-use super::names::{self, Ignores, Kind, Verdict};
-use super::objects::Objects;
-use super::refusal::{Reason, Refusal};
+use super::names::{self, EntryKind, EntryVerdict, IgnoreFiles};
+use super::objects::ObjectStores;
+use super::refusal::{RefusalReason, RefusedFile};
 
-/// How git writes a symbolic link, a submodule and a folder.
+/// git's modes of a symbolic link, a submodule and a folder.
 const LINK: i32 = 0o120_000;
 const GITLINK: i32 = 0o160_000;
 const TREE: i32 = 0o040_000;
 const FORMAT: i32 = 0o170_000;
 const REGULAR: i32 = 0o100_000;
 
-/// What an entry is; the raw mode, because the cooked one hides odd modes.
-pub(super) fn kind(mode: i32) -> Kind {
+/// Returns the kind of an entry by its raw mode, because the cooked one hides odd modes.
+pub(super) fn kind(mode: i32) -> EntryKind {
     match mode & FORMAT {
-        LINK => Kind::Symlink,
-        GITLINK => Kind::Submodule,
-        TREE => Kind::Folder,
-        REGULAR => Kind::File,
-        _ => Kind::Other,
+        LINK => EntryKind::Symlink,
+        GITLINK => EntryKind::Submodule,
+        TREE => EntryKind::Folder,
+        REGULAR => EntryKind::File,
+        _ => EntryKind::Other,
     }
 }
 
-/// Why a walk ended early.
-pub(super) enum Stop {
+/// The reason for which a walk ended early.
+pub(super) enum WalkStop {
     Git(git2::Error),
     TooMany,
 }
 
-impl From<git2::Error> for Stop {
+impl From<git2::Error> for WalkStop {
     fn from(error: git2::Error) -> Self {
         Self::Git(error)
     }
 }
 
-/// What the walk finds.
-pub(super) enum Found {
+/// The results of a walk.
+pub(super) enum WalkSink {
     File(String, Oid),
-    Refused(Refusal),
+    Refused(RefusedFile),
 }
 
 /// Walks a tree in the order of paths.
-pub(super) struct Walk<'a, F> {
-    objects: &'a Objects,
-    /// How many entries may still be looked at: trees can be nested into bombs of any size.
+pub(super) struct TreeWalk<'a, F> {
+    objects: &'a ObjectStores,
+    /// The number of entries that may still be looked at: trees can be nested into bombs of any
+    /// size.
     left: usize,
-    ignores: Ignores,
+    ignores: IgnoreFiles,
     found: F,
 }
 
-impl<'a, F: FnMut(Found) -> ControlFlow<()>> Walk<'a, F> {
-    pub(super) fn new(objects: &'a Objects, most: usize, found: F) -> Self {
-        Self { objects, left: most, ignores: Ignores::default(), found }
+impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
+    pub(super) fn new(objects: &'a ObjectStores, most: usize, found: F) -> Self {
+        Self { objects, left: most, ignores: IgnoreFiles::default(), found }
     }
 
     /// Walks everything under a root.
-    pub(super) fn run(mut self, root: Oid) -> Result<(), Stop> {
+    pub(super) fn run(mut self, root: Oid) -> Result<(), WalkStop> {
         let _ = self.folder(root, String::new(), 0)?;
         Ok(())
     }
 
-    fn folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, Stop> {
+    fn folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
         let tree = self.objects.tree(id)?;
-        self.left = self.left.checked_sub(tree.len()).ok_or(Stop::TooMany)?;
+        self.left = self.left.checked_sub(tree.len()).ok_or(WalkStop::TooMany)?;
         let outside = self.ignores.depth();
         let flow = match self.enter(&tree, &path)? {
-            Some(refusal) => (self.found)(Found::Refused(refusal)),
+            Some(refusal) => (self.found)(WalkSink::Refused(refusal)),
             None => self.entries(&tree, &path, depth)?,
         };
         self.ignores.leave_to(outside);
@@ -77,7 +78,7 @@ impl<'a, F: FnMut(Found) -> ControlFlow<()>> Walk<'a, F> {
     }
 
     /// Reads the folder's ignore file, then looks for what makes it a folder to be rendered.
-    fn enter(&mut self, tree: &Tree<'_>, path: &str) -> Result<Option<Refusal>, Stop> {
+    fn enter(&mut self, tree: &Tree<'_>, path: &str) -> Result<Option<RefusedFile>, WalkStop> {
         if let Some(refusal) = load_ignore_file(self.objects, &mut self.ignores, tree, path)? {
             return Ok(Some(refusal));
         }
@@ -85,18 +86,18 @@ impl<'a, F: FnMut(Found) -> ControlFlow<()>> Walk<'a, F> {
             let entry = tree.get_name_bytes(name.as_bytes())?;
             let full = join(path, name);
             let ignored = self.ignores.ignored(full.as_bytes(), kind(entry.filemode_raw()));
-            (!ignored).then(|| Refusal::new(full, reason))
+            (!ignored).then(|| RefusedFile::new(full, reason))
         }))
     }
 
-    fn entries(&mut self, tree: &Tree<'_>, path: &str, depth: usize) -> Result<ControlFlow<()>, Stop> {
+    fn entries(&mut self, tree: &Tree<'_>, path: &str, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
         for entry in tree {
             let kind = kind(entry.filemode_raw());
             let flow = match judge(&self.ignores, path, entry.name_bytes(), kind, depth) {
-                Judged::Skip => continue,
-                Judged::Take(path) => (self.found)(Found::File(path, entry.id())),
-                Judged::Refuse(refusal) => (self.found)(Found::Refused(refusal)),
-                Judged::Enter(path) => self.folder(entry.id(), path, depth + 1)?,
+                JudgedEntry::Skip => continue,
+                JudgedEntry::Take(path) => (self.found)(WalkSink::File(path, entry.id())),
+                JudgedEntry::Refuse(refusal) => (self.found)(WalkSink::Refused(refusal)),
+                JudgedEntry::Enter(path) => self.folder(entry.id(), path, depth + 1)?,
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -107,51 +108,59 @@ impl<'a, F: FnMut(Found) -> ControlFlow<()>> Walk<'a, F> {
 }
 
 /// The verdict on an entry with its whole path.
-pub(super) enum Judged {
+pub(super) enum JudgedEntry {
     Skip,
     Take(String),
     Enter(String),
-    Refuse(Refusal),
+    Refuse(RefusedFile),
 }
 
 /// Judges an entry of a folder: ignore files first, then its name and kind.
-pub(super) fn judge(ignores: &Ignores, folder: &str, name: &[u8], kind: Kind, depth: usize) -> Judged {
+pub(super) fn judge(
+    ignores: &IgnoreFiles,
+    folder: &str,
+    name: &[u8],
+    kind: EntryKind,
+    depth: usize,
+) -> JudgedEntry {
     let verdict = names::judge(name, kind);
-    if verdict == Verdict::Skip {
-        return Judged::Skip;
+    if verdict == EntryVerdict::Skip {
+        return JudgedEntry::Skip;
     }
     let full = [folder.as_bytes(), if folder.is_empty() { b"" } else { b"/" }, name].concat();
     if ignores.ignored(&full, kind) {
-        return Judged::Skip;
+        return JudgedEntry::Skip;
     }
     // Another text only for names that are refused.
     let path = names::shown(&full);
     match verdict {
-        Verdict::Enter if depth >= names::MAX_DEPTH => Judged::Refuse(Refusal::new(path, Reason::TooDeep)),
-        Verdict::Enter => Judged::Enter(path),
-        Verdict::Take => Judged::Take(path),
-        Verdict::Refuse(reason) => Judged::Refuse(Refusal::new(path, reason)),
-        Verdict::Skip => Judged::Skip,
+        EntryVerdict::Enter if depth >= names::MAX_DEPTH => {
+            JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))
+        }
+        EntryVerdict::Enter => JudgedEntry::Enter(path),
+        EntryVerdict::Take => JudgedEntry::Take(path),
+        EntryVerdict::Refuse(reason) => JudgedEntry::Refuse(RefusedFile::new(path, reason)),
+        EntryVerdict::Skip => JudgedEntry::Skip,
     }
 }
 
 /// Puts a folder's ignore file on the stack; a refusal says why it cannot be understood.
 pub(super) fn load_ignore_file(
-    objects: &Objects,
-    ignores: &mut Ignores,
+    objects: &ObjectStores,
+    ignores: &mut IgnoreFiles,
     tree: &Tree<'_>,
     path: &str,
-) -> Result<Option<Refusal>, Stop> {
+) -> Result<Option<RefusedFile>, WalkStop> {
     let Some(entry) = tree.get_name_bytes(names::IGNORE_FILE.as_bytes()) else { return Ok(None) };
-    let refusal = Refusal::new(join(path, names::IGNORE_FILE), Reason::BadIgnore);
-    if kind(entry.filemode_raw()) != Kind::File || objects.size(entry.id())? > names::MAX_IGNORE_FILE {
+    let refusal = RefusedFile::new(join(path, names::IGNORE_FILE), RefusalReason::BadIgnore);
+    if kind(entry.filemode_raw()) != EntryKind::File || objects.size(entry.id())? > names::MAX_IGNORE_FILE {
         return Ok(Some(refusal));
     }
     let text = objects.read(entry.id())?;
     Ok(ignores.push(path.as_bytes(), &text).err().map(|detail| refusal.detail(detail)))
 }
 
-/// The path of an entry of a folder.
+/// Returns the path of an entry of a folder.
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }

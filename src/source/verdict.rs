@@ -1,17 +1,18 @@
-//! What `git verify-commit --raw` says of one commit. Pure.
+//! The report of `git verify-commit --raw` about one commit. Pure.
 //!
-//! **Invariant:** a signature is good only where the program says so in the words that it has for nothing else. An exit
-//! code tells neither whose key it was nor whether that had expired.
+//! **Invariant:** a signature is good only where the program says so in its own words for that. An
+//! exit code tells neither whose key it was nor whether that had expired.
 
-use super::keys::Keys;
+use super::keys::VerificationKeys;
 
-/// How `ssh-keygen` begins when a principal of the list has signed. Without one it leaves out `for`.
+/// The beginning of `ssh-keygen`'s report that a principal of the list has signed. Without one it
+/// leaves out `for`.
 const SSH: &str = "Good \"git\" signature for ";
 
-/// What gpg's lines of status begin with. See `doc/DETAILS` of GnuPG.
+/// The prefix of gpg's status lines. See `doc/DETAILS` of GnuPG.
 const STATUS: &str = "[GNUPG:] ";
 
-/// What speaks against a signature, and how people are told; the first that stands there counts.
+/// The reports against a signature, and their words for people; the first that is found counts.
 const AGAINST: [(&str, &str); 7] = [
     ("BADSIG", "its signature was made for something else"),
     ("EXPKEYSIG", "its signature was made by a key that has expired"),
@@ -26,10 +27,10 @@ const AGAINST: [(&str, &str); 7] = [
 const LONGEST: usize = 300;
 
 /// Says why a commit does not count as signed by one of the keys.
-pub(super) fn judge(keys: &Keys, ended_well: bool, said: &str) -> Result<(), String> {
+pub(super) fn judge(keys: &VerificationKeys, ended_well: bool, said: &str) -> Result<(), String> {
     match keys {
-        Keys::Ssh(_) => judge_ssh(ended_well, said),
-        Keys::OpenPgp(_) => judge_openpgp(ended_well, said),
+        VerificationKeys::Ssh(_) => judge_ssh(ended_well, said),
+        VerificationKeys::OpenPgp(_) => judge_openpgp(ended_well, said),
     }
 }
 
@@ -69,13 +70,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(keys: &Keys, ended_well: bool, said: &str, expected: Result<(), &str>) {
+    fn check(keys: &VerificationKeys, ended_well: bool, said: &str, expected: Result<(), &str>) {
         assert_eq!(judge(keys, ended_well, said), expected.map_err(str::to_owned), "{said}");
     }
 
     #[test]
     fn only_a_principal_of_the_list_signs() {
-        let ssh = Keys::Ssh(Vec::new());
+        let ssh = VerificationKeys::Ssh(Vec::new());
         let good = "Good \"git\" signature for ann@example.com with ED25519 key SHA256:x\n";
         let nobody = "Good \"git\" signature with ED25519 key SHA256:x\nNo principal matched.\n";
         check(&ssh, true, good, Ok(()));
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn gpg_must_call_it_good_and_valid_and_nothing_else() {
-        let gpg = Keys::OpenPgp(Vec::new());
+        let gpg = VerificationKeys::OpenPgp(Vec::new());
         let good =
             "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG 93855AC6BEA9F30E a\n[GNUPG:] VALIDSIG 669F 2026-11-23\n";
         check(&gpg, true, good, Ok(()));

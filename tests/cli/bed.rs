@@ -33,7 +33,8 @@ impl Bed {
         command
     }
 
-    /// What a terminal would show, with standard error and the exit code set apart.
+    /// Runs a command line. Returns the terminal's text, with standard error and the exit code set
+    /// apart.
     pub(crate) fn run(&self, line: &str) -> String {
         transcript(line, &self.command(line).output().unwrap())
     }
@@ -45,7 +46,7 @@ impl Bed {
         transcript(line, &child.wait_with_output().unwrap())
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

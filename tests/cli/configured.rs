@@ -1,4 +1,4 @@
-//! What commands that look once make of a configuration, as far as that needs no cluster.
+//! The commands that look once, with a configuration, as far as that needs no cluster.
 
 use std::process::Command;
 

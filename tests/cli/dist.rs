@@ -1,4 +1,4 @@
-//! What packages bring along is what the program would write now.
+//! The files in packages are as the program would write them now.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What `rhumb check` says of those who are told of what happens.
+//! The report of `rhumb check` about recipients of notifications.
 
 use crate::bed::Bed;
 

@@ -30,7 +30,7 @@ fn answer_on(socket: &Path) {
                 page if page.starts_with("/v1/events") => NOTICE,
                 _ => "{\"items\": []}",
             };
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = write!(&stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{text}");
             if follows {
                 open.push(stream);

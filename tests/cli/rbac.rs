@@ -79,7 +79,8 @@ fn documents(text: &str) -> Vec<Value> {
     serde_yaml::Deserializer::from_str(text).map(|one| Value::deserialize(one).unwrap()).collect()
 }
 
-/// Each right of all roles, with where it holds. What has to be bound in a namespace is bound in `shop`.
+/// Returns each right of all roles, with its scope. A role that has to be bound in a namespace is
+/// bound in `shop`.
 fn granted(text: &str) -> BTreeSet<String> {
     let words = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
@@ -123,7 +124,7 @@ fn beside(kinds: &[(&str, &str)]) -> Bed {
     Bed::new(&[("all/all.yaml", &*objects.concat()), ("rhumb.yaml", &format!("{config}{source}"))])
 }
 
-/// What the example is for.
+/// The kinds of the example.
 const KINDS: [(&str, &str); 12] = [
     ("v1", "ConfigMap"),
     ("v1", "Service"),
@@ -139,7 +140,7 @@ const KINDS: [(&str, &str); 12] = [
     ("networking.k8s.io/v1", "NetworkPolicy"),
 ];
 
-/// What is printed for the account of the example.
+/// Returns the roles for the account of the example.
 fn printed(bed: &Bed) -> String {
     let line = "rbac --config rhumb.yaml --service-account rhumb-system/rhumb";
     let output = bed.command(line).output().unwrap();
@@ -158,7 +159,7 @@ fn the_example_for_a_cluster_grants_what_is_printed_and_says_what_the_rest_amoun
     let told = printed(&beside(&[&KINDS[..], &more].concat()));
     let taken_up = given.replace("  # - apiGroups", "  - apiGroups");
     let taken_up = taken_up.replace("  #   resources", "    resources").replace("  #   verbs", "    verbs");
-    // Which kinds its sources hold is not known before, so it proves that one of others is gone.
+    // The kinds of its sources are not known before, so it proves that one of others is gone.
     let proof = ["customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"];
     let proof = proof.map(|kind| format!("everywhere: list {kind} "));
     let expected: BTreeSet<String> = granted(&told).into_iter().chain(proof).collect();

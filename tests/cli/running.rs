@@ -1,4 +1,4 @@
-//! What `rhumb run` says before it runs.
+//! The words of `rhumb run` before it runs.
 
 use insta::assert_snapshot;
 

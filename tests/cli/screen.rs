@@ -20,7 +20,7 @@ use crate::bed::Bed;
 const ENTERED: &str = "\u{1b}[?1049h";
 const LEFT: &str = "\u{1b}[?1049l";
 
-/// What is waited for comes within this time, or never.
+/// The time limit of waits.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const STATUS: &str = r#"{
@@ -43,7 +43,7 @@ const ENV: &str = r#"{"kind": "ConfigMap", "namespace": "shop", "name": "env", "
 const EVENTS: &str = "retry: 2000\n\nid: 1\nevent: notice\ndata: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \
                       \"reason\": \"Refused\", \"source\": \"shop\", \"message\": \"ConfigMap env\"}\n\n";
 
-/// What a daemon would tell.
+/// A daemon's answers.
 struct Daemon {
     socket: PathBuf,
     is_silent: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ impl Daemon {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if !silent.load(Ordering::SeqCst) {
-                    // Whoever asked may be gone.
+                    // The client may be gone.
                     let _ = stream.and_then(answer);
                 }
             }
@@ -94,7 +94,7 @@ struct Screen {
     /// The end that programs have, kept open so that its modes can be read.
     other: File,
     before: Termios,
-    /// What was shown and not taken away yet, and all of it as it came.
+    /// The text that was shown and not taken yet, and all of it as it came.
     shown: String,
     raw: String,
     coming: Receiver<Vec<u8>>,

@@ -1,12 +1,12 @@
-//! What is said of files that are wrong in the ways that people write: the place, the line with a caret below the
-//! fault, and what to do.
+//! The diagnostics of files that are wrong in the ways that people write: the place, the line with
+//! a caret below the fault, and the remedy.
 
 use crate::bed::Bed;
 
 const HEAD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
-/// What `rhumb validate -` prints of a file that goes on after [`HEAD`] like this. Indentation before the first
-/// line stands for that of the test.
+/// Checks the output of `rhumb validate -` for a file that goes on after [`HEAD`] like this.
+/// Indentation before the first line stands for that of the test.
 #[track_caller]
 fn check(text: &str, expected: &str) {
     let indent = expected.trim_start_matches('\n').len() - expected.trim_start().len();

@@ -14,7 +14,7 @@ fn rhumb(site: &Site<'_>, arguments: &[&str], file: &PathBuf) -> Run {
     run(command)
 }
 
-/// What was sent about objects of a namespace, and neither Events nor rights.
+/// Returns the calls about objects of a namespace, without Events and rights.
 fn about(calls: &[AuditEvent], namespace: &str) -> Vec<AuditEvent> {
     let here = |call: &&AuditEvent| call.namespace == namespace && call.resource != "events";
     calls.iter().filter(here).cloned().collect()
@@ -178,7 +178,7 @@ fn an_object_that_moves_between_accounts_stays_the_same_object_whoever_of_them_m
         mark
     };
 
-    // Who takes it may not write it: it stays as it is, with whom it was.
+    // The account that takes it may not write it: it stays as it is, with its owner.
     let mark = give("one", "two", "two");
     let second = format!("system:serviceaccount:{}:second", site.system());
     daemon.says_since(mark, &["accounts-moves/m", &second, "cannot"]);

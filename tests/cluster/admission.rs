@@ -81,7 +81,7 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
     let release = r#"{"metadata": {"annotations": {"rhumb.dev/release": "c@d"}}}"#;
     refuses(&cluster, &["patch", "deployment/web", "-p", release], "");
     refuses(&cluster, &["patch", "deployment/web", "--subresource=status", "-p", release], "");
-    // Who leaves them alone may change all else, and delete.
+    // An account that leaves them alone may change all else, and delete.
     allows(&cluster, &EVE, &["annotate", "deployment/web", "note=mine"], "");
     allows(&cluster, &EVE, &["set", "image", "deployment/web", "*=web:2"], "");
     allows(&cluster, &EVE, &["scale", "deployment/web", "--replicas=2"], "");

@@ -20,7 +20,7 @@ fn an_object_of_nobody_is_taken_over_by_default_and_the_diff_says_so() {
     site.diff(folder.path(), &[]).ends(1).says(&["it exists and is taken over"]);
     site.apply(folder.path(), &[]).ends(0).says(&["configmap/env", "configured"]);
     assert_eq!(site.data("env", "key"), "ours");
-    // What it does not say is not its business.
+    // A field that it does not name is not its business.
     assert_eq!(site.data("env", "extra"), "theirs");
     let window = site.window();
     site.apply(folder.path(), &[]).ends(0);

@@ -1,4 +1,5 @@
-//! What a source may have at all: what lies outside is refused by name, and what it has there is left as it is.
+//! The allow-list of a source: objects outside are refused by name, and those that it has there are
+//! left as they are.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! How many workloads roll at once, in which order, and who scales them.
+//! The number of workloads that roll out at once, their order, and scales.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -146,7 +146,7 @@ fn diff_tells_what_restarts_and_in_which_order() {
     repo.write("env.yaml", &yaml::config_map("env", "a", "two"));
     repo.write("other.yaml", &yaml::config_map("other", "a", "two"));
     repo.write("api.yaml", &yaml::deployment("api", 1, "nginx:2"));
-    // What the server fills in anyway restarts nothing.
+    // A field that the server fills in anyway restarts nothing.
     repo.write(
         "plain.yaml",
         &(yaml::deployment("plain", 1, "nginx:1") + "        imagePullPolicy: IfNotPresent\n"),
@@ -207,7 +207,7 @@ fn workloads_that_were_never_available_take_no_token() {
     site.await_rollout("d4");
 }
 
-/// What the pods of this image do.
+/// Returns the behaviour of this image's pods.
 fn never_ready(image: &str) -> &'static str {
     if image == "nginx:never" { "{controlplane/never-ready: \"true\"}" } else { "{}" }
 }
@@ -234,7 +234,7 @@ fn a_change_that_restarts_nothing_needs_no_token() {
     repo.commit("Scale");
     site.await_data("env", "a", "two");
     until("it is scaled", || site.value("Deployment", "plain", "/spec/replicas") == json!(3));
-    // What the server fills in anyway may be spelled out, and what is as wanted may be taken over.
+    // A default may be spelled out, and a matching object may be taken over.
     let template =
         || site.value("Deployment", "plain", "/metadata/annotations/deployment.kubernetes.io~1revision");
     let before = template();

@@ -76,7 +76,7 @@ const PUT: [&str; 54] = [
     "an environment variable",
 ];
 
-/// Where a URL is the secret.
+/// The places where a URL is the secret.
 const URLS: [&str; 2] = ["the URL of Slack", "the path of a webhook's URL"];
 
 fn canaries() -> Vec<Canary> {
@@ -104,8 +104,8 @@ fn no_output_of_a_service_has_a_secret() {
     daemon.signal("ABRT");
     daemon.ended(crate::support::SOON);
     places.add("the log", daemon.whole_log());
-    // What git of the one before still waits for is given up by git alone. A server that went on saying nothing would
-    // be waited for once more on top of that, before what is remembered counts.
+    // git alone gives up the waits of the one before. A silent server would be waited for once more
+    // on top of that, before the memory counts.
     estate.remote.set(Manners::Repeating);
     let mut daemon = estate.start(&["--log-level", "trace", "--log-format", "json"]);
     daemon.says(&["remote error"]);
@@ -152,7 +152,7 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     let annotations = json!({"metadata": {"annotations": {"kapp.k14s.io/original": remembered}}});
     site.api.merge(&site.at("Secret", "data"), "kapp", &annotations);
     daemon.says_since(mark, &["drift repaired", "Secret canary/drifting"]);
-    // What goes waits for a person, who is told.
+    // A deletion waits for a person, who is told.
     estate.repo.remove("going.yaml");
     publish(estate, "Remove one");
     eventually("all are told", crate::support::SOON, || {
@@ -295,7 +295,7 @@ fn run_commands(estate: &Estate<'_>, places: &mut Places) {
     for (line, said) in together {
         places.add(format!("rhumb {line}"), said);
     }
-    // What is rendered is what the files have: only what is said of it counts.
+    // The rendered objects are the files': only the findings about them count.
     places.add("rhumb render", estate.rhumb(&[&["render", place][..], &traced[..]].concat()).stderr);
     places.add(
         "rhumb status --watch",

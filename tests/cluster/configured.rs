@@ -1,4 +1,4 @@
-//! What the commands that look once make of a configuration: the same as the daemon with it.
+//! The commands that look once, with a configuration: the same as the daemon with it.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ impl<'a> Estate<'a> {
     }
 }
 
-/// What is shown of each of the two sources.
+/// Returns the parts of each of the two sources.
 fn parts(run: &Run) -> (String, String) {
     let (one, two) = run.stdout.split_once("\nsource two\n").unwrap_or_else(|| panic!("{run:#?}"));
     (one.strip_prefix("source one\n").unwrap().to_owned(), two.to_owned())
@@ -52,7 +52,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     assert!(one.contains("+ ConfigMap configured/one") && !one.contains("/two"), "{one}");
     assert!(two.contains("+ ConfigMap configured/two") && !two.contains("/one"), "{two}");
 
-    // What nobody has yet gets none of the two, and what one has is its own.
+    // An object that nobody has goes to neither, and each keeps its own.
     estate.one.change("both.yaml", &yaml::config_map("both", "a", "one"));
     estate.two.change("theirs.yaml", &yaml::config_map("both", "a", "two"));
     let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
@@ -72,7 +72,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     let alone = estate.rhumb(&["diff", "--source", "two"]).ends(1);
     assert_eq!(alone.stdout.trim(), two.trim());
 
-    // What goes from one source to the other is not deleted.
+    // An object that moves from one source to the other is not deleted.
     estate.one.remove("both.yaml");
     estate.one.commit("Give it up");
     let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));

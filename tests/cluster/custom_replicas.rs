@@ -20,7 +20,7 @@ fn await_all(site: &Site<'_>, within: Duration, repos: &[Repo], content: &str) {
         site.await_data_within(left(), &format!("env-{number}"), "key", content);
     }
     for (number, repo) in repos.iter().enumerate() {
-        // What is well is told so again after some seconds only.
+        // A healthy source is reported again after some seconds only.
         eventually(&format!("{number} is told to be ready"), left() + Duration::from_secs(10), || {
             let found = condition(site, &shared_name(number), "Ready");
             let revision =
@@ -74,8 +74,8 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
     }
 }
 
-/// A place with two sources in the cluster that go with all they have, and two replicas: the first one has the first
-/// source, the second one the other. One of them sees the cluster through a proxy.
+/// Two sources in the cluster that go with all their objects, and two replicas: the first one has
+/// the first source, the second one the other. One of them sees the cluster through a proxy.
 struct Pair<'a> {
     site: Site<'a>,
     repos: Vec<Repo>,
@@ -152,7 +152,7 @@ fn known(cluster: &Own) -> (Site<'_>, Site<'_>) {
     (one, other)
 }
 
-/// Whoever is so cut off does not hear which sources stand in the cluster, and of all else it does.
+/// Returns the requests of the list of sources. A replica cut off from it hears of everything else.
 fn lists() -> Requests {
     Requests::any().method("GET").path_suffix("/sources")
 }
@@ -171,7 +171,7 @@ fn whoever_takes_a_source_over_and_cannot_look_at_it_makes_nothing_anew() {
     let window = other.window();
     proxy.add(refused());
     pair.delete_first();
-    // What it knows is that this source is to be served, and that nobody serves it.
+    // It knows that this source is to be served, and that nobody serves it.
     pair.await_lease();
     pair.await_change("two");
     assert!(pair.lease().is_some(), "it has heard that the source is gone");

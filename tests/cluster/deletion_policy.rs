@@ -1,4 +1,4 @@
-//! What becomes of the objects of a `Source` when a person deletes it.
+//! The objects of a `Source` after a person deletes it.
 
 use std::path::Path;
 
@@ -122,7 +122,7 @@ fn orphan_leaves_everything_and_takes_the_finalizer_off_at_any_time() {
     site.api.delete(&path(&site, "changed"));
     await_gone(&site, "changed");
     window.assert_no_deletes();
-    // What waits for a person can be let go too.
+    // A deletion that waits for a person can be let go too.
     site.api.delete(&path(&site, "late"));
     await_condition(&site, "late", "Stalled", &["True PruneWaiting"]);
     site.await_absence("ConfigMap", "late");

@@ -41,7 +41,8 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<String> 
     stream.write_all(request.as_bytes())?;
     let mut text = String::new();
     match stream.read_to_string(&mut text) {
-        // Whoever closes a connection without TLS's farewell has said all the same.
+        // A client that closes a connection without TLS's farewell has sent everything all the
+        // same.
         Err(error) if text.is_empty() => Err(error),
         _ => Ok(text),
     }
@@ -136,7 +137,7 @@ fn elsewhere_it_takes_encryption_and_the_token() {
     for path in ["/livez", "/metrics", "/", "/nowhere"] {
         assert_eq!(code(&secretly(port, &first, path, &with("wrong-0123456789abcdef")).unwrap()), 401);
     }
-    // What a form looks like is told, and only to whoever asks for a page by a known name.
+    // Only a request for a page by a known name is told of the form.
     let html = "Accept: text/html\r\n";
     for (path, head, expected, says) in [
         ("/", html.to_owned(), 401, "Sign in"),
@@ -287,7 +288,7 @@ fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
     let file = site.state.path().join("rhumb.yaml");
     std::fs::write(&file, site.configuration(repo.path(), "serve: {listen: '127.0.0.1:0'}")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Whoever runs the tests may read any file.
+    // The user of the tests may read any file.
     let token = folder.path().join("serve-token");
     std::fs::create_dir(&token).unwrap();
     let mut command = site.bare_command();

@@ -8,7 +8,7 @@ const KEY: (&str, &str, &str) = ("Secret", "key", "/data/token");
 const ENV: (&str, &str, &str) = ("ConfigMap", "env", "/data/mode");
 const WEB: (&str, &str, &str) = ("Deployment", "web", "/spec/template/spec/containers/0/image");
 
-/// What the source asks for, and what somebody puts there.
+/// The source's values, and somebody else's.
 const VALUES: [((&str, &str, &str), &str, &str); 3] = [
     (ENV, "calm", "wild"),
     (KEY, "cmlnaHQ=", "d3Jvbmc="),

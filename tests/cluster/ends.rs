@@ -13,7 +13,7 @@ use crate::support::{
     Daemon, Manners, Remote, Repo, SHARED, Site, await_shares, shared_name, source, until, yaml,
 };
 
-/// What the README promises.
+/// The time that the documentation promises.
 const PROMISED: Duration = Duration::from_secs(5);
 
 #[track_caller]
@@ -80,7 +80,7 @@ fn while_a_fetch_hangs() {
     until("git has ended", || remote.open() == 0);
 }
 
-/// What it gave last has run out, and it gives nothing more: the Leases run out too.
+/// Its last credentials have expired, and it gives no others: the Leases run out too.
 #[test]
 fn while_a_credential_plugin_hangs_later() {
     let mut site = Site::new("end-later");

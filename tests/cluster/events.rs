@@ -1,4 +1,5 @@
-//! What a daemon tells of in the cluster: Events on objects and on the inventory, and where each source stands.
+//! The daemon's reports in the cluster: Events on objects and on the inventory, and the status of
+//! each source.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::support::{Held, Repo, SOON, Site, Window, eventually, until, yaml};
 const BUDGET: &str =
     "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 3s}";
 
-/// What the Events about one object say: `<type> <reason> <count>: <message>`.
+/// Returns the Events about one object: `<type> <reason> <count>: <message>`.
 fn events(site: &Site<'_>, namespace: &str, name: &str) -> Vec<String> {
     let all = site.api.list(&format!("/api/v1/namespaces/{namespace}/events"));
     let of = |event: &&Value| {
@@ -111,7 +112,7 @@ fn the_inventory_tells_where_its_source_stands() {
     );
 }
 
-/// How many Events a user has written of late.
+/// Returns the number of Events that a user has written of late.
 fn written(window: &Window<'_>) -> usize {
     window.calls().iter().filter(|call| call.resource == "events" && call.is_write()).count()
 }

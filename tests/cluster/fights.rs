@@ -11,7 +11,7 @@ use crate::support::{Folder, Repo, SOON, Site, Window, eventually, yaml};
 /// Ten writes a second.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// How long the other one goes on: a part of the minute in which five writes are allowed.
+/// The duration of the other writer: a part of the minute in which five writes are allowed.
 const FIGHT: Duration = Duration::from_secs(12);
 
 /// Does something ten times a second, as long as there is somebody who waits for the outcome.
@@ -88,7 +88,7 @@ fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named
     let is_told = |line: &&str| line.contains("fight/field") && line.contains("again and again");
     let told = daemon.log().lines().filter(is_told).count();
     assert!(told <= 5, "the log repeats it {told} times");
-    // Whoever fights holds up nobody else.
+    // A fight holds up nobody else.
     repo.change("free.yaml", &yaml::config_map("free", "a", "2"));
     site.await_data("free", "a", "2");
     // A newer commit is no repair: it is sent at once.

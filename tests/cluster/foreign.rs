@@ -1,4 +1,4 @@
-//! What somebody else does to our objects is undone at once; what is theirs is left alone.
+//! Foreign changes of our objects are undone at once; objects of others are left alone.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Daemon, Repo, SOON, Site, eventually, until, yaml};
 
-/// How fast a repair has to be; on a machine that has other work to do, later is not our doing.
+/// Returns the time limit of a repair; on a machine that has other work to do, later is not our
+/// doing.
 fn limit() -> Duration {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
     let load: f64 = load.split(' ').next().unwrap().parse().unwrap();

@@ -123,7 +123,8 @@ fn await_ready(api: &Api, revision: &str) {
     });
 }
 
-/// By default it writes nothing, and nothing that it may amounts to more than to look. The rest is granted here.
+/// Grants rights and asks. By default it writes nothing, and its rights amount to no more than a
+/// look. The rest is granted here.
 fn grant_and_ask(cluster: &Own) {
     let may = |right: &str| {
         let asked: Vec<&str> =
@@ -171,7 +172,7 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     let source = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "all"}, "spec": spec});
     api.create(&at("Source", SYSTEM, ""), "people", &source);
     await_ready(&api, &repo.head());
-    // What stands in the cluster is looked at too.
+    // Sources in the cluster are checked too.
     let wrong = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "wrong"},
         "spec": {"git": {"url": "https://git.example.org/a.git"}, "blastRadius": "lots"}});
     let checked = run(command("check")).ends(0);

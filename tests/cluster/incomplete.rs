@@ -12,7 +12,8 @@ fn three() -> [(&'static str, String); 3] {
     ]
 }
 
-/// What was accepted is still repaired and made again, and nothing was deleted since the window began.
+/// Checks that accepted content is still repaired and created again, and nothing was deleted since
+/// the window began.
 fn is_defended(site: &Site<'_>, daemon: &mut Daemon) {
     let window = site.window();
     site.api.merge(&site.at("ConfigMap", "a"), "somebody", &json!({"data": {"key": "foreign"}}));
@@ -116,7 +117,7 @@ fn a_repository_that_is_not_there_at_the_start_is_waited_for_and_the_cluster_def
     let repo = Repo::new(&three());
     let mut daemon = site.daemon(repo.path());
     site.await_data("c", "key", "one");
-    // What was accepted is copied when nothing else is left to do.
+    // The accepted revision is copied when nothing else is left to do.
     eventually("the revision is kept", SOON, || {
         let kept = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
         let mut names = kept.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::{Daemon, Repo, SOON, Site, receive, yaml};
 
-/// Where the journal listens, for one process alone: the program sees another `/run` than the others.
+/// The journal's socket, for one process alone: the program sees another `/run` than the others.
 const SEE: &str = r#"
     mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/journal && mount --bind "$0" /run/systemd/journal || exit 77
     JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec "$@"

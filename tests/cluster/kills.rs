@@ -98,7 +98,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// How often each object was made, and how often deleted.
+/// Returns the number of creations and of deletions of each object.
 fn births_and_deaths(window: &Window<'_>) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
     let (mut births, mut deaths) = (BTreeMap::new(), BTreeMap::new());
     for event in window.writes() {
@@ -296,7 +296,8 @@ fn await_revision(site: &Site<'_>, number: u32) {
     site.await_free_budget();
 }
 
-/// Whatever was written when the daemon died, the next one goes on with the way back, and stays there.
+/// Whatever was written when the daemon died, the next one goes on with the way back, and stays
+/// there.
 #[test]
 fn after_each_write_of_an_undo() {
     each_case(7, |count, moment| {

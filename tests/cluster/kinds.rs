@@ -298,7 +298,7 @@ fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() 
         if listed.stderr.contains(&words) { Ok(listed) } else { Err(listed.all()) }
     };
     eventually("the inventory tells it", SOON, listed).says(&["note: since 2", &words]);
-    // Who looks once asks at once whether the kind is there at all.
+    // A command that looks once asks at once whether the kind is there at all.
     let diff = site.diff(repo.path(), &[]).ends(1);
     diff.says(&["- ConfigMap kinds-unserved/a"]);
     assert!(!diff.all().contains(&words), "{diff:#?}");

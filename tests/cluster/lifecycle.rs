@@ -1,4 +1,4 @@
-//! How a daemon starts, ends, and gets along with a second one.
+//! The start and the end of a daemon, beside a second one.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Daemon, Repo, SOON, Site, eventually, yaml};
 
-/// How long an end may take that has nothing to wait for.
+/// The time limit of an end that has nothing to wait for.
 const PROMPT: Duration = Duration::from_secs(2);
 
 /// The same with an answer that does not come.
@@ -29,7 +29,7 @@ fn shop() -> Repo {
         ("agent.yaml", yaml::workload("DaemonSet", "agent", 0, "app:1", "{}")),
         ("db.yaml", yaml::workload("StatefulSet", "db", 2, "app:1", "{}")),
         ("job.yaml", job.to_owned()),
-        // Which nobody will ever bind: not all is healthy.
+        // A claim that nobody will ever bind: not all is healthy.
         ("disk.yaml", disk.to_owned()),
         ("last.yaml", yaml::config_map("last", "a", "1")),
     ])

@@ -1,5 +1,5 @@
-//! Sources whose `allow.namespaces` names namespaces: they are watched there and nowhere else, with rights there and
-//! nowhere else, and what they had elsewhere stays, and stays known.
+//! Sources whose `allow.namespaces` names namespaces: they are watched there and nowhere else, with
+//! rights there and nowhere else. Their objects elsewhere stay, and stay known.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn configuration(site: &Site<'_>, repo: &Repo, namespaces: &[&str], settings: &s
     format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\n---\n{source}")
 }
 
-/// What `rhumb rbac` prints for the user of the site.
+/// Returns the output of `rhumb rbac` for the user of the site.
 fn roles(site: &Site<'_>, text: &str) -> String {
     site.with_config(&["rbac", "--user", &site.user], text).ends(0).stdout
 }
@@ -76,7 +76,7 @@ fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         calls.iter().filter(looks).partition(|call| call.namespace == site.name);
     assert!(!here.is_empty() && elsewhere.is_empty(), "{elsewhere:#?}");
-    // What asks once needs no more.
+    // A one-shot command needs no more.
     let told = site.rhumb(&["status", "-o", "json"]).ends(0).json();
     let source = &told["sources"][0];
     assert_eq!((&source["objects"]["Settled"], &source["incomplete"]), (&json!(2), &Value::Null), "{told:#}");

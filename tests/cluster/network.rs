@@ -1,5 +1,5 @@
-//! What lies between rhumb and the API server fails in every way: it converges soon after, deletes nothing, and does
-//! not ask in a loop meanwhile.
+//! The network between rhumb and the API server fails in every way. rhumb converges soon after,
+//! deletes nothing, and does not ask in a loop meanwhile.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,13 +9,14 @@ use serde_json::json;
 
 use crate::support::{Daemon, Repo, SOON, Site, Window, eventually, yaml};
 
-/// How long after the end of an outage everything must be as wanted.
+/// The time after the end of an outage by which everything must be as wanted.
 const RETURN: Duration = Duration::from_secs(30);
 
-/// How long the outages last.
+/// The duration of the outages.
 const OUTAGE: Duration = Duration::from_millis(2500);
 
-/// So many calls are no hot loop: two objects and three kinds that are tried again with growing pauses.
+/// The number of calls that is no hot loop: two objects and three kinds that are tried again with
+/// growing pauses.
 const CALM: u64 = 60;
 
 const WRITES: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
@@ -29,7 +30,7 @@ struct Bed {
     repo: Repo,
     proxy: FaultProxy,
     daemon: Daemon,
-    /// What is sent after the beginning.
+    /// The calls after the beginning.
     sent: Window<'static>,
 }
 
@@ -128,7 +129,7 @@ fn credentials_that_are_not_accepted() {
 fn a_server_that_asks_to_slow_down_is_given_the_time_that_it_asks_for() {
     let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "2");
     let bed = bed("net-429");
-    // What is told of the source goes elsewhere.
+    // Writes about the source go elsewhere.
     let objects = writes().path_contains("/namespaces/net-429/configmaps/");
     let rule = bed.proxy.add(Rule::new(objects, Fault::Replace(busy)));
     bed.disturb();
@@ -209,7 +210,8 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
     bed.sent.assert_no_deletes();
 }
 
-/// How long after a role was granted everything must be as wanted: with room below what is promised.
+/// The time after a role was granted by which everything must be as wanted: with room below the
+/// promise.
 const GRANT: Duration = Duration::from_secs(20);
 
 fn grant(site: &Site<'_>, name: &str, group: &str, resources: &[&str]) {

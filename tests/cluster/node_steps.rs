@@ -309,7 +309,7 @@ fn a_step_survives_the_end_of_rhumb_and_an_abort_brings_the_old_pods_back() {
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
     await_nodes(&site, "agent:2", &[1]);
     daemon.kill();
-    // What somebody else changes meanwhile is repaired, and the step stays.
+    // A foreign change is repaired meanwhile, and the step stays.
     let change = json!({"metadata": {"annotations": {"rhumb.dev/step-promote": "auto"}}});
     site.api.merge(&site.at("DaemonSet", "agent"), "somebody", &change);
     let window = site.window();

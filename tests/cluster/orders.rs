@@ -1,4 +1,4 @@
-//! What people order on the command line, while rhumb runs and while it does not.
+//! The orders of people on the command line, while rhumb runs and while it does not.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     at_rest(&site, "nginx:1");
     site.rhumb(&["rollout", "resume", "deploy/web"]).ends(0).says(&["resumed: Deployment"]);
     at_rest(&site, "nginx:2");
-    // Whoever may annotate an object has no way to the terminal of who looks at it.
+    // An annotation has no way to the terminal of its readers.
     let hostile = "1 because\n  phase    Settled\u{1b}]0;title\u{7}";
     let change = json!({"metadata": {"annotations": {"rhumb.dev/paused": hostile}}});
     site.api.merge(&site.at("Deployment", "web"), "somebody", &change);
@@ -299,7 +299,7 @@ fn orders_of(site: &Site<'_>, source: &str) -> String {
     at("ConfigMap", &site.system(), &format!("orders.{source}.rhumb.dev"))
 }
 
-/// Who may write every ConfigMap of an application's namespace orders nothing by that.
+/// Rights over every ConfigMap of an application's namespace give no order.
 #[test]
 fn an_order_on_an_object_does_nothing_and_is_told() {
     let site = Site::new("orders-misplaced");
@@ -357,7 +357,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     why.says(&[&format!("undone by {}", site.user)]);
     let history = site.rhumb(&["rollout", "history", "deploy/web"]).ends(0);
     history.says(&["undone: revision", &format!("(ordered by {})", site.user)]);
-    // What is done leaves the object.
+    // An order that is done leaves the object.
     let data = || site.api.value(&orders_of(&site, "orders-team"), "/data");
     until("the order is taken out", || data().as_object().is_none_or(serde_json::Map::is_empty));
     // The other source's objects neither by its own orders object nor by this one.
@@ -375,7 +375,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     assert_eq!(site.data("theirs", "a"), "two");
 }
 
-/// Who may push a branch must not decide what runs, whoever gives the order.
+/// A push to a branch must not decide which revision runs, whoever gives the order.
 #[test]
 fn an_undo_leads_to_nothing_that_was_never_followed() {
     let site = Site::new("orders-unmerged");
@@ -396,7 +396,7 @@ fn an_undo_leads_to_nothing_that_was_never_followed() {
         short(&evil),
         "was never in force here and is no ancestor of",
     ]);
-    // What was in force may be gone back to, wherever the branch is now.
+    // A revision that was in force may be gone back to, wherever the branch is now.
     let orphan = repo.git(&["commit-tree", "-m", "Begin anew", "HEAD^{tree}"]).trim().to_owned();
     repo.git(&["update-ref", &format!("refs/heads/{branch}"), &orphan]);
     repo.change("other.yaml", &yaml::config_map("other", "a", "b"));

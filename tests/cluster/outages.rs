@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{Own, Repo, Site, eventually, yaml};
 
-/// How long after the server's return everything must be as wanted.
+/// The time after the server's return by which everything must be as wanted.
 const RETURN: Duration = Duration::from_secs(30);
 
 /// A long outage: all backoffs have grown.
@@ -147,7 +147,7 @@ fn an_api_server_whose_data_is_restored_from_an_older_backup() {
     let backups = tempfile::TempDir::new().unwrap();
     let backup = backups.path().join("etcd");
     meanwhile(&own, |data| copy(data, &backup));
-    // What comes now is forgotten later: contents, a deletion, a new object.
+    // Changes from now on are forgotten later: contents, a deletion, a new object.
     for value in ["2", "3"] {
         repo.change("b.yaml", &yaml::config_map("b", "a", value));
         site.await_data("b", "a", value);

@@ -75,7 +75,7 @@ fn an_object_with_another_owners_mark_is_not_touched_and_its_owner_is_named() {
         assert_eq!(window.to("configmaps", name).len(), 0, "{name}");
     }
     assert_eq!(site.data("free", "key"), "ours");
-    // What is no longer wanted was never ours either.
+    // An object that is no longer wanted was never ours either.
     repo.git(&["rm", "--quiet", "flux.yaml", "helm.yaml"]);
     repo.commit("Leave them to their owners");
     repo.change("free.yaml", &yaml::config_map("free", "key", "newer"));

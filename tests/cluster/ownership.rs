@@ -1,4 +1,4 @@
-//! What others make of the marks of our object, and whose it is then.
+//! Foreign marks on our object, and its owner then.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ fn daemon(site: &Site<'_>, repo: &Repo, opt_out: &str) -> Daemon {
     site.configured(&settings.replacen("spec:\n", &format!("spec:\n  optOut: {opt_out}\n"), 1))
 }
 
-/// What somebody who may patch the object does to it besides changing its data, and the word for that.
+/// Returns the patches of somebody who may patch the object, beside a change of its data, and the
+/// word for each.
 fn claims(site: &Site<'_>) -> [(Value, &'static str); 3] {
     let anchor = site.api.create(
         &site.at("ConfigMap", ""),

@@ -69,7 +69,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
         "Rollout started",
         "live",
     ]);
-    // What others write is text, and nothing else.
+    // Text by others is text, and nothing else.
     assert!(shown.contains(MARKUP), "{shown}");
     assert_eq!(browser.value("document.images.length"), json!(1), "the page's own");
     assert_ne!(browser.value("document.title"), json!("hit"));
@@ -125,7 +125,7 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
     browser.open(&at("Secret", "nowhere"), LARGE, "light");
     browser.shows(&["no source of this process knows"]);
     browser.complained_of("/nowhere");
-    // What goes while somebody looks at it is not shown as if it were there.
+    // An object that goes while somebody looks at it is not shown as if it were there.
     browser.open(&at("ConfigMap", "env"), LARGE, "light");
     browser.shows(&["Brought by"]);
     let gone = "const asked = fetch; const gone = {message: 'no source of this process knows it'}; window.fetch = (path, more) => \
@@ -193,7 +193,7 @@ fn the_end_is_shown(browser: &mut Browser, mut daemon: Daemon) {
 
 const TOKEN: &str = "canary-token-0123456789abcdef";
 
-/// Where no socket is, as in a pod, the page is reached over TLS.
+/// Without a socket, as in a pod, the page is reached over TLS.
 #[test]
 fn a_browser_signs_in_with_the_token() {
     let Some(mut browser) = Browser::start() else { return };

@@ -45,7 +45,8 @@ fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
     wrong.says(&["<stdin>:", "error:"]);
     piped(site.command(&["apply", "-"]), &yaml::config_map("new", "a", "one")).ends(0).says(&["1 created"]);
     window.assert_no_deletes();
-    // What came through the pipe is of another place: the folder's next pass asks before it deletes that.
+    // An object from the pipe is of another place: the folder's next pass asks before it deletes
+    // it.
     assert!(before != site.records(), "the parent names both places");
     site.apply(folder.path(), &["--prune"]).ends(4).says(&["standard input in "]);
     assert!(site.has("ConfigMap", "new") && site.has("ConfigMap", "other"));
@@ -73,7 +74,7 @@ fn a_source_that_is_given_no_name_has_one_of_its_own() {
     }
     unnamed(&["apply", "--prune", "--name", "more"], "two/shop").ends(0);
     assert!(site.has("ConfigMap", "env") && site.has("ConfigMap", "more"));
-    // What an older version applied goes on under the name that it gave.
+    // Objects of an older version go on under the name that it gave.
     unnamed(&["apply", "--name", "default"], "old").ends(0);
     let went_on = unnamed(&["apply", "--prune"], "old").ends(0);
     went_on.says(&["this place was applied as source default before"]);

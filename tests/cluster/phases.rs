@@ -1,4 +1,5 @@
-//! Where each object stands: the daemon, the commands beside it and the cluster alone give one answer.
+//! The phase of each object: the daemon, the commands beside it and the cluster alone give one
+//! answer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ fn many(count: u32) -> Vec<(String, String)> {
         .collect()
 }
 
-/// How many ConfigMaps of the source are there.
+/// Returns the number of the source's ConfigMaps.
 fn count(site: &Site<'_>) -> usize {
     site.api.list(&format!("{}?labelSelector=applyset.kubernetes.io/part-of", site.at("ConfigMap", ""))).len()
 }

@@ -1,4 +1,4 @@
-//! What is as wanted is left alone: nothing at all is sent.
+//! An object that is as wanted is left alone: nothing at all is sent.
 
 use controlplane::AuditEvent;
 use serde_json::json;
@@ -50,7 +50,7 @@ fn a_second_apply_without_a_state_directory_sends_nothing() {
     window.assert_silent();
 }
 
-/// How often the inventory was looked at.
+/// Returns the number of looks at the inventory.
 fn looks(window: &Window<'_>) -> usize {
     let is_look = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
     window.calls().iter().filter(is_look).count()
@@ -100,7 +100,7 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     daemon.stop();
     let window = site.window();
     let _daemon = site.configured(&configuration);
-    // So many that all has been told which is told late.
+    // As many as it takes until late reports are written.
     in_time("many resyncs have passed", SOON, || {
         let looks = looks(&window);
         if looks >= 20 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
@@ -142,7 +142,7 @@ fn an_empty_map_that_others_put_keys_into_is_as_wanted() {
     site.with_empty_state().apply(repo.path(), &[]).ends(0).says(&["deployment.apps/web", "unchanged"]);
     site.diff(repo.path(), &[]).ends(0);
     window.assert_silent();
-    // What is no such map is drift, though the content is as empty.
+    // Another kind of value is drift, though the content is as empty.
     repo.change(
         "other.yaml",
         &yaml::deployment("other", 1, "nginx:1")

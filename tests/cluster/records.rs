@@ -1,4 +1,4 @@
-//! What rhumb keeps for itself in its namespace, where somebody else writes it.
+//! rhumb's own records in its namespace, with foreign writes.
 
 use serde_json::json;
 

@@ -48,7 +48,8 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
         let holder = site.api.value(&lease, "/spec/holderIdentity");
         if holder.as_str().is_none_or(str::is_empty) { Ok(()) } else { Err(holder.to_string()) }
     });
-    // What rolls goes on by itself, nothing else of it begins, and others have the budget after a while.
+    // A rollout goes on by itself, nothing else of the source begins, and others have the budget
+    // after a while.
     ops.change("c.yaml", &yaml::deployment("c", 1, "app:2"));
     eventually("another source rolls", RECLAIMED, || {
         let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
@@ -73,7 +74,7 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// What the file has counts, whatever stands in the cluster.
+/// The file's sources count, whatever stands in the cluster.
 #[test]
 fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     let cluster = Own::bare();
@@ -173,7 +174,7 @@ fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
     assert_eq!(lines.iter().filter(said).count(), 1, "{log}");
 }
 
-/// How many claims the text of the budget object has for the workload of this name.
+/// Returns the number of claims in the ledger's text for the workload of this name.
 fn claims_of(book: &str, name: &str) -> usize {
     let book: Value = serde_json::from_str(book).unwrap();
     let claims = book["claims"].as_array().into_iter().flatten();

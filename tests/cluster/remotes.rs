@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::support::{Daemon, Manners, Remote, Repo, SOON, Site, Window, eventually, yaml};
 
-/// How long after the remote's return a new commit must be there: looks at a failing remote are spread.
+/// The time after the remote's return by which a new commit must be there: looks at a failing
+/// remote are spread.
 const RETURN: Duration = Duration::from_secs(90);
 
 struct Bed {
@@ -39,7 +40,7 @@ fn bed(name: &str) -> Bed {
 }
 
 impl Bed {
-    /// What was applied is defended, and nothing was pruned.
+    /// Checks that applied objects are defended, and nothing was pruned.
     #[track_caller]
     fn defends(&self) {
         self.site.api.merge(&self.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
@@ -59,7 +60,7 @@ impl Bed {
         wanted
     }
 
-    /// What was pushed meanwhile arrives, and a pruning commit prunes.
+    /// Checks that commits pushed meanwhile arrive, and a pruning commit prunes.
     #[track_caller]
     fn recovers(&mut self, wanted: &str) {
         self.site.await_data_within(RETURN, "m0", "a", wanted);

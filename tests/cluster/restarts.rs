@@ -48,7 +48,8 @@ fn at_rest(site: &Site<'_>) {
     site.await_free_budget();
 }
 
-/// How many templates the Deployment has had: each restart counts, also one back to an older template.
+/// Returns the number of templates that the Deployment has had: each restart counts, also one back
+/// to an older template.
 fn revision(site: &Site<'_>) -> Value {
     site.value("Deployment", "web", "/metadata/annotations/deployment.kubernetes.io~1revision")
 }
@@ -109,7 +110,7 @@ fn a_change_of_a_config_map_from_git_restarts_once_and_in_order() {
     assert_eq!(written(&window), ["env", "web"]);
     let hash = site.value("Deployment", "web", HASH);
     assert!(hash.is_string());
-    // What somebody puts there instead is repaired.
+    // A foreign value there is repaired.
     let other = json!({"spec": {"template": {"metadata": {"annotations": {"rhumb.dev/config-hash": "x"}}}}});
     site.api.merge(&site.at("Deployment", "web"), "somebody", &other);
     until("it is repaired", || site.value("Deployment", "web", HASH) == hash);

@@ -189,7 +189,7 @@ fn each_rule_that_is_taken_away_is_named() {
                 "{report:#}"
             );
             if number == 0 {
-                // What is printed mends it.
+                // The printed roles mend it.
                 let printed = report["roles"].as_str().unwrap();
                 site.cluster.kubectl_in(&["apply", "-f", "-"], printed).unwrap();
                 until("it is mended", || check(&site, &repo).code == 0);
@@ -200,7 +200,7 @@ fn each_rule_that_is_taken_away_is_named() {
     }
 }
 
-/// Whether a rule grants what was denied.
+/// Returns whether a rule grants the denied access.
 fn is_of(denied: &Value, rule: &Value) -> bool {
     let holds = |key: &str, value: &Value| rule[key].as_array().unwrap().contains(value);
     holds("apiGroups", &denied["group"])
@@ -233,7 +233,8 @@ fn a_check_says_what_is_wrong_beside_rights() {
     let mut command = site.command(&["check", &source]);
     command.args(["--kubeconfig", "/none/kubeconfig"]);
     run(command).ends(1).says(&["missing", "/none/kubeconfig"]);
-    // Kinds and versions that the server does not have. What the repository itself defines is on its way.
+    // Kinds and versions that the server does not have. A kind that the repository itself defines
+    // is on its way.
     repo.write("thing.yaml", "{apiVersion: none.example.org/v1, kind: Thing, metadata: {name: a}}");
     repo.write("old.yaml", "{apiVersion: v2, kind: ConfigMap, metadata: {name: b}}");
     let unserved = site.rhumb(&["check", &source]).ends(1);

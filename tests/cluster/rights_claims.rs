@@ -1,5 +1,5 @@
-//! Two daemons, each with its own source: what one that is gone has claimed holds the other one up as long as its
-//! workload rolls, and no longer, with the roles that are printed.
+//! Two daemons, each with its own source. The claims of one that is gone hold the other one up as
+//! long as its workload rolls out, and no longer, with the printed roles.
 
 use std::path::PathBuf;
 use std::time::Duration;

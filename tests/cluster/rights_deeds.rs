@@ -1,5 +1,5 @@
-//! What daemons and people do under exactly the roles that are printed: the way back, steps, adoption, replicas, a source
-//! that only observes beside one that does not, and sources that stand in the cluster.
+//! Daemons and people under exactly the printed roles: the way back, steps, adoption, replicas, a
+//! source that only observes beside one that does not, and sources in the cluster.
 
 use std::fs;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn assert_nothing_forbidden(window: &Window<'_>) {
     assert!(forbidden.is_empty(), "{forbidden:#?}");
 }
 
-/// Of two steps that a person lets go.
+/// Returns a workload of two steps that a person promotes.
 fn stepped(image: &str) -> String {
     let steps = "metadata:\n  annotations: {rhumb.dev/steps: '1', rhumb.dev/step-promote: manual}\n";
     yaml::deployment("web", 3, image).replacen("metadata:\n", steps, 1)
@@ -92,7 +92,7 @@ fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_n
         until("it is over", || image("Deployment", "web") == json!(image_then) && held().is_null());
         site.await_rollout("web");
     }
-    // Who is left takes over.
+    // The other replica takes over.
     assert_eq!(replicas[0].stop().code(), Some(0));
     repo.change("env.yaml", &yaml::config_map("env", "a", "2"));
     site.await_data("env", "a", "2");

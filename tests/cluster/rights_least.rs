@@ -1,5 +1,5 @@
-//! `rhumb rbac` and `rhumb check`: what a source needs that only observes, that prunes nothing, and that has more than
-//! it holds; and what is said where the server does not tell.
+//! `rhumb rbac` and `rhumb check`: the needs of a source that only observes, that prunes nothing,
+//! and that has more than it holds; and the words where the server does not tell.
 
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn grant(site: &Site<'_>, text: &str) -> String {
     printed
 }
 
-/// What pods use, and a workload that is not there without it.
+/// Returns the data that pods use, and a workload that is not there without them.
 fn rolled(image: &str) -> [(&'static str, String); 2] {
     let from = "        envFrom:\n        - configMapRef: {name: env}\n        image:";
     let web = yaml::deployment("web", 1, image).replace("        image:", from);
@@ -46,7 +46,8 @@ fn who_only_observes_may_only_look_and_writes_nothing() {
     let daemon = Daemon::start(site.command_with_config(&["run", "-v"], &text));
     daemon.says(&["Deployment rights-observed/web", "only observed"]);
     daemon.says(&["ConfigMap rights-observed/env", "it is released together with"]);
-    // What waits is told in the budget object within some 2 s; the second resync from now is later than that.
+    // A wait is in the rollout ledger within some 2 s; the second resync from now is later than
+    // that.
     for _ in 0..2 {
         daemon.says_since(daemon.mark(), &["looked at everything"]);
     }
@@ -121,7 +122,7 @@ fn a_check_names_what_a_source_has_and_no_longer_holds() {
     let printed = site.rhumb(&["rbac", repo.path().to_str().unwrap(), "--user", &site.user]).ends(0);
     printed.says(&["what it has and no longer holds"]);
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed.stdout).unwrap();
-    // What it has can be seen bit by bit only.
+    // Its objects can be seen bit by bit only.
     for lacks in [
         &["list services in the whole cluster", "delete configmaps in namespace rights-remains-away"][..],
         &[],

@@ -1,4 +1,5 @@
-//! What rhumb deletes is provably its own: the seal of the release annotation holds for one object of one source.
+//! rhumb deletes only objects that are provably its own: the seal of the release annotation holds
+//! for one object of one source.
 
 use serde_json::{Value, json};
 

@@ -153,7 +153,7 @@ fn a_new_configuration_is_taken_while_the_api_server_is_away() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// What was known before stays, and is not taken for what is.
+/// Facts from before stay, and are not taken for the present.
 #[test]
 fn an_api_server_that_goes_away_is_told_until_it_is_back() {
     let mut site = Site::new("service-away");
@@ -182,7 +182,7 @@ fn an_api_server_that_goes_away_is_told_until_it_is_back() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// Whatever a plugin asks may be away, as the API server may.
+/// The service behind a plugin may be away, as the API server may.
 #[test]
 fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     let site = Site::new("plugin");
@@ -205,7 +205,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     manager.hears(&["READY=1\nSTATUS=waiting for the credential plugin"]);
     // From then on the manager waits for signs of life.
     manager.hears(&["WATCHDOG=1"]);
-    // What it complained of stands in the log's own line.
+    // Its complaint stands in the log's own line.
     daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
@@ -214,7 +214,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// Who only observes holds no Lease, and who does more does.
+/// A source that is only observed has no Lease, and one that is written has.
 #[test]
 fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     let site = Site::new("reload-lease");
@@ -310,7 +310,7 @@ fn a_bad_configuration_keeps_the_one_in_force() {
         shop.change("env.yaml", &yaml::config_map("env", "a", &wanted));
         site.await_data("env", "a", &wanted);
     }
-    // What is no file at all is not waited for.
+    // A path that is no file is not waited for.
     let file = site.state.path().join("rhumb.yaml");
     std::fs::remove_file(&file).unwrap();
     mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -321,7 +321,7 @@ fn a_bad_configuration_keeps_the_one_in_force() {
         "it is no regular file; reload-bad at ",
     ]);
     std::fs::remove_file(&file).unwrap();
-    // What takes a new process is named, and the rest counts.
+    // A change that takes a new process is named, and the rest counts.
     write(
         &site,
         &site.configuration(shop.path(), "resync: 7m\nstateDirectory: /nonexistent\nnamespace: elsewhere"),

@@ -1,4 +1,4 @@
-//! What a running daemon answers on its socket.
+//! The responses of a running daemon on its socket.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -170,7 +170,7 @@ fn tell_as_described(served: &Served, name: &str) {
     }
 }
 
-/// What is shown is what is there, and what is asked for.
+/// Checks the live object and the wanted one in a response.
 #[track_caller]
 fn tell_what_would_change(served: &Served, name: &str) {
     let (_, rollout) = served.get("/v1/status");
@@ -201,7 +201,7 @@ fn tell_what_would_change(served: &Served, name: &str) {
     );
 }
 
-/// What happened is told to whoever comes later, and what happens to whoever listens.
+/// Checks that later listeners get the kept events, and present ones all.
 #[track_caller]
 fn tell_what_happened(served: &Served, name: &str) {
     let told = ask(&served.socket(), "GET", &format!("/v1/events?follow=no&source={name}"));
@@ -352,7 +352,8 @@ fn nothing_but_questions_is_answered() {
         check("GET", path, 400);
     }
     let long = format!("/v1/objects?kind={}", "a".repeat(40_000));
-    // What is too long is not read to its end, and whoever sends it may be cut off before the answer.
+    // A request that is too long is not read to its end, and its sender may be cut off before the
+    // answer.
     let refused = try_to_ask(&served.socket(), "GET", &long).map_or(true, |answer| answer.code == 431);
     assert!(refused);
     // It goes on answering, and ends with the daemon.

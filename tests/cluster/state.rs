@@ -1,5 +1,5 @@
-//! The state directory is only a cache: without it, or with a broken one, everything is found again in git and in the
-//! cluster, or a clear error is told; nothing is ever deleted because of it.
+//! The state directory is only a cache. Without it, or with a broken one, everything is found again
+//! in git and in the cluster, or there is a clear error. Nothing is ever deleted because of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ struct Bed {
     sent: Window<'static>,
 }
 
-/// What was applied from a remote by a daemon that has ended.
+/// Returns a place where a daemon that has ended has applied from a remote.
 fn bed(name: &str) -> Bed {
     let site = Site::new(name);
     let files: Vec<_> =

@@ -42,14 +42,14 @@ impl<'a> Told<'a> {
         command
     }
 
-    /// What the daemon says.
+    /// Returns the daemon's answer.
     fn daemon(&self, arguments: &[&str]) -> Run {
         let mut command = self.command(arguments);
         command.arg("--socket").arg(self.socket());
         run(command)
     }
 
-    /// What the cluster says.
+    /// Returns the cluster's answer.
     fn cluster(&self, arguments: &[&str]) -> Run {
         run(self.command(arguments))
     }
@@ -195,7 +195,7 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     let told = run(bare(&[])).ends(0);
     assert_eq!(told.stderr, format!("{none}; read from the cluster\n"));
     run(bare(&["--socket", socket.to_str().unwrap()])).ends(3).says(&["error", &none]);
-    // What a killed daemon leaves, and what is no socket at all.
+    // A killed daemon's socket, and a path that is no socket at all.
     drop(UnixListener::bind(&socket).unwrap());
     run(bare(&[])).ends(0).says(&["connection refused; read from the cluster"]);
 }
@@ -227,7 +227,7 @@ fn relay(listener: UnixListener, daemon: PathBuf, is_new: Arc<AtomicBool>) {
             }
             let mut daemon = UnixStream::connect(daemon).unwrap();
             daemon.write_all(&question[..length]).unwrap();
-            // Whoever has its answer goes.
+            // A client that has its answer goes.
             let _ = std::io::copy(&mut daemon, &mut client);
         });
     }

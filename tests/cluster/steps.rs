@@ -74,7 +74,7 @@ fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it(
     daemon.kill();
     let window = site.window();
     let _daemon = site.configured(&configuration);
-    // What somebody else changes is repaired, and the hold stays.
+    // A foreign change is repaired, and the hold stays.
     let labels =
         json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:3"}]}}}});
     site.api.merge(&site.at("Deployment", "web"), "somebody", &labels);

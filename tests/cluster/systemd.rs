@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::{Repo, Site, until, yaml};
 
-/// Where it stands on Debian, Fedora and others.
+/// The path of systemd on Debian, Fedora and others.
 const SYSTEMD: &str = "/lib/systemd/systemd";
 
 /// Units of systemd itself that the packaged one builds on.
@@ -32,8 +32,8 @@ const NEEDED: [&str; 15] = [
     "final.target",
 ];
 
-/// What the first process sees: nothing that it writes is seen by others. Mounts are shared within, as credentials come
-/// by a mount.
+/// The view of the first process: nothing that it writes is seen by others. Mounts are shared
+/// within, as credentials come by a mount.
 const BOOT: &str = r#"
     mount --make-rprivate / && mount --make-rshared / &&
     mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && mount -t tmpfs tmpfs /var/log &&
@@ -92,7 +92,7 @@ impl Host {
         [Path::new("/proc"), Path::new(&number.to_string()), Path::new("root")].iter().collect()
     }
 
-    /// What a command in it says.
+    /// Returns the output of a command in it.
     fn output(&self, command: &[&str]) -> String {
         let Some(number) = self.number() else { return String::new() };
         let target = number.to_string();

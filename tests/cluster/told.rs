@@ -1,4 +1,5 @@
-//! What the commands and the log tell of what waits, is left unfinished, or is tried again and again.
+//! The reports of the commands and the log about objects that wait, are left unfinished, or are
+//! tried again and again.
 
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
     let status = site.rhumb(&["rollout", "status"]).ends(1);
     status.says(&["told-stop/deployment.apps/d0: Waiting for deployment"]);
     assert!(!status.all().contains("told-stop/deployment.apps/d1"), "{status:#?}");
-    // What it had not come to is told all the same, as what it told last.
+    // Rollouts that it had not come to are shown all the same, as it told them last.
     site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
     let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
     why.says(&["phase    Waiting"]);
@@ -122,7 +123,7 @@ fn an_object_that_waits_for_another_is_told_so() {
         let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
         if is_so { Ok(()) } else { Err(told) }
     });
-    // What stands is told once: several resyncs later nothing has been written.
+    // A standing fact is written once: several resyncs later nothing has been written.
     let window = site.window();
     eventually("two resyncs have passed", SOON, || {
         let look = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
@@ -154,7 +155,7 @@ fn why_tells_the_file_and_what_it_asks_for() {
     why.says(&["asks", "for what there is"]);
     let why = site.rhumb(&["why", "deploy/web", path, "--ref", "HEAD"]).ends(0);
     why.says(&["asks", "for what there is"]);
-    // What is wrong with the source is told, and the cluster answers all the same.
+    // A fault of the source is reported, and the cluster answers all the same.
     let why = site.rhumb(&["why", "deploy/web", "/nowhere/at/all"]).ends(2);
     why.says(&["phase", "Settled"]);
     why.says(&["error: /nowhere/at/all: no such file or directory"]);
@@ -239,7 +240,7 @@ fn a_namespace_that_is_missing_is_told_once() {
     assert!(told[0].contains("told-nowhere"), "{told:#?}");
 }
 
-/// How many lines of a daemon's log begin a message like this.
+/// Returns the number of lines of a daemon's log whose message begins so.
 fn lines(daemon: &crate::support::Daemon, message: &str) -> usize {
     daemon.whole_log().lines().filter(|line| line.contains(message)).count()
 }
@@ -286,7 +287,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
 }
 
-/// Where a source stands is written at most every 5 s; that a revision has settled is written at once.
+/// A source's status is written at most every 5 s; a settled revision is written at once.
 #[test]
 fn what_was_told_right_before_the_end_is_not_told_again() {
     let site = Site::new("told-end");
@@ -303,7 +304,7 @@ fn what_was_told_right_before_the_end_is_not_told_again() {
     let second = repo.change("a.yaml", &yaml::config_map("a", "a", "2"));
     first.says(&["settled: revision ", &second[..12]]);
     assert!(first.stop().success());
-    // What is made again meanwhile is as it was.
+    // An object that is created again meanwhile is as it was.
     site.api.delete(&site.at("ConfigMap", "b"));
     let mut next = site.configured(&text);
     site.await_object("ConfigMap", "b");

@@ -67,7 +67,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
     let folder = Folder::new(&files());
     site.apply(folder.path(), &[]).ends(0);
     let before = site.get("ConfigMap", "env").unwrap();
-    // Whoever names another source does not mean all.
+    // The name of another source does not mean all.
     uninstall(&site, &["--name", "other"]).ends(2).says(&["there is no source other"]);
     uninstall(&site, &[]).ends(0).says(&["source leaving ends", "4 objects stay"]);
     assert_eq!(site.get("ConfigMap", "env").unwrap(), before);

@@ -1,4 +1,5 @@
-//! What waits goes on by itself, and what changes hands or has an autoscaler is left as it is.
+//! Waits end by themselves, and objects that change hands or have an autoscaler are left as they
+//! are.
 
 use serde_json::json;
 

@@ -3,37 +3,38 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rhumb::cluster::{Cluster, ConfigKey, DataEvent, DataNews};
-use rhumb::engine::{Data, Guard};
+use rhumb::cluster::{Cluster, ConfigKey, DataChange, DataEvent};
+use rhumb::engine::{ConfigData, Precondition};
 use rhumb::object::{GroupKind, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Stand, connect};
-use rhumb::cluster::Force;
+use rhumb::cluster::ApplyForce;
 
 fn id(namespace: &str, kind: &str, name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("", kind), Some(namespace), name)
 }
 
 /// The next news about each of these objects.
-async fn told(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<Data>) {
+async fn told(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<ConfigData>) {
     let event = tokio::time::timeout(Duration::from_secs(30), events.recv()).await.unwrap().unwrap();
-    match event.news {
-        DataNews::Is(data) => (event.id.name().to_owned(), data),
-        DataNews::Failed(why, _) => panic!("{}: {why}", event.id),
+    match event.change {
+        DataChange::Value(data) => (event.id.name().to_owned(), data),
+        DataChange::Failed(why, _) => panic!("{}: {why}", event.id),
     }
 }
 
-async fn write(stand: &Stand, name: &str, data: &Value) -> Data {
+async fn write(stand: &Stand, name: &str, data: &Value) -> ConfigData {
     let id = id(&stand.namespace, "Secret", name);
     let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": stand.namespace}, "data": data});
     let kind = stand.kind("v1", "Secret");
     let found = stand.cluster.get(&kind, &id).await.unwrap();
     let uid = found.map(|found| found["metadata"]["uid"].as_str().unwrap().to_owned());
-    let guard = uid.map_or(Guard::Absent, |uid| Guard::Uid(rhumb::engine::Uid(uid.as_str().into())));
-    stand.cluster.apply(&kind, &id, &body, &guard, Force::Yes).await.unwrap();
-    Data::of(&id, &body)
+    let guard =
+        uid.map_or(Precondition::Absent, |uid| Precondition::Uid(rhumb::engine::Uid(uid.as_str().into())));
+    stand.cluster.apply(&kind, &id, &body, &guard, ApplyForce::Yes).await.unwrap();
+    ConfigData::of(&id, &body)
 }
 
 #[tokio::test]

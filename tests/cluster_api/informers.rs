@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use controlplane::{Answer, Ending, Fault as Broken, FaultProxy, Requests, Rule};
-use rhumb::cluster::{Cluster, Connection, Fault, Force, Informer, InformerEvent, Retry, Selector};
-use rhumb::engine::{Guard, Uid};
+use rhumb::cluster::{
+    ApplyForce, Cluster, ClusterFault, Connection, Informer, InformerEvent, ListSelector, RetryAdvice,
+};
+use rhumb::engine::{Precondition, Uid};
 use rhumb::object::{GroupKind, ObjectId};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -14,7 +16,7 @@ use super::{ALONE, Stand, plane, served, until};
 
 fn members(stand: &Stand, set: &str) -> (Informer, mpsc::Receiver<InformerEvent>) {
     let (sink, events) = mpsc::channel(64);
-    let selector = Selector::PartOf([Arc::<str>::from(set)].into());
+    let selector = ListSelector::ApplySets([Arc::<str>::from(set)].into());
     (stand.cluster.informer(&stand.config_maps(), selector, 0, sink), events)
 }
 
@@ -22,7 +24,13 @@ async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {
     let mut body = stand.body(name, &json!({}));
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": set });
     let id = stand.id(name);
-    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Absent, Force::No).await.unwrap().live.uid
+    stand
+        .cluster
+        .apply(&stand.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
+        .await
+        .unwrap()
+        .live
+        .uid
 }
 
 #[tokio::test]
@@ -63,15 +71,16 @@ async fn an_answer_that_is_lost_is_no_word_about_the_write() {
     let proxy = faulty(&mut stand).await;
     for (name, ending) in [("closed", Ending::Close), ("reset", Ending::Reset), ("silent", Ending::Silence)] {
         proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
-        let fault = stand.apply(name, json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap_err();
-        assert_eq!(fault.retry(), Retry::Soon, "{fault}");
-        assert!(matches!(fault, Fault::Unreachable { .. } | Fault::Timeout { .. }), "{fault}");
+        let fault =
+            stand.apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap_err();
+        assert_eq!(fault.retry(), RetryAdvice::Soon, "{fault}");
+        assert!(matches!(fault, ClusterFault::Unreachable { .. } | ClusterFault::Timeout { .. }), "{fault}");
         // It was done.
         assert_eq!(stand.data(name).await, json!({ "a": "1" }));
     }
     proxy.add(Rule::new(Requests::any().method("GET"), Broken::Truncate(20)).times(1));
     let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::Garbled { .. }), "{error}");
+    assert!(matches!(error.fault(), ClusterFault::Garbled { .. }), "{error}");
     let slow = Answer::error(429, "TooManyRequests").header("Retry-After", "1");
     proxy.add(Rule::new(Requests::any(), Broken::Replace(slow)).times(1));
     let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
@@ -127,7 +136,7 @@ async fn an_informer_outlives_the_server() {
         "name": "b", "namespace": namespace, "labels": { "applyset.kubernetes.io/part-of": set } } });
     let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&namespace), "b");
     let kind = served(&kinds, "v1", "ConfigMap");
-    cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap();
+    cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     let told = until(&mut events, &format!("seen b Ours(\"{set}\")")).await;
     assert!(back.elapsed() < Duration::from_secs(30), "{:?}", back.elapsed());
     assert!(!told.contains(&"gone a".to_owned()), "{told:?}");

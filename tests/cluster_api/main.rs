@@ -13,11 +13,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rhumb::cluster::{
-    Cluster, Connection, Deleted, Denial, Fault, Force, InformerEvent, Kind, Kinds, Looked, Lookup, News,
-    Parent, Propagation, Reclaimed, Retry, Selector, applyset_id,
+    ApplyForce, Cluster, ClusterFault, Connection, DeleteResult, Denial, InformerChange, InformerEvent,
+    InventoryObject, KindLookup, KindTable, ListSelector, LiveLookup, PropagationPolicy, ReclaimResult,
+    RetryAdvice, ServedKind, applyset_id,
 };
-use rhumb::engine::Guard;
-use rhumb::engine::{Owner, Rv, Uid};
+use rhumb::engine::Precondition;
+use rhumb::engine::{ObjectOwner, ResourceVersion, Uid};
 use rhumb::object::{GroupKind, Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, mpsc};
@@ -32,7 +33,7 @@ fn plane() -> &'static controlplane::Cluster {
 /// One test's view of the cluster.
 struct Stand {
     cluster: Cluster,
-    kinds: Kinds,
+    kinds: KindTable,
     namespace: String,
     together: RwLockReadGuard<'static, ()>,
 }
@@ -47,17 +48,17 @@ impl Stand {
         let id = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
         stand
             .cluster
-            .apply(&stand.kind("v1", "Namespace"), &id, &body, &Guard::Absent, Force::No)
+            .apply(&stand.kind("v1", "Namespace"), &id, &body, &Precondition::Absent, ApplyForce::No)
             .await
             .unwrap();
         stand
     }
 
-    fn kind(&self, api_version: &str, kind: &str) -> Arc<Kind> {
+    fn kind(&self, api_version: &str, kind: &str) -> Arc<ServedKind> {
         served(&self.kinds, api_version, kind)
     }
 
-    fn config_maps(&self) -> Arc<Kind> {
+    fn config_maps(&self) -> Arc<ServedKind> {
         self.kind("v1", "ConfigMap")
     }
 
@@ -73,9 +74,9 @@ impl Stand {
         &self,
         name: &str,
         data: Value,
-        guard: Guard,
-        force: Force,
-    ) -> Result<(Uid, Rv, bool), Fault> {
+        guard: Precondition,
+        force: ApplyForce,
+    ) -> Result<(Uid, ResourceVersion, bool), ClusterFault> {
         let body = self.body(name, &data);
         let applied = self.cluster.apply(&self.config_maps(), &self.id(name), &body, &guard, force).await;
         applied.map(|a| (a.live.uid, a.live.rv, a.created)).map_err(|error| error.fault().clone())
@@ -98,9 +99,9 @@ async fn connect(user: &str) -> Cluster {
     Cluster::connect(&Connection { kubeconfig: Some(kubeconfig), ..Connection::default() }).await.unwrap()
 }
 
-fn served(kinds: &Kinds, api_version: &str, kind: &str) -> Arc<Kind> {
+fn served(kinds: &KindTable, api_version: &str, kind: &str) -> Arc<ServedKind> {
     match kinds.get(&Gvk::from_api_version(api_version, kind)) {
-        Lookup::Served(kind) => kind,
+        KindLookup::Served(kind) => kind,
         other => panic!("{api_version} {kind}: {other:?}"),
     }
 }
@@ -112,13 +113,13 @@ async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<St
         let Ok(Some(event)) = tokio::time::timeout(Duration::from_mins(1), events.recv()).await else {
             panic!("no {last:?} after {told:?}")
         };
-        told.push(match event.news {
-            News::Started => "started".to_owned(),
-            News::Seen(id, live) => format!("seen {} {:?}", id.name(), live.owner),
-            News::Gone(id, _) => format!("gone {}", id.name()),
-            News::Synced => "synced".to_owned(),
-            News::Failed(error, _) => format!("failed {}", error.class()),
-            News::Resumed => "resumed".to_owned(),
+        told.push(match event.change {
+            InformerChange::Init => "started".to_owned(),
+            InformerChange::Apply(id, live) => format!("seen {} {:?}", id.name(), live.owner),
+            InformerChange::Delete(id, _) => format!("gone {}", id.name()),
+            InformerChange::InitDone => "synced".to_owned(),
+            InformerChange::Failed(error, _) => format!("failed {}", error.class()),
+            InformerChange::Resumed => "resumed".to_owned(),
         });
     }
     told
@@ -130,21 +131,26 @@ async fn guards_hold_as_the_table_says() {
     let one = || json!({ "a": "1" });
     let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
     // A uid forbids creation.
-    let stale = stand.apply("x", one(), Guard::Uid(other.clone()), Force::Yes).await;
-    assert_eq!(stale, Err(Fault::Stale));
-    let (uid, first, created) = stand.apply("x", one(), Guard::Absent, Force::No).await.unwrap();
+    let stale = stand.apply("x", one(), Precondition::Uid(other.clone()), ApplyForce::Yes).await;
+    assert_eq!(stale, Err(ClusterFault::VersionConflict));
+    let (uid, first, created) = stand.apply("x", one(), Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(created);
     // The same again changes nothing.
-    let again = stand.apply("x", one(), Guard::Uid(uid.clone()), Force::Yes).await;
+    let again = stand.apply("x", one(), Precondition::Uid(uid.clone()), ApplyForce::Yes).await;
     assert_eq!(again, Ok((uid.clone(), first, false)));
-    let (_, second, _) =
-        stand.apply("x", json!({ "a": "2" }), Guard::Exact(uid.clone(), first), Force::Yes).await.unwrap();
+    let (_, second, _) = stand
+        .apply("x", json!({ "a": "2" }), Precondition::Exact(uid.clone(), first), ApplyForce::Yes)
+        .await
+        .unwrap();
     assert!(second > first);
     assert_eq!(
-        stand.apply("x", one(), Guard::Exact(uid.clone(), first), Force::Yes).await,
-        Err(Fault::Stale)
+        stand.apply("x", one(), Precondition::Exact(uid.clone(), first), ApplyForce::Yes).await,
+        Err(ClusterFault::VersionConflict)
     );
-    assert_eq!(stand.apply("x", one(), Guard::Uid(other), Force::Yes).await, Err(Fault::Stale));
+    assert_eq!(
+        stand.apply("x", one(), Precondition::Uid(other), ApplyForce::Yes).await,
+        Err(ClusterFault::VersionConflict)
+    );
     assert_eq!(stand.data("x").await, json!({ "a": "2" }));
 }
 
@@ -153,15 +159,15 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
     let stand = Stand::new("owned").await;
     stand.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
     // The same value is owned together.
-    stand.apply("x", json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap();
-    let Err(Fault::Owned { claims }) =
-        stand.apply("x", json!({ "a": "9", "b": "9" }), Guard::Absent, Force::No).await
+    stand.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
+    let Err(ClusterFault::FieldConflicts { claims }) =
+        stand.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::No).await
     else {
         panic!()
     };
     let claims: Vec<(&str, &str)> = claims.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
     assert_eq!(claims, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
-    stand.apply("x", json!({ "a": "9" }), Guard::Absent, Force::Yes).await.unwrap();
+    stand.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Yes).await.unwrap();
     assert_eq!(stand.data("x").await, json!({ "a": "9", "b": "2" }));
 }
 
@@ -173,21 +179,22 @@ async fn refusals_have_their_class() {
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         let kind = stand.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
-        let error = stand.cluster.apply(&kind, &id, &whole, &Guard::Absent, Force::No).await.unwrap_err();
+        let error =
+            stand.cluster.apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
     };
     let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;
-    let Fault::Invalid { fields, .. } = unknown else { panic!("{text}") };
-    assert_eq!((fields[0].field.as_str(), retry), (".dta", Retry::Slowly));
+    let ClusterFault::Invalid { fields, .. } = unknown else { panic!("{text}") };
+    assert_eq!((fields[0].field.as_str(), retry), (".dta", RetryAdvice::Slowly));
     let (missing, ..) = fault("v1", "ConfigMap", "nowhere", json!({})).await;
-    assert_eq!(missing, Fault::NoNamespace { namespace: "nowhere".to_owned() });
+    assert_eq!(missing, ClusterFault::NoNamespace { namespace: "nowhere".to_owned() });
     for data in [
         json!({ "data": { "a": 5 } }),
         json!({ "data": { "a": "hunter2!" } }),
         json!({ "hunter": "hunter2!" }),
     ] {
         let (invalid, _, text) = fault("v1", "Secret", "refusals", data).await;
-        assert!(matches!(invalid, Fault::Invalid { .. }), "{text}");
+        assert!(matches!(invalid, ClusterFault::Invalid { .. }), "{text}");
         assert!(text.starts_with("Secret refusals/x: ") && !text.contains("hunter2"), "{text}");
     }
     let template = |label: &str| {
@@ -198,30 +205,32 @@ async fn refusals_have_their_class() {
     };
     let (invalid, _, text) =
         fault("apps/v1", "Deployment", "refusals", json!({ "spec": { "replicas": -1 } })).await;
-    let Fault::Invalid { fields, .. } = invalid else { panic!("{text}") };
+    let ClusterFault::Invalid { fields, .. } = invalid else { panic!("{text}") };
     assert!(fields.iter().any(|wrong| wrong.field == "spec.replicas"), "{fields:?}");
     let deployments = stand.kind("apps/v1", "Deployment");
     let id = ObjectId::new(&deployments.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = template("a")["spec"].clone();
-    let made = stand.cluster.apply(&deployments, &id, &body, &Guard::Absent, Force::No).await.unwrap();
+    let made =
+        stand.cluster.apply(&deployments, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(made.live.rolling.is_some());
     let (fixed, retry, text) = fault("apps/v1", "Deployment", "refusals", template("b")).await;
-    assert!(matches!(fixed, Fault::Immutable { .. }), "{text}");
-    assert_eq!(retry, Retry::Never);
+    assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
+    assert_eq!(retry, RetryAdvice::Never);
     let mut set = template("a");
     set["spec"]["serviceName"] = json!("one");
     let sets = stand.kind("apps/v1", "StatefulSet");
     let set_id = ObjectId::new(&sets.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = set["spec"].clone();
-    stand.cluster.apply(&sets, &set_id, &body, &Guard::Absent, Force::No).await.unwrap();
+    stand.cluster.apply(&sets, &set_id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     set["spec"]["serviceName"] = json!("two");
     let (fixed, _, text) = fault("apps/v1", "StatefulSet", "refusals", set).await;
-    assert!(matches!(fixed, Fault::Immutable { .. }), "{text}");
-    let kind = Arc::new(Kind { plural: "nothings".into(), ..(*deployments).clone() });
-    let error = stand.cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap_err();
-    assert_eq!(*error.fault(), Fault::NoKind);
+    assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
+    let kind = Arc::new(ServedKind { plural: "nothings".into(), ..(*deployments).clone() });
+    let error =
+        stand.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
+    assert_eq!(*error.fault(), ClusterFault::NoKind);
 }
 
 #[tokio::test]
@@ -230,8 +239,8 @@ async fn a_user_without_rights_is_told_so() {
     let kubeconfig = plane().kubeconfig_limited("nobody").unwrap();
     let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
     let nobody = Cluster::connect(&connection).await.unwrap();
-    let error = nobody.list(&stand.config_maps(), &Selector::All).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::Denied { by: Denial::Rbac, .. }), "{error}");
+    let error = nobody.list(&stand.config_maps(), &ListSelector::All).await.unwrap_err();
+    assert!(matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac, .. }), "{error}");
     assert!(
         error.to_string().starts_with("ConfigMap: configmaps is forbidden: User \"nobody\" cannot list"),
         "{error}"
@@ -243,7 +252,8 @@ async fn a_dry_run_writes_nothing() {
     let stand = Stand::new("dry").await;
     let body = stand.body("x", &json!({ "a": "1" }));
     let kind = stand.config_maps();
-    let after = stand.cluster.dry_run(&kind, &stand.id("x"), &body, None, &Guard::Absent).await.unwrap();
+    let after =
+        stand.cluster.dry_run(&kind, &stand.id("x"), &body, None, &Precondition::Absent).await.unwrap();
     assert_eq!(after["data"], json!({ "a": "1" }));
     assert_eq!(stand.cluster.get(&kind, &stand.id("x")).await.unwrap(), None);
     let log = plane().audit().unwrap();
@@ -261,26 +271,28 @@ async fn warnings_of_the_server_come_along() {
     let kind = stand.kind("v1", "Endpoints");
     let id = ObjectId::new(&kind.gvk.group_kind(), Some("warnings"), "x");
     let body = json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "x", "namespace": "warnings" } });
-    let applied = stand.cluster.apply(&kind, &id, &body, &Guard::Absent, Force::No).await.unwrap();
+    let applied =
+        stand.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(applied.warnings.iter().any(|text| text.contains("deprecated")), "{:?}", applied.warnings);
 }
 
 #[tokio::test]
 async fn deletes_hit_only_what_was_meant() {
     let stand = Stand::new("deletes").await;
-    let (uid, first, _) = stand.apply("x", json!({ "a": "1" }), Guard::Absent, Force::No).await.unwrap();
+    let (uid, first, _) =
+        stand.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
     let (_, second, _) =
-        stand.apply("x", json!({ "a": "2" }), Guard::Uid(uid.clone()), Force::No).await.unwrap();
-    let delete = async |uid: &Uid, rv: Rv| {
+        stand.apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::No).await.unwrap();
+    let delete = async |uid: &Uid, rv: ResourceVersion| {
         let done = stand
             .cluster
-            .delete(&stand.config_maps(), &stand.id("x"), uid, rv, Propagation::Background)
+            .delete(&stand.config_maps(), &stand.id("x"), uid, rv, PropagationPolicy::Background)
             .await;
         done.map_err(|error| error.fault().clone())
     };
-    assert_eq!(delete(&uid, first).await, Err(Fault::Stale));
+    assert_eq!(delete(&uid, first).await, Err(ClusterFault::VersionConflict));
     let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
-    assert_eq!(delete(&other, second).await, Ok(Deleted::Gone));
+    assert_eq!(delete(&other, second).await, Ok(DeleteResult::Gone));
     assert_eq!(stand.data("x").await, json!({ "a": "2" }));
     stand.kubectl(
         &[
@@ -293,7 +305,7 @@ async fn deletes_hit_only_what_was_meant() {
         ],
         "",
     );
-    let Looked::Found(live) = stand
+    let LiveLookup::Found(live) = stand
         .cluster
         .look(&stand.config_maps(), Some("deletes"), &["x".to_owned()].into())
         .await
@@ -302,12 +314,12 @@ async fn deletes_hit_only_what_was_meant() {
     else {
         panic!()
     };
-    assert_eq!(delete(&uid, live.rv).await, Ok(Deleted::Accepted));
+    assert_eq!(delete(&uid, live.rv).await, Ok(DeleteResult::Accepted));
     stand.kubectl(
         &["patch", "configmap", "x", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#],
         "",
     );
-    assert_eq!(delete(&uid, live.rv).await, Ok(Deleted::Gone));
+    assert_eq!(delete(&uid, live.rv).await, Ok(DeleteResult::Gone));
 }
 
 #[tokio::test]
@@ -317,22 +329,27 @@ async fn a_look_tells_what_is_there_and_whose() {
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": "applyset-x-v1" });
     body["metadata"]["annotations"] = json!({ "rhumb.dev/release": "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789" });
     let id = stand.id("ours");
-    stand.cluster.apply(&stand.config_maps(), &id, &body, &Guard::Absent, Force::No).await.unwrap();
+    stand
+        .cluster
+        .apply(&stand.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
+        .await
+        .unwrap();
     stand.kubectl(&["create", "configmap", "theirs"], "");
     stand.kubectl(&["label", "configmap", "theirs", "applyset.kubernetes.io/part-of=applyset-x-v1"], "");
     stand.kubectl(&["create", "configmap", "nobodys"], "");
     let names: BTreeSet<String> = ["ours", "theirs", "nobodys", "absent"].map(str::to_owned).into();
     let owners = async |namespace: &str, names: &BTreeSet<String>| {
         let looked = stand.cluster.look(&stand.config_maps(), Some(namespace), names).await.unwrap();
-        let owner = |looked: Looked| if let Looked::Found(live) = looked { Some(live.owner) } else { None };
+        let owner =
+            |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.owner) } else { None };
         looked.into_iter().map(|(name, looked)| (name, owner(looked))).collect::<Vec<_>>()
     };
     let set: Arc<str> = "applyset-x-v1".into();
     let expected = [
         ("absent", None),
-        ("nobodys", Some(Owner::Nobody)),
-        ("ours", Some(Owner::Ours(set.clone()))),
-        ("theirs", Some(Owner::Labelled(set))),
+        ("nobodys", Some(ObjectOwner::Nobody)),
+        ("ours", Some(ObjectOwner::Ours(set.clone()))),
+        ("theirs", Some(ObjectOwner::Labelled(set))),
     ]
     .map(|(name, owner)| (name.to_owned(), owner));
     assert_eq!(owners("look", &names).await, expected);
@@ -342,7 +359,7 @@ async fn a_look_tells_what_is_there_and_whose() {
     assert!(owners("nowhere", &names).await.iter().all(|(_, owner)| owner.is_none()));
     let listed = stand
         .cluster
-        .list(&stand.config_maps(), &Selector::PartOf(["applyset-x-v1".into()].into()))
+        .list(&stand.config_maps(), &ListSelector::ApplySets(["applyset-x-v1".into()].into()))
         .await
         .unwrap();
     let listed: BTreeSet<&str> = listed.iter().map(|(id, _)| id.name()).collect();
@@ -354,7 +371,7 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
     let stand = Stand::new("reclaim").await;
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
     stand.kubectl(&["apply", "-f", "-"], manifest);
-    let Looked::Found(live) = stand
+    let LiveLookup::Found(live) = stand
         .cluster
         .look(&stand.config_maps(), Some("reclaim"), &["x".to_owned()].into())
         .await
@@ -363,33 +380,36 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
     else {
         panic!()
     };
-    let exact = Guard::Exact(live.uid.clone(), live.rv);
-    stand.apply("x", json!({ "a": "1" }), exact, Force::Yes).await.unwrap();
+    let exact = Precondition::Exact(live.uid.clone(), live.rv);
+    stand.apply("x", json!({ "a": "1" }), exact, ApplyForce::Yes).await.unwrap();
     // Without more, the field that left the manifest stays.
     assert_eq!(stand.data("x").await, json!({ "a": "1", "b": "2" }));
     let reclaim =
         async || stand.cluster.reclaim(&stand.config_maps(), &stand.id("x"), &live.uid).await.unwrap();
-    assert_eq!(reclaim().await, Reclaimed::Taken);
-    assert_eq!(reclaim().await, Reclaimed::Nothing);
+    assert_eq!(reclaim().await, ReclaimResult::Taken);
+    assert_eq!(reclaim().await, ReclaimResult::Nothing);
     assert_eq!(stand.data("x").await, json!({ "a": "1", "b": "2" }));
-    stand.apply("x", json!({ "a": "1" }), Guard::Uid(live.uid.clone()), Force::Yes).await.unwrap();
+    stand
+        .apply("x", json!({ "a": "1" }), Precondition::Uid(live.uid.clone()), ApplyForce::Yes)
+        .await
+        .unwrap();
     let object = stand.cluster.get(&stand.config_maps(), &stand.id("x")).await.unwrap().unwrap();
     assert_eq!(object["data"], json!({ "a": "1" }));
     // The note that would make a later client-side apply take fields away is gone too.
     assert_eq!(object["metadata"].get("annotations"), None);
     let wrong = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
     let error = stand.cluster.reclaim(&stand.config_maps(), &stand.id("x"), &wrong).await.unwrap_err();
-    assert_eq!(*error.fault(), Fault::Stale);
+    assert_eq!(*error.fault(), ClusterFault::VersionConflict);
 }
 
 #[tokio::test]
 async fn a_parent_is_swapped_only_by_who_saw_it() {
     let stand = Stand::new("parents").await;
-    let first = Parent {
+    let first = InventoryObject {
         kinds: [GroupKind::new("apps", "Deployment")].into(),
         annotations: [("rhumb.dev/source".to_owned(), "https://example.com/shop.git".to_owned())].into(),
         data: [("finished".to_owned(), "job/x".to_owned())].into(),
-        ..Parent::default()
+        ..InventoryObject::default()
     };
     let cluster = &stand.cluster;
     assert_eq!(cluster.parent("parents-new", "web").await.unwrap(), None);
@@ -398,9 +418,9 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
     assert_eq!((&made.kinds, &made.data, made.tooling.as_str()), (&first.kinds, &first.data, "rhumb/v1"));
     assert_eq!(
         *cluster.save_parent("parents-new", "web", None, &first).await.unwrap_err().fault(),
-        Fault::Stale
+        ClusterFault::VersionConflict
     );
-    // What others put there stays, but the swap sees that they wrote.
+    // A foreign value there stays, but the swap sees the write.
     plane()
         .kubectl(&[
             "-n",
@@ -412,9 +432,10 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
             "rhumb.dev/confirm=all",
         ])
         .unwrap();
-    let second = Parent { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
+    let second =
+        InventoryObject { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
     let error = cluster.save_parent("parents-new", "web", Some(&made), &second).await.unwrap_err();
-    assert_eq!(*error.fault(), Fault::Stale);
+    assert_eq!(*error.fault(), ClusterFault::VersionConflict);
     let read = cluster.parent("parents-new", "web").await.unwrap().unwrap();
     assert_eq!(read.annotations["rhumb.dev/confirm"], "all");
     let saved = cluster.save_parent("parents-new", "web", Some(&read), &second).await.unwrap();
@@ -456,7 +477,7 @@ async fn discovery_sees_new_kinds_and_doubts_stale_groups() {
     let deadline = Instant::now() + Duration::from_secs(30);
     let kind = loop {
         let kinds = stand.cluster.discover().await.unwrap();
-        if let (Lookup::Unknown, Lookup::Served(kind)) = (kinds.get(&metrics), kinds.get(&oddity)) {
+        if let (KindLookup::Unknown, KindLookup::Served(kind)) = (kinds.get(&metrics), kinds.get(&oddity)) {
             served(&kinds, "apps/v1", "Deployment");
             break kind;
         }
@@ -473,7 +494,7 @@ async fn discovery_sees_new_kinds_and_doubts_stale_groups() {
         &odd("two", "spec: {replicas: three}, status: {conditions: {a: 1}}"),
     );
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = stand.cluster.informer(&kind, Selector::All, 0, sink);
+    let _informer = stand.cluster.informer(&kind, ListSelector::All, 0, sink);
     assert_eq!(
         until(&mut events, "synced").await,
         ["started", "seen one Nobody", "seen two Nobody", "synced"]
@@ -492,7 +513,7 @@ async fn autoscalers_tell_their_targets() {
     let (sink, mut events) = mpsc::channel(64);
     let _informer = stand.cluster.scalers(&stand.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
     loop {
-        if let News::Seen(id, scaler) = events.recv().await.unwrap().news {
+        if let InformerChange::Apply(id, scaler) = events.recv().await.unwrap().change {
             assert_eq!(id.name(), "h");
             assert_eq!(scaler.target.unwrap().id.to_string(), "Deployment scalers/web");
             break;

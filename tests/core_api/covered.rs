@@ -1,9 +1,10 @@
-//! What the server notes down as ours covers what we applied, and each loss is noticed.
+//! The entry that the server notes down as ours covers the applied content, and each loss is
+//! noticed.
 
 use std::time::{Duration, Instant};
 
 use rhumb::change::{self, ImpactKind};
-use rhumb::fields::{Coverage, Schema, coverage, differing_values, surplus, uncovered, value_digest};
+use rhumb::fields::{Coverage, ValueSchema, coverage, differing_values, surplus, uncovered, value_digest};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Map, Value};
 
@@ -73,7 +74,7 @@ const SPELLED_OTHERWISE: [&str; 4] = [
 
 /// The paths at which what the server shows is not known to be what was applied.
 fn doubts_about(id: &ObjectId, object: &Value, live: &Value, entry: &str) -> Vec<String> {
-    let schema = Schema::of(&id.group_kind());
+    let schema = ValueSchema::of(&id.group_kind());
     let paths = differing_values(object, live, entry, schema);
     let is_equal = value_digest(object, entry, schema) == value_digest(live, entry, schema);
     assert_eq!(is_equal, paths.is_empty(), "{id}");

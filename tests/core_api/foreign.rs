@@ -1,4 +1,4 @@
-//! What somebody else changes leaves our entry, at exactly the fields that he changed; one apply takes them back.
+//! A foreign change leaves our entry at exactly its fields; one apply takes them back.
 
 use rhumb::fields::{culprits, uncovered};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Fields that are left to others: who changed them keeps them, and nothing is reset when we let go.
 
-use rhumb::engine::{Ignored, without_ignored};
+use rhumb::engine::{IgnoredFields, without_ignored};
 use rhumb::fields::uncovered;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn wanted() -> Value {
     })
 }
 
-/// What stands in the ignored fields.
+/// Returns the ignored fields.
 fn shown(live: &Value) -> Value {
     let container = &live["spec"]["template"]["spec"]["containers"][0];
     json!([
@@ -44,7 +44,7 @@ async fn what_is_left_to_others_stays_as_they_want_it() {
     server.apply(&wanted).await.unwrap();
     // So they are sent as they are shown, until somebody else owns them.
     let live = server.get(&wanted).await;
-    let sent = server.apply(&Ignored::of(&wanted).as_shown(wanted.clone(), &live)).await.unwrap();
+    let sent = server.apply(&IgnoredFields::of(&wanted).as_shown(wanted.clone(), &live)).await.unwrap();
     assert_eq!(shown(&sent), json!([3, "1", "ours", 1]));
     assert_eq!(sent["metadata"]["resourceVersion"], live["metadata"]["resourceVersion"]);
     let container = json!({"name": "web", "image": "web:1", "resources": {"limits": {"cpu": "2"}}});
@@ -55,7 +55,7 @@ async fn what_is_left_to_others_stays_as_they_want_it() {
     let kept = server.apply(&ours).await.unwrap();
     assert_eq!(shown(&kept), json!([7, "2", "theirs", 2]));
     assert_eq!(uncovered(&ours, our_entry(&kept).as_deref()), []);
-    // What is not ignored is still defended.
+    // A field that is not ignored is still defended.
     let live = server.patch(&wanted, &json!({"metadata": {"labels": {"a": "2"}}})).await.unwrap();
     assert_eq!(uncovered(&ours, our_entry(&live).as_deref()).len(), 1);
     let repaired = server.apply(&ours).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a change does to pods: what is foretold from the server's dry run is what then happens to them.
+//! The impact of a change on pods: the prediction from the server's dry run is what then happens.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -219,7 +219,7 @@ impl Trial<'_> {
     }
 }
 
-/// How many pods there must be, if the controller is done with what the spec asks for.
+/// Returns the number of pods by the spec, if the controller is done with it.
 fn asked_for(live: &Value) -> Option<u64> {
     let status = |key: &str| live["status"][key].as_u64().unwrap_or(0);
     let spec = &live["spec"];

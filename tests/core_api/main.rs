@@ -1,4 +1,4 @@
-//! What the pure core says, held against a real control plane: ownership, drift, immutable fields, health.
+//! The pure core, held against a real control plane: ownership, drift, immutable fields, health.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot reach its server has failed")]
 

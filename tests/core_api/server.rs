@@ -13,13 +13,13 @@ pub(crate) const OURS: &str = "rhumb";
 
 pub(crate) struct Server {
     client: Client,
-    /// By apiVersion and kind: the plural, and whether it lives in namespaces.
+    /// The plural and the scope, by apiVersion and kind.
     resources: HashMap<(String, String), (String, bool)>,
     /// Kept for its end.
     pub(crate) cluster: Cluster,
 }
 
-/// What the API server says no with.
+/// The API server's refusal.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,

@@ -1,8 +1,8 @@
-//! Manifests that are made to hurt: each is read or refused in bounded time and memory, with bounded findings.
+//! Hostile manifests: each is read or refused in bounded time and memory, with bounded findings.
 //!
-//! Each case runs in a process of its own (this one, started again), because memory that an earlier case has
-//! left to the allocator would hide what a later one takes. The time is that of the processor, because the
-//! reader waits for nothing and other tests run beside this one.
+//! Each case runs in its own process (this one, started again). Memory that an earlier case has
+//! left to the allocator would hide what a later one takes. The time is that of the processor,
+//! because the reader waits for nothing and other tests run beside this one.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,14 +26,15 @@ use rhumb::manifest;
 const CASE: &str = "RHUMB_TEST_CASE";
 const PARTS: &str = "RHUMB_TEST_PARTS";
 
-/// What reading one file may take; without optimisation and on a busy machine, several times that.
+/// The time limit of reading one file; without optimisation and on a busy machine, several times
+/// that.
 const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 2 });
 const MEMORY: u64 = 64 << 20;
 
 /// Findings that one file may have: those that are shown, and the line that counts the others.
 const FINDINGS: usize = 202;
 
-/// What reading one file took.
+/// The cost of reading one file.
 #[derive(Debug)]
 struct Cost {
     time: Duration,
@@ -94,7 +95,7 @@ fn cost(case: &Case, parts: usize) -> Cost {
     }
 }
 
-/// What the processes of the other tests do; nothing by itself.
+/// The entry point of the other tests' processes; it does nothing by itself.
 #[test]
 fn one_case_is_measured() {
     let (Ok(name), Ok(parts)) = (std::env::var(CASE), std::env::var(PARTS)) else { return };

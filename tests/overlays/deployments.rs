@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rhumb::engine::{Move, Overlay, Promotion, Shown, Standing, Steps, next};
+use rhumb::engine::{Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next};
 use serde_json::json;
 
 use crate::stand::{BROKEN, NEW, OLD, Stand, plane};
@@ -144,21 +144,21 @@ async fn a_rollout_goes_through_its_steps() {
     let mut moves = Vec::new();
     loop {
         let image = web.live.pointer("/spec/template/spec/containers/0/image").unwrap().as_str().unwrap();
-        let standing = Standing {
+        let standing = StepProgress {
             replicas: 4,
-            shown: if image == NEW { Shown::of(&web.live) } else { Shown::Other },
+            shown: if image == NEW { OverlayState::of(&web.live) } else { OverlayState::Other },
             made: web.count(NEW) as u32,
             ready: web.ready(NEW) as u32,
             ready_for: Duration::ZERO,
-            promotion: Promotion::None,
+            promotion: PromotionRequest::None,
         };
         match next(&steps, &standing) {
-            Move::Stay(_) => web.event().await,
-            Move::Enter(overlay) => {
+            StepDecision::Stay(_) => web.event().await,
+            StepDecision::Enter(overlay) => {
                 moves.push(overlay.to_string());
                 web.apply(NEW, overlay).await;
             }
-            Move::Finish => break,
+            StepDecision::Finish => break,
         }
     }
     assert_eq!(moves, ["surge=1 step=1", "surge=2 step=2"]);

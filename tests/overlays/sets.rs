@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use rhumb::engine::{
-    Host, Move, NodePod, NodeStep, OrdinalPod, Ordinals, Overlay, PodState, Promotion, Shown, Standing,
-    Steps, Template, evictions, next, node_counts, stuck,
+    NodePod, NodeState, NodeStep, OrdinalPod, Overlay, OverlayState, PodAvailability, PromotionRequest,
+    StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, evictions, next, node_counts,
+    stuck,
 };
 use rhumb::object::text_at;
 use serde_json::json;
@@ -78,7 +79,7 @@ async fn a_stateful_set_that_waits_for_a_bad_pod_is_freed_by_its_deletion() {
     db.until("it waits", |db| db.count(BROKEN) == 1).await;
     assert_eq!(db.uids(), before, "the controller frees itself");
     let revision = |key: &str| text_at(&db.live, &["status", key]).into();
-    let set = Ordinals {
+    let set = StatefulSetState {
         start: 0,
         partition: 0,
         wanted: revision("updateRevision"),
@@ -103,12 +104,12 @@ fn ordinal(name: &str, pod: &Pod) -> OrdinalPod {
     }
 }
 
-fn state(pod: &Pod) -> PodState {
+fn state(pod: &Pod) -> PodAvailability {
     match pod.waiting() {
-        _ if pod.is_terminating() => PodState::Terminating,
-        _ if pod.is_ready() => PodState::Ready,
-        "ImagePullBackOff" => PodState::InTrouble,
-        _ => PodState::Unready(Duration::ZERO),
+        _ if pod.is_terminating() => PodAvailability::Terminating,
+        _ if pod.is_ready() => PodAvailability::Ready,
+        "ImagePullBackOff" => PodAvailability::InTrouble,
+        _ => PodAvailability::Unready(Duration::ZERO),
     }
 }
 
@@ -118,8 +119,8 @@ fn on_nodes(agent: &Stand) -> Vec<NodePod> {
     let read = |(name, pod): (&String, &Pod)| NodePod {
         name: name.as_str().into(),
         node: pod.node().into(),
-        host: if pod.node() == canary() { Host::Canary } else { Host::Ready },
-        template: if pod.image() == NEW { Template::Newest } else { Template::Older },
+        host: if pod.node() == canary() { NodeState::Canary } else { NodeState::Ready },
+        template: if pod.image() == NEW { TemplateVersion::Newest } else { TemplateVersion::Older },
         state: state(pod),
     };
     placed.map(read).collect()
@@ -176,30 +177,30 @@ async fn a_daemon_set_goes_through_its_steps_and_ends_without_a_restart() {
     let mut moves = Vec::new();
     loop {
         let image = agent.live.pointer("/spec/template/spec/containers/0/image").unwrap().as_str().unwrap();
-        let shown = if image == NEW { Shown::of(&agent.live) } else { Shown::Other };
+        let shown = if image == NEW { OverlayState::of(&agent.live) } else { OverlayState::Other };
         let pods = on_nodes(&agent);
         let counts = node_counts(&pods, 4);
-        let standing = Standing {
+        let standing = StepProgress {
             replicas: counts.nodes,
             shown,
             made: agent.count(NEW) as u32,
             ready: counts.ready,
             ready_for: Duration::ZERO,
-            promotion: Promotion::None,
+            promotion: PromotionRequest::None,
         };
         match next(&steps, &standing) {
-            Move::Stay(wait) => {
+            StepDecision::Stay(wait) => {
                 let target = steps.target(wait.step, counts.nodes);
                 for pod in evictions(&pods, NodeStep { target, away: 1, nodes: 4 }) {
                     evict(&pod.name);
                 }
                 agent.event().await;
             }
-            Move::Enter(overlay) => {
+            StepDecision::Enter(overlay) => {
                 moves.push(overlay.to_string());
                 agent.apply(NEW, overlay).await;
             }
-            Move::Finish => break,
+            StepDecision::Finish => break,
         }
     }
     assert_eq!(moves, ["on-delete step=1", "on-delete step=2", "on-delete step=3"]);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use rhumb::cluster::{Cluster, Connection, Force, Kind, Lookup};
-use rhumb::engine::{Guard, Overlay, overlaid};
+use rhumb::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
+use rhumb::engine::{Overlay, Precondition, overlaid};
 use rhumb::object::{Gvk, ObjectId, at, text_at};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -72,8 +72,8 @@ pub(crate) struct Worst {
     pub(crate) old: usize,
     /// The most pods of other images.
     pub(crate) new: usize,
-    /// Pods that went away, by image and name: KWOK deletes by name, and may hit the next pod of that name of
-    /// a StatefulSet too, which no kubelet does.
+    /// Pods that went away, by image and name. KWOK deletes by name, and may hit the next pod of
+    /// that name of a StatefulSet too, which no kubelet does.
     gone: BTreeSet<(String, String)>,
 }
 
@@ -87,7 +87,7 @@ impl Worst {
 /// One workload.
 pub(crate) struct Stand {
     cluster: Cluster,
-    kind: Arc<Kind>,
+    kind: Arc<ServedKind>,
     id: ObjectId,
     pub(crate) body: Value,
     events: mpsc::UnboundedReceiver<(bool, Value)>,
@@ -102,7 +102,7 @@ impl Stand {
         let kubeconfig = plane().kubeconfig_for("rhumb").unwrap();
         let connection = Connection { kubeconfig: Some(kubeconfig.clone()), ..Connection::default() };
         let cluster = Cluster::connect(&connection).await.unwrap();
-        let Lookup::Served(kind) = cluster.discover().await.unwrap().get(&Gvk::new("apps", "v1", kind))
+        let KindLookup::Served(kind) = cluster.discover().await.unwrap().get(&Gvk::new("apps", "v1", kind))
         else {
             panic!("the server has no {kind}")
         };
@@ -162,9 +162,12 @@ impl Stand {
     async fn send(&mut self, image: &str, overlay: Option<Overlay>) {
         self.body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         let body = overlaid(self.body.clone(), overlay);
-        let applied =
-            self.cluster.apply(&self.kind, &self.id, &body, &Guard::Absent, Force::Yes).await.unwrap();
-        // What is seen from now on is of this version or a later one.
+        let applied = self
+            .cluster
+            .apply(&self.kind, &self.id, &body, &Precondition::Absent, ApplyForce::Yes)
+            .await
+            .unwrap();
+        // Views from now on are of this version or a later one.
         self.live = self.cluster.get(&self.kind, &self.id).await.unwrap().unwrap();
         assert!(applied.warnings.is_empty(), "{:?}", applied.warnings);
     }
@@ -237,7 +240,7 @@ impl Stand {
         at(&self.live, &["status", key]).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// Whether there are as many pods as there should be, all of one image, and available.
+    /// Returns whether there are as many pods as there should be, all of one image, and available.
     pub(crate) fn is_all(&self, image: &str) -> bool {
         let wanted = match self.live["kind"].as_str() {
             Some("DaemonSet") => 4,
@@ -247,7 +250,7 @@ impl Stand {
         self.pods.len() as u64 == wanted && self.ready(image) as u64 == wanted && available == wanted
     }
 
-    /// Whether it has so many Ready pods of the old and of the new image, and no other pod.
+    /// Returns whether it has so many Ready pods of the old and of the new image, and no other pod.
     pub(crate) fn is_held(&self, old: usize, new: usize) -> bool {
         self.ready(OLD) == old && self.ready(NEW) == new && self.pods.len() == old + new
     }
@@ -257,7 +260,7 @@ impl Stand {
         self.pods.iter().map(|(name, pod)| (name.clone(), pod.uid().to_owned())).collect()
     }
 
-    /// What its overlay annotation says.
+    /// Returns its overlay annotation.
     pub(crate) fn annotation(&self) -> &str {
         text_at(&self.live, &["metadata", "annotations", "rhumb.dev/overlay"])
     }

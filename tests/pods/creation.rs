@@ -62,7 +62,8 @@ async fn policy_works() {
     }
 }
 
-/// What the API shows of an event: where it is, whose, and its reason. Of a Deployment it is the ReplicaSet that speaks.
+/// Returns an event as the API shows it: its object, its owner, and its reason. A Deployment's
+/// events come from the ReplicaSet.
 fn events(event: &Value) -> Vec<String> {
     let of = |place: &str| event.pointer(place).and_then(Value::as_str).unwrap_or_default();
     let (kind, name) = match (of("/involvedObject/kind"), of("/involvedObject/name")) {
@@ -114,7 +115,7 @@ async fn what_admission_says_of_the_new_pods_is_told() {
         let text = failing.to_string();
         assert!(text.starts_with("no new pod can be created: FailedCreate: "), "{text}");
         assert!(text.contains("'no-bad-pods'") && text.contains("bad pods are not welcome"), "{text}");
-        // What was refused to one revision is not held against the next.
+        // A refusal of one revision is not held against the next.
         web.workload.template()["metadata"]["labels"].as_object_mut().unwrap().remove("bad");
         web.roll().await;
         web.settles().await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{Deleted, Evicted};
+use rhumb::cluster::{DeleteResult, EvictionResult};
 use rhumb::engine::Uid;
 use serde_json::json;
 
@@ -24,12 +24,12 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
     let before = web.settles().await;
     let pod = &before.pods[0];
     let evict = async |name: &str, uid: &Uid| stand.cluster.evict("default", name, uid).await.unwrap();
-    assert_eq!(evict("nobody", &pod.uid).await, Evicted::Gone);
-    assert_eq!(evict(&pod.name, &Uid("another".into())).await, Evicted::Gone);
+    assert_eq!(evict("nobody", &pod.uid).await, EvictionResult::Gone);
+    assert_eq!(evict(&pod.name, &Uid("another".into())).await, EvictionResult::Gone);
     budget("strict", "deployment-evictable", 2);
     let deadline = Instant::now() + LONG;
     loop {
-        let Evicted::Blocked(reason) = evict(&pod.name, &pod.uid).await else { panic!("evicted") };
+        let EvictionResult::Blocked(reason) = evict(&pod.name, &pod.uid).await else { panic!("evicted") };
         assert!(reason.contains("The disruption budget strict"), "{reason}");
         if reason.contains("needs 2 healthy pods and has 2 currently") {
             break;
@@ -42,14 +42,14 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
     let deadline = Instant::now() + LONG;
     loop {
         match evict(&pod.name, &pod.uid).await {
-            Evicted::Blocked(reason) if reason.contains("more than one PodDisruptionBudget") => break,
+            EvictionResult::Blocked(reason) if reason.contains("more than one PodDisruptionBudget") => break,
             other => assert!(Instant::now() < deadline, "{other:?}"),
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     plane().kubectl(&["delete", "pdb", "strict", "second"]).unwrap();
     let deadline = Instant::now() + LONG;
-    while evict(&pod.name, &pod.uid).await != Evicted::Accepted {
+    while evict(&pod.name, &pod.uid).await != EvictionResult::Accepted {
         // The server looks at a cache of its own.
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -59,7 +59,7 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
     // And without a budget a pod can also be deleted, in exactly the version that was seen.
     let pod = &after.pods[0];
     let deleted = stand.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
-    assert!(matches!(deleted, Deleted::Gone | Deleted::Accepted), "{deleted:?}");
+    assert!(matches!(deleted, DeleteResult::Gone | DeleteResult::Accepted), "{deleted:?}");
     let uid = pod.uid.clone();
     web.until(|pods| pods.ready_of_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
 }

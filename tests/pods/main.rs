@@ -1,4 +1,4 @@
-//! What the pods of a workload say while it rolls, against real controllers.
+//! The signals of a workload's pods during its rollout, against real controllers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use stand::{Followed, KINDS, Stand, Witness, all_at_once};
 
-/// How soon a signal is to be noticed.
+/// The time within which a signal is to be noticed.
 const SOON: Duration = Duration::from_secs(5);
 
 /// One fault: its name, what the template asks for, the container and reason that are told.
@@ -55,7 +55,7 @@ fn waits(template: &mut Value, reason: &str) {
     template["metadata"]["annotations"] = json!({ "controlplane/waiting": reason });
 }
 
-/// What the API shows of a pod: the workload that its label names, and each trouble.
+/// Returns the troubles of a pod as the API shows them, with the workload that its label names.
 fn troubles(pod: &Value) -> Vec<String> {
     let app = pod["metadata"]["labels"]["app"].as_str().unwrap_or_default();
     let places =
@@ -86,8 +86,8 @@ async fn each_signal_of_each_kind_is_noticed_at_once() {
     let stand = Stand::new().await;
     let witness = Witness::of("pods", troubles);
     let all = KINDS.iter().flat_map(|kind| FAULTS.map(|fault| (kind, fault)));
-    // KWOK deletes by name: when it is slow it also takes the pod that a StatefulSet has made anew, again and
-    // again. What may pass needs one pod that lasts.
+    // KWOK deletes by name. When it is slow it also takes the pod that a StatefulSet has made anew,
+    // again and again. Passing signals need one pod that lasts.
     let all = all.filter(|(kind, (name, ..))| (**kind, *name) != ("StatefulSet", "run"));
     all_at_once(all.map(|(kind, fault)| check(stand.clone(), witness.clone(), kind, fault))).await;
 }
@@ -142,7 +142,7 @@ async fn a_restart_ends_what_was_steady_and_three_are_too_many() {
     let third = web.until(|pods| pods.ready_of_newest() == 1 && pods.pods[0].restarts == 3).await;
     let failing = failing(&third, Instant::now()).unwrap();
     assert_eq!((&*failing.reason, failing.container.as_deref()), ("Restarting", Some("c")));
-    // Who comes later does not know when that was.
+    // A later watcher does not know when that was.
     let late = web.workload.stand.workload("Deployment", "default", "restarts");
     let mut late = stand::Workload { body: web.workload.body.clone(), ..late }.start().await;
     let seen = late.until(|pods| pods.updated() == 1).await;

@@ -1,8 +1,8 @@
-//! Which pods count: those of the newest revision, of this workload.
+//! The pods that count: those of the newest revision, of this workload.
 
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::Deleted;
+use rhumb::cluster::DeleteResult;
 use rhumb::engine::failing;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn pods_of_an_older_revision_never_count() {
             assert_ne!(pod.revision, pods.newest);
             assert!(pod.trouble.is_some(), "{pod:#?}");
             let deleted = stand.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
-            assert!(matches!(deleted, Deleted::Accepted | Deleted::Gone), "{deleted:?}");
+            assert!(matches!(deleted, DeleteResult::Accepted | DeleteResult::Gone), "{deleted:?}");
         }
         web.settles().await;
     }
@@ -35,8 +35,9 @@ async fn pods_of_an_older_revision_never_count() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_way_back_is_never_judged_by_the_pods_that_it_replaces() {
-    // The controller counts a generation as observed before it tells the number of the revision that it took
-    // back, or before it makes a new one where it also scales: each round passes through both.
+    // The controller counts a generation as observed before it sets the number of the revision that
+    // it took back, or before it makes a new one where it also scales. Each round passes through
+    // both.
     async fn check(stand: Stand, kind: &str) {
         let mut web = stand.workload(kind, "default", "back").start().await;
         let good = web.settles().await.newest;

@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rhumb::cluster::{
-    Cluster, Connection, Force, Kind, Kinds, Lookup, PodFollower, PodsEvent, PodsNews, pod_selector,
+    ApplyForce, Cluster, Connection, KindLookup, KindTable, PodFollower, PodsChange, PodsEvent, ServedKind,
+    pod_selector,
 };
-use rhumb::engine::{Failing, Guard, Rv, Uid, WorkloadPods, failing, ripens};
+use rhumb::engine::{Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, failing, ripens};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -26,7 +27,7 @@ pub(crate) fn plane() -> &'static controlplane::Cluster {
     PLANE.get_or_init(|| controlplane::Cluster::builder().nodes(2).start().unwrap())
 }
 
-/// What the API showed to kubectl, in words, and when it did so first.
+/// The API's view of pods by kubectl, in words, with the time of each first appearance.
 pub(crate) struct Witness {
     kubectl: Mutex<Child>,
     seen: Arc<watch::Sender<BTreeMap<String, Instant>>>,
@@ -87,7 +88,7 @@ impl Drop for Witness {
 #[derive(Clone)]
 pub(crate) struct Stand {
     pub(crate) cluster: Cluster,
-    kinds: Arc<Kinds>,
+    kinds: Arc<KindTable>,
 }
 
 impl Stand {
@@ -99,9 +100,9 @@ impl Stand {
         Self { cluster, kinds }
     }
 
-    pub(crate) fn kind(&self, api_version: &str, kind: &str) -> Arc<Kind> {
+    pub(crate) fn kind(&self, api_version: &str, kind: &str) -> Arc<ServedKind> {
         match self.kinds.get(&Gvk::from_api_version(api_version, kind)) {
-            Lookup::Served(kind) => kind,
+            KindLookup::Served(kind) => kind,
             other => panic!("{kind}: {other:?}"),
         }
     }
@@ -137,7 +138,7 @@ impl Stand {
 /// A workload that may be applied.
 pub(crate) struct Workload {
     pub(crate) stand: Stand,
-    pub(crate) kind: Arc<Kind>,
+    pub(crate) kind: Arc<ServedKind>,
     pub(crate) id: ObjectId,
     pub(crate) body: Value,
 }
@@ -157,9 +158,10 @@ impl Workload {
     }
 
     /// Applies it, and returns its incarnation and version.
-    pub(crate) async fn apply(&self) -> (Uid, Rv) {
+    pub(crate) async fn apply(&self) -> (Uid, ResourceVersion) {
         let Stand { cluster, .. } = &self.stand;
-        let applied = cluster.apply(&self.kind, &self.id, &self.body, &Guard::Absent, Force::Yes).await;
+        let applied =
+            cluster.apply(&self.kind, &self.id, &self.body, &Precondition::Absent, ApplyForce::Yes).await;
         let live = applied.unwrap_or_else(|error| panic!("{error}")).live;
         (live.uid, live.rv)
     }
@@ -179,10 +181,10 @@ impl Workload {
 pub(crate) struct Followed {
     pub(crate) workload: Workload,
     pub(crate) uid: Uid,
-    applied: Rv,
+    applied: ResourceVersion,
     told: mpsc::Receiver<PodsEvent>,
     _follower: PodFollower,
-    /// What was told last.
+    /// The last report.
     pub(crate) pods: Option<WorkloadPods>,
 }
 
@@ -201,7 +203,7 @@ impl Followed {
         self.applied = other.applied;
     }
 
-    /// What is known of the workload as it was applied last.
+    /// Returns the view of the workload as it was applied last.
     pub(crate) fn current(&self) -> Option<&WorkloadPods> {
         self.pods.as_ref().filter(|pods| pods.rv >= self.applied)
     }
@@ -209,7 +211,7 @@ impl Followed {
     /// Waits for the next that is told, or a moment.
     pub(crate) async fn next(&mut self, until: Instant) {
         match tokio::time::timeout_at(until.into(), self.told.recv()).await {
-            Ok(Some(PodsEvent { id, news: PodsNews::Seen(pods) })) => {
+            Ok(Some(PodsEvent { id, change: PodsChange::Observed(pods) })) => {
                 assert_eq!(id, self.workload.id);
                 self.pods = Some(pods);
             }
@@ -242,7 +244,7 @@ impl Followed {
     }
 
     /// Waits until the newest revision fails, and tells when.
-    pub(crate) async fn fails(&mut self) -> (Failing, Instant) {
+    pub(crate) async fn fails(&mut self) -> (RolloutFailure, Instant) {
         let deadline = Instant::now() + LONG;
         loop {
             let now = Instant::now();

@@ -153,8 +153,8 @@ fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
     assert_eq!(observer.judge(BOUNDS).pods, 0, "the step comes beside the old pods");
 }
 
-/// The rollout that is gone back from has its old pods and its new ones in equal numbers, so that the controller says
-/// for a moment that the way back has made no progress either.
+/// The rollout that is gone back from has its old pods and its new ones in equal numbers. So the
+/// controller says for a moment that the way back has made no progress either.
 #[test]
 fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
     let site = Site::new("stale-failure");
@@ -190,7 +190,7 @@ fn pods_that_take_their_time_are_waited_for() {
     assert_eq!(observer.judge(BOUNDS), Most { workloads: 2, pods: 2 });
 }
 
-/// What the bad commit added goes, what it would have removed stays.
+/// Objects that the bad commit added go, those that it would have removed stay.
 #[test]
 fn what_a_bad_commit_added_goes_and_what_it_removed_stays() {
     let site = Site::new("added-removed");
@@ -301,7 +301,8 @@ fn what_failed_counts_until_it_is_back() {
     assert_eq!(observer.judge(ONE), Most { workloads: 1, pods: 1 });
 }
 
-/// What was held and is tried again is held again when it fails again, and what was good is still known.
+/// A held unit that is retried is held again when it fails again, and its last good content is
+/// still known.
 #[test]
 fn what_is_held_and_tried_again_still_knows_what_was_good() {
     let site = Site::new("held-retry");

@@ -95,7 +95,7 @@ fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it
         });
     }
     assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:1"));
-    // What a later version has claimed stays, whatever this one writes beside it.
+    // A later version's claim stays, whatever this one writes beside it.
     assert!(claims(&site).iter().any(|claim| claim["workload"] == json!("Deployment.apps/shop/web")));
     site.api.delete(&budget(&site));
     await_image(&site, "web", "app:2");

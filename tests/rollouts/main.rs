@@ -1,7 +1,7 @@
 //! Rollouts that go wrong, on a real control plane.
 //!
-//! Each test has a place of its own and an observer that never asks rhumb: it replays what the API server's watches
-//! told of pods and workloads, and holds every single state against the budget.
+//! Each test has a place of its own and an observer that never asks rhumb. It replays the API
+//! server's watches of pods and workloads, and holds every single state against the budget.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]

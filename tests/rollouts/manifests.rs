@@ -13,7 +13,7 @@ pub(crate) struct Web {
     wave: i32,
     /// Further annotations of its own, each with a comma before it.
     words: String,
-    /// Of its pods, in flow style.
+    /// The annotations of its pods, in flow style.
     annotations: String,
     /// The `ConfigMap` that it uses.
     config: Option<String>,
@@ -51,7 +51,7 @@ impl Web {
         }
     }
 
-    /// So many pods.
+    /// Sets the number of pods.
     pub(crate) fn replicas(self, replicas: u32) -> Self {
         Self { replicas, ..self }
     }
@@ -94,7 +94,7 @@ impl Web {
         Self { container: format!("{}        {line}\n", self.container), ..self }
     }
 
-    /// So many pods too many and too few.
+    /// Sets the surge and the unavailable pods.
     pub(crate) fn strategy(self, surge: u32, unavailable: u32) -> Self {
         Self { strategy: (surge, unavailable), ..self }
     }

@@ -1,4 +1,4 @@
-//! What others do in the middle of a rollout, and commits that come then.
+//! Foreign changes and commits in the middle of a rollout.
 
 use serde_json::json;
 
@@ -11,8 +11,9 @@ use crate::replay::Bounds;
 use crate::sets::await_set;
 use crate::support::{Repo, Site, until};
 
-/// The controller of a template that is left and taken up again counts by the status of its ReplicaSet, which may still
-/// tell of the pod that it had before (`reconcileOldReplicaSets` of Kubernetes' Deployment controller): one pod more goes.
+/// The bounds where a template is left and taken up again. Its controller counts by the status of
+/// its ReplicaSet, which may still show the pod that it had before (`reconcileOldReplicaSets` of
+/// Kubernetes' Deployment controller): one pod more goes.
 const LEFT_AND_TAKEN_UP: Bounds = Bounds { workloads: 1, pods: 2 };
 
 /// A Deployment that takes its time.
@@ -90,7 +91,7 @@ fn a_workload_that_is_deleted_in_the_middle_is_made_again_with_the_new_content()
     disturbed("by-hand-delete", ONE, delete);
 }
 
-/// By somebody who has a copy of the old manifest and has never heard of rhumb.
+/// Somebody has a copy of the old manifest and has never heard of rhumb.
 #[test]
 fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
     let again = |site: &Site<'_>| {
@@ -124,7 +125,7 @@ fn a_set_that_is_deleted_or_scaled_in_the_middle_is_as_wanted_in_the_end() {
     }
 }
 
-/// What an autoscaler says of a count goes through the scale subresource, before and in the middle of a rollout.
+/// An autoscaler's count goes through the scale subresource, before and in the middle of a rollout.
 #[test]
 fn an_autoscaler_keeps_its_count_while_its_target_rolls() {
     let site = Site::new("autoscaled");

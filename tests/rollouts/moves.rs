@@ -93,7 +93,7 @@ fn await_told(site: &Site<'_>, folder: &str, texts: &[&str]) {
     });
 }
 
-/// What must outlive a move.
+/// The marks that must outlive a move.
 #[derive(Debug, PartialEq)]
 struct Marks {
     workload: Value,
@@ -183,7 +183,7 @@ fn two_sources_of_a_daemon_that_swap_all_they_have_keep_it() {
     swap_and_judge(&site, &repo);
 }
 
-/// Whoever deleted the namespace would delete all that is in it.
+/// Deleting the namespace would delete everything in it.
 #[test]
 fn a_namespace_that_moves_keeps_what_is_in_it() {
     let repo = two_folders();
@@ -315,7 +315,7 @@ fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
     site.await_data("env", "key", "two");
     assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
     window.assert_no_deletes();
-    // What nobody claims goes, after that time.
+    // An object that nobody claims goes, after that time.
     taker.remove("b/env.yaml");
     taker.commit("Drop it too");
     crate::support::eventually("it is gone", Duration::from_mins(2), || {

@@ -8,7 +8,7 @@ use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::support::{Repo, SOON, Site, at, eventually, until};
 
-/// Who deletes a namespace takes down all pods in it at once.
+/// The bounds where somebody deletes a namespace, which takes down all pods in it at once.
 const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
 
 /// `alpha` in another namespace, which takes its time, and `omega` in the place's own, which comes after it.

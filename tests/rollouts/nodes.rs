@@ -11,7 +11,7 @@ fn agent(image: &str) -> Web {
     Web::of("DaemonSet", "agent", image)
 }
 
-/// Whether a DaemonSet wants an image, and all its pods have it and are available.
+/// Succeeds if a DaemonSet wants an image, and all its pods have it and are available.
 fn is_rolled_out(site: &Site<'_>, image: &str) -> Result<(), String> {
     let shown = site.get("DaemonSet", "agent").ok_or_else(|| "it is not there".to_owned())?;
     let at = |pointer: &str| shown.pointer(pointer).cloned().unwrap_or_default();
@@ -73,7 +73,7 @@ fn a_node_that_is_away_is_waited_for() {
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
     push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
     await_new(&site, "app:2");
-    // What has nothing to do with it goes on.
+    // An unrelated object goes on.
     push(&repo, &[Web::new("other", "app:1").fault("ready-delay: 2s").file()], "Add something else");
     site.await_rollout("other");
     assert_eq!(site.value("DaemonSet", "agent", "/status/updatedNumberScheduled"), json!(1));

@@ -113,7 +113,7 @@ impl Observer {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the watches have told all that is there now.
+    /// Returns whether the watches have shown everything that is there now.
     fn is_abreast(&self) -> bool {
         let told = self.told();
         KINDS.into_iter().all(|kind| {

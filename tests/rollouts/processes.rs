@@ -19,7 +19,7 @@ fn five(image: &str, web: &str, content: &str) -> Vec<(String, String)> {
 
 pub(crate) fn writes() -> Requests {
     let methods = ["POST", "PUT", "PATCH", "DELETE"].into_iter();
-    // What is told of them changes nothing.
+    // Events about them change nothing.
     methods.fold(Requests::any(), Requests::method).query_lacks("dryRun").path_lacks("/events")
 }
 

@@ -60,7 +60,7 @@ fn a_way_back_that_admission_refuses() {
     let site = Site::new("no-return");
     let web = |image: &str| Web::new("web", image).uses("env");
     let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("zone", "app:1").file()]);
-    // What stays as it is has a pod unavailable, which counts.
+    // A held workload has a pod unavailable, which counts.
     let budget = BUDGET.replace("maxWorkloads: 2", "maxWorkloads: 1");
     let (daemon, observer) = at_rest_within(&site, &repo, &budget, &["web", "zone"]);
     forbid(&site, "app:1");

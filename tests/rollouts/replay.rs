@@ -1,4 +1,4 @@
-//! What the cluster looked like after each event, and whether that was within a budget.
+//! The cluster's state after each event, and whether it was within a budget.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub(crate) struct Moment {
     pub(crate) gone: bool,
 }
 
-/// What must hold in every state.
+/// The bounds of every state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Workloads whose pods are being replaced.
@@ -175,7 +175,7 @@ impl State {
     }
 }
 
-/// Replays the events in the order of their versions. What was there at the beginning comes first.
+/// Replays the events in the order of their versions. The first state comes first.
 pub(crate) fn replay(mut moments: Vec<Moment>, bounds: Bounds) -> Result<Most, String> {
     moments.sort_by_key(|moment| moment.version);
     let (mut state, mut most, mut lines) = (State::default(), Most::default(), Vec::new());

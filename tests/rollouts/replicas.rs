@@ -116,7 +116,7 @@ fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
         await_image(&one, &web(number), "app:2");
     }
     eprintln!("all is rolled out after {:.1} s", killed.elapsed().as_secs_f32());
-    // What it had claimed is taken back, or the budget would never be free again.
+    // Its claims are taken back, or the budget would never be free again.
     one.await_free_budget();
     let most = observer.judge(BOUNDS);
     assert!(most.workloads > 0, "{most:?} was seen");

@@ -36,7 +36,7 @@ fn is_restarted(site: &Site<'_>, kind: &str, count: usize, files: &dyn Fn(&str) 
     let wait = |hash: &Value| {
         eventually("all pods are there", SOON, || started(site, count, hash));
         site.await_free_budget();
-        // What came of the last status that the controller told is over too.
+        // The consequences of the controller's last status are over too.
         started(site, count, hash).unwrap()
     };
     let before = wait(&Value::Null);

@@ -22,8 +22,8 @@ fn unit(image: &str, web: &str, content: &str) -> Vec<(String, String)> {
     vec![one("a", image), one("b", image), one("web", web), config("env", content)]
 }
 
-/// All of a bad commit is there, its rejection is written down, and nothing has gone back yet: the process that was to
-/// do that is dead.
+/// Leaves a cluster with all of a bad commit, and its rejection recorded. Nothing has gone back
+/// yet: the process that was to do that is dead.
 fn rejected(site: &mut Site<'static>, repo: &Repo, text: &str) {
     let mut first = site.configured(text);
     for name in NAMES {
@@ -47,7 +47,7 @@ fn generation(site: &Site<'_>, name: &str) -> u64 {
     site.value("Deployment", name, "/metadata/generation").as_u64().unwrap()
 }
 
-/// What reached the server of that which was sent to change one object.
+/// Returns the number of writes of one object that reached the server.
 fn carried_out(window: &Window<'_>, resource: &str, name: &str) -> usize {
     window.to(resource, name).into_iter().filter(|event| event.code < 300).count()
 }

@@ -20,7 +20,7 @@ fn web(image: &str, words: &str) -> Web {
     Web::new("web", image).word(words).fault("ready-delay: 200ms").strategy(1, 0)
 }
 
-/// How many Ready pods there are of each image; none while others are there.
+/// Returns the number of Ready pods of each image; none while others are there.
 fn pods(site: &Site<'_>) -> Option<BTreeMap<String, usize>> {
     let mut counts = BTreeMap::new();
     for pod in site.api.list(&site.at("Pod", "")) {

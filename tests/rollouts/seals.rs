@@ -117,7 +117,7 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
     site.await_free_budget();
     let text = records(&site, &[&one, &two, &three]);
     assert!(text.contains("\\\"past\\\":[{") && text.contains("\\\"~"), "{text}");
-    // What is sealed is read again by the next process.
+    // A sealed record is read again by the next process.
     daemon.stop();
     let _next = site.configured(&site.configuration(repo.path(), BUDGET));
     site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0).says(&["undone"]);

@@ -97,7 +97,7 @@ fn two_sets_and_a_deployment_share_one_budget() {
     assert_eq!(most.pods, 1);
 }
 
-/// By policy it stays as it is, and what a person does then frees it.
+/// By policy it stays as it is, and a person's action then frees it.
 fn held(name: &str, bad: Web, end: impl FnOnce(&Site<'_>, &Repo) -> &'static str) {
     let site = Site::new(name);
     let repo = Repo::new(&files(db("app:1"), "one", "app:1"));

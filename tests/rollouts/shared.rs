@@ -106,7 +106,7 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     push(&two, &files(&["u", "v"], "app:2"), "Change all");
     waits_for_a_minute("v");
     for reload in 0..3 {
-        // What is read anew differs, or nothing would begin anew.
+        // A new configuration differs, or nothing would begin anew.
         let changed = text.replace("maxWorkloads: 9", &format!("maxWorkloads: {}", 10 + reload));
         let mark = daemon.mark();
         std::fs::write(site.state.path().join("rhumb.yaml"), changed).unwrap();

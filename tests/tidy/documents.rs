@@ -1,4 +1,4 @@
-//! What the documents say is true: each text, flag, path and key that they quote is there.
+//! The documents are true: each text, flag, path and key that they quote is there.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +24,7 @@ const FOREIGN_FLAGS: [&str; 11] = [
     "--open",
 ];
 
-/// What stands in backticks outside of code blocks.
+/// Returns the texts in backticks outside of code blocks.
 fn quoted(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut block = false;
@@ -46,7 +46,7 @@ fn first_cells(text: &str, heading: &str) -> Vec<String> {
     rows.map(|row| row.split(" |").next().unwrap().trim_matches(['|', ' ', '`']).to_owned()).collect()
 }
 
-/// Whether the parts of a text, which `…` separates, stand in a literal in this order.
+/// Returns whether the parts of a text, separated by `…`, stand in a literal in this order.
 fn holds(literal: &str, text: &str) -> bool {
     let mut rest = literal;
     text.split('…').map(str::trim).filter(|part| !part.is_empty()).all(|part| match rest.split_once(part) {
@@ -188,7 +188,7 @@ fn alerts_and_dashboards_ask_for_metrics_that_there_are() {
     let texts = sources(&["src"]).into_iter().filter(|file| !file.is_test());
     let literals: BTreeSet<String> = texts.flat_map(|file| rust::strings(&file.text)).collect();
     let known = |word: &str| {
-        // What the encoder adds.
+        // The encoder's additions.
         let bare =
             ["_total", "_bucket", "_sum", "_count", "_info"].iter().find_map(|end| word.strip_suffix(end));
         literals.contains(word) || bare.is_some_and(|bare| literals.contains(bare))

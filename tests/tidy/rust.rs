@@ -4,7 +4,7 @@
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Module {
     pub(crate) name: String,
-    /// What `#[path = "…"]` says.
+    /// The path of `#[path = "…"]`.
     pub(crate) path: Option<String>,
     /// The inline modules around the declaration.
     pub(crate) inside: Vec<String>,

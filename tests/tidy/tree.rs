@@ -30,7 +30,8 @@ impl Source {
         if inside == "lib" || inside == "main" { Vec::new() } else { inside.split('/').collect() }
     }
 
-    /// Whether it is compiled for tests only: `tests.rs`, `tests/`, `pods_tests.rs`, `properties.rs`.
+    /// Returns whether it is compiled for tests only: `tests.rs`, `tests/`, `pods_tests.rs`,
+    /// `properties.rs`.
     pub(crate) fn is_test(&self) -> bool {
         let module = self.module();
         module.iter().any(|name| *name == "tests" || name.ends_with("_tests") || *name == "properties")
@@ -96,7 +97,7 @@ pub(crate) fn reached() -> (BTreeSet<String>, Vec<String>) {
     (seen, missing)
 }
 
-/// Whether cargo compiles a file as the root of a crate.
+/// Returns whether cargo compiles a file as the root of a crate.
 fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {

@@ -1,6 +1,6 @@
 //! Block scalars one by one, and what kubectl makes of them.
 
-/// What stands after `a: `, and the JSON that kubectl makes of it; none where it refuses the document.
+/// The text after `a: `, and kubectl's JSON of it; none where it refuses the document.
 pub(crate) const BLOCKS: &[(&str, Option<&str>)] = &[
     ("|\n  a\n  b\n", Some(r#""a\nb\n""#)),
     (">\n  a\n  b\n", Some(r#""a b\n""#)),

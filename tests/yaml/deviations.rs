@@ -1,7 +1,8 @@
 //! Every deviation from kubectl's reading.
 //!
-//! Where kubectl says nothing, it has read the file without a word: what it passes on may be refused later, by
-//! the API server, or lost in silence. `@a` and `{@a}` stand for objects, as in the streams.
+//! Where kubectl says nothing, it has read the file without a word: the result may be refused
+//! later, by the API server, or lost in silence. `@a` and `{@a}` stand for objects, as in the
+//! streams.
 
 /// Files that kubectl reads without a word: its documents, those that are shown here, and the only error that
 /// is reported here.
@@ -97,13 +98,13 @@ pub(crate) const FURTHER: &[(&str, &[&str], Option<&str>)] = &[
 
 /// A bound that kubectl does not have, or has far above it.
 pub(crate) struct Limit {
-    /// Of what there may be so many.
+    /// The counted thing.
     pub(crate) what: &'static str,
     /// Makes a file with so many.
     pub(crate) make: fn(usize) -> String,
-    /// So many are read.
+    /// The number that is read.
     pub(crate) most: usize,
-    /// What is said of one more.
+    /// The code of the finding for one more.
     pub(crate) code: &'static str,
 }
 

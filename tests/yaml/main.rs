@@ -1,7 +1,7 @@
 //! The dialect of YAML, case by case: `tests/yaml/*.yaml` is read as kubectl reads it.
 //!
-//! Beside each case stands what kubectl made of it: `documents`, in which `{"#num": "420"}` is a number with
-//! the text that kubectl wrote, and `error` where it stopped or complained.
+//! Beside each case stands kubectl's result: `documents`, in which `{"#num": "420"}` is a number
+//! with the text that kubectl wrote, and `error` where it stopped or complained.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
 
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rhumb::manifest::{self, Item, Reading};
+use rhumb::manifest::{self, ManifestFile, ManifestItem};
 use rhumb::object::canonical_json;
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml")
 }
 
-fn read(path: &Path) -> Reading {
+fn read(path: &Path) -> ManifestFile {
     manifest::read(&Arc::from("case.yaml"), &fs::read(path).unwrap())
 }
 
@@ -110,7 +110,8 @@ fn every_deviation_is_a_case() {
     }
 }
 
-/// What stands after `a: ` in a document is read as kubectl reads it, or refused where kubectl refuses it.
+/// Checks that the text after `a: ` in a document is read as kubectl reads it, or refused where
+/// kubectl refuses it.
 fn check(value: &str, expected: Option<&str>) -> Option<String> {
     let end = if value.ends_with('\n') { "" } else { "\n" };
     let text = format!("apiVersion: v1\nkind: T\nmetadata: {{name: t}}\na: {value}{end}");
@@ -140,7 +141,7 @@ fn spelled_out(brief: &str) -> String {
     })
 }
 
-fn summed_up(item: &Item) -> String {
+fn summed_up(item: &ManifestItem) -> String {
     let mut rest = item.body.clone();
     for known in ["apiVersion", "kind", "metadata"] {
         rest.as_object_mut().unwrap().remove(known);
@@ -162,7 +163,8 @@ fn every_stream_is_read_as_kubectl_reads_it() {
     }
 }
 
-/// What is shown of a file, and the codes of the errors and of the warnings in it, each once.
+/// Returns the printable form of a file, and the codes of the errors and of the warnings in it,
+/// each once.
 fn shown(file: &str) -> (Vec<String>, Vec<&'static str>, Vec<&'static str>) {
     let reading = manifest::read(&Arc::from("case.yaml"), spelled_out(file).as_bytes());
     let codes = |errors: bool| {

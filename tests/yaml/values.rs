@@ -1,6 +1,6 @@
 //! Values one by one, and what kubectl makes of them.
 
-/// What stands after `a: `, and the JSON that kubectl makes of it; none where it refuses the document.
+/// The text after `a: `, and kubectl's JSON of it; none where it refuses the document.
 pub(crate) const VALUES: &[(&str, Option<&str>)] = &[
     ("y", Some("true")),
     ("Y", Some("true")),

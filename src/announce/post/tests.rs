@@ -6,13 +6,13 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-fn letter(url: &str) -> Letter {
+fn letter(url: &str) -> Notification {
     let body = json!({});
-    Letter { url: UrlAt::Url(url.to_owned()), path: String::new(), token: None, body, status: None }
+    Notification { url: UrlSource::Url(url.to_owned()), path: String::new(), token: None, body, status: None }
 }
 
-/// What the sender makes of this answer.
-async fn answered(answer: &'static str) -> Result<(), Failed> {
+/// Returns the sender's reading of this answer.
+async fn answered(answer: &'static str) -> Result<(), DeliveryError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
     let server = tokio::spawn(async move {
@@ -25,7 +25,7 @@ async fn answered(answer: &'static str) -> Result<(), Failed> {
         stream.write_all(answer.as_bytes()).await.unwrap();
         stream
     });
-    let brought = Post::new().bring(&letter(&url)).await;
+    let brought = NotificationClient::new().bring(&letter(&url)).await;
     server.await.unwrap();
     brought
 }
@@ -39,8 +39,8 @@ fn a_server_that_asks_for_a_rest_has_it() {
             map.insert(*name, value.parse().unwrap());
         }
         let rest = match judged(StatusCode::from_u16(status).unwrap(), &map, now) {
-            Err(Failed::ForNow { after, .. }) => Ok(after.map(|rest| rest.as_secs())),
-            Err(Failed::ForGood(_)) => Err(()),
+            Err(DeliveryError::Temporary { after, .. }) => Ok(after.map(|rest| rest.as_secs())),
+            Err(DeliveryError::Permanent(_)) => Err(()),
             Ok(()) => panic!("{status} is no success"),
         };
         assert_eq!(rest, expected, "{status} {headers:?}");
@@ -68,7 +68,9 @@ fn a_server_that_asks_for_a_rest_has_it() {
 #[tokio::test]
 async fn a_rest_is_read_from_an_answer() {
     let limited = answered("HTTP/1.1 403 Forbidden\r\nretry-after: 60\r\ncontent-length: 0\r\n\r\n");
-    let Err(Failed::ForNow { after, why }) = limited.await else { panic!("it is no failure for good") };
+    let Err(DeliveryError::Temporary { after, why }) = limited.await else {
+        panic!("it is no failure for good")
+    };
     assert_eq!(after, Some(Duration::from_mins(1)));
     assert_eq!(why, "it answers 403 Forbidden: too much was asked of it");
 }
@@ -82,7 +84,7 @@ async fn a_redirect_is_said_and_not_followed() {
         let answer = format!("HTTP/1.1 {status}\r\n{to}content-length: 0\r\n\r\n");
         let failed = answered(Box::leak(answer.into())).await.unwrap_err();
         let why = format!("it answers {status}, and redirects are not followed");
-        assert_eq!(failed, Failed::ForGood(why));
+        assert_eq!(failed, DeliveryError::Permanent(why));
     }
     let listened = other.into_std().unwrap();
     assert_eq!(listened.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -93,16 +95,16 @@ async fn a_redirect_is_said_and_not_followed() {
 async fn a_server_that_never_answers_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
-    let failed = Post::new().bring(&letter(&url)).await.unwrap_err();
-    assert_eq!(failed, Failed::for_now("no answer within 10 s"));
+    let failed = NotificationClient::new().bring(&letter(&url)).await.unwrap_err();
+    assert_eq!(failed, DeliveryError::for_now("no answer within 10 s"));
 }
 
 /// An address and a name that nobody has, by their definitions (RFC 5737, RFC 6761).
 #[tokio::test]
 async fn a_host_that_is_not_there_is_given_up() {
     for url in ["https://192.0.2.1/x", "https://nobody.invalid/x"] {
-        let failed = Post::new().bring(&letter(url)).await.unwrap_err();
-        let Failed::ForNow { why, after: None } = failed else { panic!("{failed:?}") };
+        let failed = NotificationClient::new().bring(&letter(url)).await.unwrap_err();
+        let DeliveryError::Temporary { why, after: None } = failed else { panic!("{failed:?}") };
         assert!(why.starts_with("it cannot be reached") || why == "no answer within 10 s", "{why}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cli::object_name::ObjectName;
 use crate::object::ObjectId;
-use crate::report::Told;
+use crate::report::Outcome;
 
 /// The pause between two lines. Most runners of pipelines end a job that is silent for minutes.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -19,11 +19,11 @@ pub(super) struct PassProgress {
 
 impl PassProgress {
     /// Notes what was told of one object.
-    pub(super) fn note(&mut self, id: &ObjectId, told: &Told) {
+    pub(super) fn note(&mut self, id: &ObjectId, told: &Outcome) {
         match told {
-            // What stays as its annotation asks is done.
-            Told::Waiting(reason) if reason.is_as_asked() => self.finish(id),
-            Told::Waiting(_) | Told::Unhealthy(_) | Told::Recreating => {
+            // An object that stays as its annotation asks is done.
+            Outcome::Waiting(reason) if reason.is_as_asked() => self.finish(id),
+            Outcome::Waiting(_) | Outcome::Unhealthy(_) | Outcome::Recreating => {
                 self.open.insert(id.clone(), told.to_string());
             }
             _ => self.finish(id),
@@ -63,13 +63,13 @@ mod tests {
         let id = |name: &str| ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name);
         let mut progress = PassProgress::default();
         assert_eq!(progress.line(), "progress: 0 objects done; waiting for the API server\n");
-        progress.note(&id("b"), &Told::Waiting(Reason::Claiming));
-        progress.note(&id("a"), &Told::Waiting(Reason::Held("it waits".into())));
-        progress.note(&id("c"), &Told::Created);
-        let waits = Told::Waiting(Reason::Held("it waits".into())).to_string();
+        progress.note(&id("b"), &Outcome::Waiting(Reason::Claiming));
+        progress.note(&id("a"), &Outcome::Waiting(Reason::Held("it waits".into())));
+        progress.note(&id("c"), &Outcome::Created);
+        let waits = Outcome::Waiting(Reason::Held("it waits".into())).to_string();
         let expected = format!("progress: 1 object done; shop/configmap/a: {waits}; and 1 more\n");
         assert_eq!(progress.line(), expected);
-        progress.note(&id("a"), &Told::Configured);
+        progress.note(&id("a"), &Outcome::Configured);
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
     }
 }

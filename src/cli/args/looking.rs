@@ -1,15 +1,15 @@
-//! What can be typed to look at what runs.
+//! The flags of commands that inspect a running daemon.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::PlaceArgs;
+use super::LocationArgs;
 use super::rollout::object_or_source;
 use crate::cli::ObjectName;
-use crate::config::Name;
+use crate::config::DnsLabel;
 
-/// Which daemon is asked.
+/// The daemon to ask.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SocketArgs {
     /// Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or
@@ -20,7 +20,7 @@ pub struct SocketArgs {
 
 /// `rhumb status`.
 #[derive(Debug, Args)]
-pub struct OverviewArgs {
+pub struct StatusArgs {
     /// Source, as shop, or object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "SOURCE|NAME", value_parser = object_or_source)]
     pub about: Option<ObjectName>,
@@ -29,18 +29,18 @@ pub struct OverviewArgs {
     pub watch: bool,
     /// Form of the output: text, wide or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
-    pub output: OverviewOutput,
+    pub output: StatusOutputFormat,
     /// End with 1 unless all is as it should be
     #[arg(long)]
     pub exit_code: bool,
-    /// Whom to ask.
+    /// The daemon to ask.
     #[command(flatten)]
     pub socket: SocketArgs,
 }
 
 /// Form of the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum OverviewOutput {
+pub enum StatusOutputFormat {
     /// A line for each source, and for each object that is not as it should be
     #[default]
     Text,
@@ -50,26 +50,26 @@ pub enum OverviewOutput {
     Json,
 }
 
-/// Which sources, for commands that ask what is in them.
+/// The sources, for commands that read manifests.
 #[derive(Clone, Debug, Args)]
-pub struct SourcesArgs {
+pub struct SourceSetArgs {
     /// Directory, git repository on this host, or git URL
     #[arg(value_name = "SOURCE", required_unless_present = "config")]
     pub source: Option<String>,
     /// Configuration file with any number of sources
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["source", "reference", "path", "adopt", "blast_radius"])]
     pub config: Option<PathBuf>,
-    /// Where in it.
+    /// The location within the source.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub place: LocationArgs,
 }
 
 /// `rhumb check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// What is to be followed.
+    /// The sources.
     #[command(flatten)]
-    pub sources: SourcesArgs,
+    pub sources: SourceSetArgs,
     /// Form of the output: text or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: CheckOutput,
@@ -88,9 +88,9 @@ pub enum CheckOutput {
 /// `rhumb rbac`.
 #[derive(Debug, Args)]
 pub struct RbacArgs {
-    /// What is to be followed.
+    /// The sources.
     #[command(flatten)]
-    pub sources: SourcesArgs,
+    pub sources: SourceSetArgs,
     /// Bind the roles to this user
     #[arg(long, value_name = "NAME", conflicts_with = "service_account")]
     pub user: Option<String>,
@@ -104,15 +104,15 @@ pub struct RbacArgs {
 pub struct GenerateArgs {
     /// What
     #[arg(value_name = "WHAT", value_enum)]
-    pub what: GenerateWhat,
+    pub target: GenerateTarget,
     /// Where to
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
 
-/// What is generated.
+/// The output of `rhumb generate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GenerateWhat {
+pub enum GenerateTarget {
     /// Man pages
     Man,
     /// Completions for bash, zsh and fish
@@ -124,14 +124,14 @@ pub enum GenerateWhat {
 pub struct EventsArgs {
     /// Of this source alone
     #[arg(value_name = "SOURCE")]
-    pub source: Option<Name>,
+    pub source: Option<DnsLabel>,
     /// Go on with what happens
     #[arg(long, short)]
     pub follow: bool,
     /// Form of the output: text or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: EventsOutput,
-    /// Whom to ask.
+    /// The daemon to ask.
     #[command(flatten)]
     pub socket: SocketArgs,
 }
@@ -141,8 +141,8 @@ pub struct EventsArgs {
 pub struct TopArgs {
     /// This source alone
     #[arg(value_name = "SOURCE")]
-    pub source: Option<Name>,
-    /// Whom to ask.
+    pub source: Option<DnsLabel>,
+    /// The daemon to ask.
     #[command(flatten)]
     pub socket: SocketArgs,
 }

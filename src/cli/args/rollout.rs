@@ -1,27 +1,27 @@
-//! What can be typed about rollouts and single objects.
+//! The flags of commands about rollouts and single objects.
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use super::super::help;
-use super::super::object_name::{NotAnObjectName, ObjectName};
-use super::PlaceArgs;
-use crate::config::{Duration, Name};
+use super::super::object_name::{ObjectName, ParseObjectNameError};
+use super::LocationArgs;
+use crate::config::{DnsLabel, PositiveDuration};
 
-/// What to do about rollouts.
+/// The subcommands of `rhumb rollout`.
 #[derive(Debug, Subcommand)]
 pub enum RolloutCommand {
     /// Show how far a rollout is, or all that go on
     #[command(after_help = help::STATUS)]
-    Status(StatusArgs),
+    Status(RolloutStatusArgs),
     /// List the revisions of a workload
     #[command(after_help = help::HISTORY)]
-    History(NameArgs),
+    History(ObjectArgs),
     /// Go back to an older content, until the content changes in git
     #[command(after_help = help::UNDO)]
     Undo(UndoArgs),
     /// Try again what was rejected or undone
-    Retry(NameArgs),
+    Retry(ObjectArgs),
     /// Release nothing new of an object, or of a source; repairs and ways back go on
     #[command(after_help = help::PAUSE)]
     Pause(PauseArgs),
@@ -30,15 +30,15 @@ pub enum RolloutCommand {
     /// Let a rollout that is held go one step on
     Promote(PromoteArgs),
     /// Take a rollout back that goes on, or has not begun
-    Abort(NameArgs),
+    Abort(ObjectArgs),
     /// Replace a workload's pods
     #[command(after_help = help::RESTART)]
-    Restart(NameArgs),
+    Restart(ObjectArgs),
 }
 
 /// An object's name.
 #[derive(Debug, Args)]
-pub struct NameArgs {
+pub struct ObjectArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
@@ -53,14 +53,14 @@ pub struct WhyArgs {
     /// Directory, git repository on this host, or git URL: where the object stands in it, and what it asks for
     #[arg(value_name = "SOURCE")]
     pub source: Option<String>,
-    /// Where in it.
+    /// The location within the source.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub place: LocationArgs,
 }
 
 /// `rhumb rollout status`.
 #[derive(Debug, Args)]
-pub struct StatusArgs {
+pub struct RolloutStatusArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
     #[arg(value_name = "NAME")]
     pub object: Option<ObjectName>,
@@ -118,7 +118,7 @@ pub struct HoldArgs {
     pub object: ObjectName,
     /// How long
     #[arg(long = "for", value_name = "DURATION")]
-    pub time: Duration,
+    pub time: PositiveDuration,
     /// Why
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub reason: String,
@@ -126,6 +126,6 @@ pub struct HoldArgs {
 
 /// An object, or a source: a word of its own is a source's name.
 pub(super) fn object_or_source(text: &str) -> Result<ObjectName, String> {
-    let source = text.parse::<Name>().ok().map(|name| ObjectName::of_source(name.as_str()));
-    source.map_or_else(|| text.parse().map_err(|error: NotAnObjectName| error.to_string()), Ok)
+    let source = text.parse::<DnsLabel>().ok().map(|name| ObjectName::of_source(name.as_str()));
+    source.map_or_else(|| text.parse().map_err(|error: ParseObjectNameError| error.to_string()), Ok)
 }

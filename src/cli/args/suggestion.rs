@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::config::Duration;
+use crate::config::PositiveDuration;
 
 /// Commands of kubectl, Flux and Argo CD, each with the way that rhumb has for it.
 const ELSEWHERE: [(&str, &str); 8] = [
@@ -67,7 +67,7 @@ pub(super) fn with_known_tips(
 fn detached_timeout(words: &[OsString]) -> Option<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
     let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());
-    let value = detached.find(|value| value.parse::<Duration>().is_ok())?;
+    let value = detached.find(|value| value.parse::<PositiveDuration>().is_ok())?;
     Some(format!("a timeout stands behind `=`: --wait={value}"))
 }
 

@@ -1,32 +1,32 @@
-//! What of the needed rights is granted: each of those who act is asked in its own name.
+//! The check of granted rights: each account is asked in its own name.
 
 use futures::{StreamExt as _, stream};
 
-use super::super::accounts::Actors;
-use super::super::rbac::{self, Bound};
+use super::super::accounts::AccountRights;
+use super::super::rbac::{self, RoleSubject};
 use super::super::rights::Rights;
 use super::super::session::patiently;
-use super::{CONCURRENCY, Level, Report, all_granted, untold};
-use crate::cluster::{self, Access, Cluster, ServiceAccount, Verdict};
+use super::{CONCURRENCY, CheckLevel, CheckReport, all_granted, untold};
+use crate::cluster::{self, AccessDecision, AccessRequest, Cluster, ServiceAccount};
 use crate::config::Config;
 
-/// What was asked about, and was not granted.
+/// An access that was asked about and not granted.
 #[derive(Debug)]
-pub(super) struct Denied {
-    pub(super) access: Access,
-    /// What it is for.
+pub(super) struct DeniedAccess {
+    pub(super) access: AccessRequest,
+    /// The purpose of the access.
     pub(super) why: &'static str,
-    /// Who lacks it, where that is not rhumb's own account.
+    /// The account without it, where that is not rhumb's own.
     pub(super) account: Option<ServiceAccount>,
-    verdict: Verdict,
+    verdict: AccessDecision,
 }
 
-impl Denied {
-    /// What the server says about it.
+impl DeniedAccess {
+    /// Returns the server's reason.
     pub(super) fn said(&self) -> &str {
         match &self.verdict {
-            Verdict::Granted => "",
-            Verdict::Ungranted(said) | Verdict::Denied(said) => said,
+            AccessDecision::Allowed => "",
+            AccessDecision::NoOpinion(said) | AccessDecision::Denied(said) => said,
         }
     }
 
@@ -34,7 +34,7 @@ impl Denied {
         let said = self.said();
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         let server = match &self.verdict {
-            Verdict::Denied(_) => format!("; it is denied whatever roles grant{said}"),
+            AccessDecision::Denied(_) => format!("; it is denied whatever roles grant{said}"),
             _ if said.is_empty() => String::new(),
             _ => format!("; the server says{said}"),
         };
@@ -44,15 +44,20 @@ impl Denied {
 }
 
 /// Asks of each who acts, in its name, what it may do.
-pub(super) async fn permissions(cluster: &Cluster, actors: &Actors, config: &Config, report: &mut Report) {
+pub(super) async fn permissions(
+    cluster: &Cluster,
+    actors: &AccountRights,
+    config: &Config,
+    report: &mut CheckReport,
+) {
     // An old server does not tell who asks.
     let user = cluster.user().await.ok();
     let (before, mut count) = (report.denied.len(), actors.own.questions().len());
-    let own = Actor { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
-    let mut all_told = own.ask(user.as_deref().map(Bound::of), report).await;
+    let own = CheckedAccount { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
+    let mut all_told = own.ask(user.as_deref().map(RoleSubject::of), report).await;
     for (account, rights) in actors.accounts(&config.namespace) {
-        let (name, bound) = (rbac::account_role(config, &account), Bound::account(&account));
-        let acting = Actor { cluster: cluster.acting_as(Some(account)), rights, name };
+        let (name, bound) = (rbac::account_role(config, &account), RoleSubject::account(&account));
+        let acting = CheckedAccount { cluster: cluster.acting_as(Some(account)), rights, name };
         count += rights.questions().len();
         all_told &= acting.ask(Some(bound), report).await;
     }
@@ -62,24 +67,24 @@ pub(super) async fn permissions(cluster: &Cluster, actors: &Actors, config: &Con
 }
 
 /// One whose rights are asked about.
-struct Actor<'a> {
+struct CheckedAccount<'a> {
     cluster: Cluster,
     rights: &'a Rights,
-    /// Of its roles.
+    /// The name of its roles.
     name: String,
 }
 
-impl Actor<'_> {
+impl CheckedAccount<'_> {
     /// Tells what is not granted; says if the server has told of all.
-    async fn ask(&self, bound: Option<Bound>, report: &mut Report) -> bool {
+    async fn ask(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
         let questions = self.rights.questions();
         let count = questions.len();
         let cluster = &self.cluster;
-        let ask = |(access, why): (Access, &'static str)| async move {
+        let ask = |(access, why): (AccessRequest, &'static str)| async move {
             let verdict = patiently(|| cluster.may(&access)).await?;
-            Ok(Denied { access, why, account: cluster.account().cloned(), verdict })
+            Ok(DeniedAccess { access, why, account: cluster.account().cloned(), verdict })
         };
-        let answers: Vec<Result<Denied, cluster::Error>> =
+        let answers: Vec<Result<DeniedAccess, cluster::ClusterError>> =
             stream::iter(questions).map(ask).buffered(CONCURRENCY).collect().await;
         let (mut told, mut silence) = (Vec::new(), Vec::new());
         for answer in answers {
@@ -88,18 +93,18 @@ impl Actor<'_> {
                 Err(error) => silence.push(error),
             }
         }
-        let denied: Vec<Denied> =
-            told.into_iter().filter(|answer| answer.verdict != Verdict::Granted).collect();
+        let denied: Vec<DeniedAccess> =
+            told.into_iter().filter(|answer| answer.verdict != AccessDecision::Allowed).collect();
         if let Some(error) = silence.first() {
             let (unknown, why) = (silence.len(), untold(error, "system:basic-user"));
             let text =
                 format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
-            report.tell(Level::Missing, text);
+            report.tell(CheckLevel::Missing, text);
         }
         for denied in &denied {
-            report.tell(Level::Missing, denied.text());
+            report.tell(CheckLevel::Missing, denied.text());
         }
-        let open = denied.iter().filter(|denied| matches!(denied.verdict, Verdict::Ungranted(_)));
+        let open = denied.iter().filter(|denied| matches!(denied.verdict, AccessDecision::NoOpinion(_)));
         let lacking = self.rights.lacking(&open.map(|denied| denied.access.clone()).collect());
         report.roles += &rbac::documents(&lacking, &rbac::missing_name(&self.name), bound.as_ref());
         report.denied.extend(denied);
@@ -108,10 +113,10 @@ impl Actor<'_> {
 }
 
 /// As `list secrets in all namespaces`.
-fn words(access: &Access) -> String {
+fn words(access: &AccessRequest) -> String {
     match access {
-        Access::Path { verb, path } => format!("{verb} {path}"),
-        Access::Objects { verb, group, resource, namespace, name } => {
+        AccessRequest::Path { verb, path } => format!("{verb} {path}"),
+        AccessRequest::Objects { verb, group, resource, namespace, name } => {
             let group = if group.is_empty() { String::new() } else { format!(".{group}") };
             let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
             let place = namespace
@@ -128,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_right_is_told_in_words() {
-        let access = Access::Objects {
+        let access = AccessRequest::Objects {
             verb: "create".to_owned(),
             group: "apps".to_owned(),
             resource: "deployments".to_owned(),
@@ -136,7 +141,7 @@ mod tests {
             name: None,
         };
         assert_eq!(words(&access), "create deployments.apps in namespace shop");
-        let access = Access::Path { verb: "get".to_owned(), path: "/healthz".to_owned() };
+        let access = AccessRequest::Path { verb: "get".to_owned(), path: "/healthz".to_owned() };
         assert_eq!(words(&access), "get /healthz");
     }
 }

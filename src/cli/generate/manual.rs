@@ -1,4 +1,4 @@
-//! What the man pages say beside the flags.
+//! The text of the man pages beside the flags.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 const EXAMPLE: &str = include_str!("../../../examples/rhumb.yaml");
 
 /// A heading, and terms each with its meaning.
-type Section = (&'static str, &'static [(&'static str, &'static str)]);
+type ManualSection = (&'static str, &'static [(&'static str, &'static str)]);
 
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [ManualSection; 5] = [
     (
         "EXIT STATUS",
         &[
@@ -86,7 +86,7 @@ const SECTIONS: [Section; 5] = [
     ),
 ];
 
-/// What stands on the page of the program itself, below the commands.
+/// Returns the sections on the program's own page, below the commands.
 pub(super) fn program() -> String {
     let mut text = String::new();
     for (heading, terms) in SECTIONS {
@@ -98,7 +98,7 @@ pub(super) fn program() -> String {
     text + ".SH \"SEE ALSO\"\n.BR rhumb.yaml (5),\n.BR systemctl (1),\n.BR git (1)\n"
 }
 
-/// What `--help` says of a command below its flags, line by line.
+/// Returns the text of `--help` below a command's flags, line by line.
 pub(super) fn after(command: &clap::Command) -> String {
     let told = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     if told.is_empty() {

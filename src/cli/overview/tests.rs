@@ -1,13 +1,13 @@
-//! What is told of a view, and what of its changes.
+//! The lines of a view and of its changes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::report::ProcessStatus;
 
-fn named(kind: &str, name: &str) -> Named {
+fn named(kind: &str, name: &str) -> ObjectRef {
     let group = if kind == "Deployment" { "apps" } else { "" }.to_owned();
-    Named { group, kind: kind.to_owned(), namespace: Some("shop".to_owned()), name: name.to_owned() }
+    ObjectRef { group, kind: kind.to_owned(), namespace: Some("shop".to_owned()), name: name.to_owned() }
 }
 
 fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> ObjectStatus {
@@ -40,8 +40,8 @@ fn source(name: &str, objects: &[(Phase, usize)]) -> SourceStatus {
     }
 }
 
-/// A source in trouble, and one that is as it should be.
-fn troubled() -> View {
+/// Returns a source in trouble, and one that is as it should be.
+fn troubled() -> StatusView {
     let counts = [
         (Phase::Settled, 17),
         (Phase::RollingOut, 1),
@@ -54,7 +54,7 @@ fn troubled() -> View {
         prune_waiting: 2,
         ..source("shop", &counts)
     };
-    let rolling = RollStatus {
+    let rolling = WorkloadRolloutStatus {
         object: named("Deployment", "web"),
         source: Some("shop".to_owned()),
         holder: None,
@@ -64,12 +64,12 @@ fn troubled() -> View {
         unavailable: 1,
         step: Some("held at step 1".to_owned()),
     };
-    let queued = QueueStatus {
+    let queued = QueuedWorkloadStatus {
         object: named("Deployment", "api"),
         place: Some(1),
         reason: "1 of 1 workloads are rolling".to_owned(),
     };
-    View {
+    StatusView {
         at: "2030-01-02T03:04:05Z".parse().unwrap(),
         process: Some(ProcessStatus {
             server_silent_since: None,
@@ -84,9 +84,9 @@ fn troubled() -> View {
         rollout: RolloutStatus {
             unreadable: None,
             known: true,
-            workloads: Share { used: 1, of: 3 },
-            unavailable: Share { used: 1, of: 10 },
-            starts: Share { used: 1, of: 30 },
+            workloads: BoundUsage { used: 1, of: 3 },
+            unavailable: BoundUsage { used: 1, of: 10 },
+            starts: BoundUsage { used: 1, of: 30 },
             window: 1,
             on_failure: "rollback".to_owned(),
             rolling: vec![rolling],
@@ -103,7 +103,7 @@ fn troubled() -> View {
 
 #[test]
 fn an_overview_says_what_rolls_what_waits_and_what_is_wrong() {
-    let text = Overview::of(&troubled(), Detail::Short).text(Palette::Plain);
+    let text = Overview::of(&troubled(), DetailLevel::Short).text(Palette::Plain);
     let expected = "\
 SOURCE  REVISION      AGE  OBJECTS  STATE
 shop    0123456789ab  1m        21  1 progressing, 1 rolling, 1 waiting, 1 refused
@@ -128,9 +128,9 @@ fn wide_is_whole() {
     let mut view = troubled();
     view.objects
         .extend((0..30).map(|number| object("ConfigMap", &format!("z{number:02}"), Phase::Failed, "no")));
-    let short = Overview::of(&view, Detail::Short).text(Palette::Plain);
+    let short = Overview::of(&view, DetailLevel::Short).text(Palette::Plain);
     assert!(short.ends_with("and 14 more: `rhumb status -o wide` lists them\n"), "{short}");
-    let wide = Overview::of(&view, Detail::Wide).text(Palette::Plain);
+    let wide = Overview::of(&view, DetailLevel::Wide).text(Palette::Plain);
     for text in ["0123456789abcdef0123456789abcdef01234567", "https://git.example.org/ops.git", "z29.yaml:1"]
     {
         assert!(wide.contains(text) && !short.contains(text), "{text}");
@@ -139,22 +139,22 @@ fn wide_is_whole() {
 
 #[test]
 fn changes_are_told_row_by_row() {
-    let before = Overview::of(&troubled(), Detail::Short);
+    let before = Overview::of(&troubled(), DetailLevel::Short);
     assert_eq!(before.news(&before), [""; 0]);
     let mut view = troubled();
     view.rollout.rolling[0].updated = 3;
     view.objects.retain(|object| object.phase != Phase::Refused);
     view.sources[0].objects.remove(&Phase::Refused);
     view.sources[0].incomplete = None;
-    let news = Overview::of(&view, Detail::Short).news(&before);
+    let news = Overview::of(&view, DetailLevel::Short).news(&before);
     let expected = [
         "shop  0123456789ab  20  1 progressing, 1 rolling, 1 waiting",
         "shop/deployment.apps/web  RollingOut  3 of 5 pods are new, 4 available; held at step 1",
         "shop/configmap/env  is as it should be, or gone",
     ];
     assert_eq!(news, expected);
-    // What holds for a whole source names it.
-    let news = before.news(&Overview::of(&view, Detail::Short));
+    // A change of a whole source names it.
+    let news = before.news(&Overview::of(&view, DetailLevel::Short));
     assert!(news.contains(&"shop  not read whole: env.yaml is not understood".to_owned()), "{news:?}");
 }
 
@@ -164,7 +164,7 @@ fn that_nothing_is_pruned_is_said_once() {
     let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";
     for told in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
         let source = SourceStatus { unlisted: Some(told.clone()), ..source("shop", &[]) };
-        assert_eq!(notes(&source), [(Style::Warning, told)]);
+        assert_eq!(notes(&source), [(TextStyle::Warning, told)]);
     }
 }
 
@@ -172,24 +172,24 @@ fn that_nothing_is_pruned_is_said_once() {
 fn the_state_of_a_source_is_its_worst() {
     let view = troubled();
     let told = |source: &SourceStatus| state(&view, source);
-    let check = |change: &dyn Fn(&mut SourceStatus), style: Style, expected: &str| {
+    let check = |change: &dyn Fn(&mut SourceStatus), style: TextStyle, expected: &str| {
         let mut source = source("shop", &[(Phase::Settled, 1)]);
         change(&mut source);
         assert_eq!(told(&source), (style, expected.to_owned()));
     };
-    check(&|_| {}, Style::Added, "healthy");
-    check(&|source| source.revision = None, Style::Waiting, "not read yet");
-    check(&|source| source.observed = true, Style::Added, "healthy, only observed");
-    check(&|source| source.paused = Some(String::new()), Style::Added, "healthy, paused");
+    check(&|_| {}, TextStyle::Added, "healthy");
+    check(&|source| source.revision = None, TextStyle::Waiting, "not read yet");
+    check(&|source| source.observed = true, TextStyle::Added, "healthy, only observed");
+    check(&|source| source.paused = Some(String::new()), TextStyle::Added, "healthy, paused");
     // Nobody looks after these, so nobody can say that they are well.
     let left = |source: &mut SourceStatus| source.objects = [(Phase::LeftAlone, 2)].into();
-    check(&left, Style::Added, "2 left alone");
+    check(&left, TextStyle::Added, "2 left alone");
     let opted_out =
         |source: &mut SourceStatus| source.objects = [(Phase::Settled, 7), (Phase::OptedOut, 1)].into();
-    check(&opted_out, Style::Waiting, "1 left alone by annotation");
+    check(&opted_out, TextStyle::Waiting, "1 left alone by annotation");
     let many = [(Phase::RollingOut, 2), (Phase::Failed, 1)];
-    check(&|source| source.objects.extend(many), Style::Error, "1 failed, 2 rolling");
-    check(&|source| source.incomplete = Some("so".to_owned()), Style::Error, "not read whole");
+    check(&|source| source.objects.extend(many), TextStyle::Error, "1 failed, 2 rolling");
+    check(&|source| source.incomplete = Some("so".to_owned()), TextStyle::Error, "not read whole");
     // From the cluster alone nobody knows which revision was read.
     let mut alone = troubled();
     alone.process = None;
@@ -200,7 +200,7 @@ fn the_state_of_a_source_is_its_worst() {
 #[test]
 fn a_source_is_shown_without_the_others() {
     let mut view = troubled();
-    view.rollout.queue.push(QueueStatus {
+    view.rollout.queue.push(QueuedWorkloadStatus {
         object: named("Deployment", "elsewhere"),
         place: Some(2),
         reason: String::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ADMISSION, CERTIFICATES, Place, RBAC, Rights, Subject};
+use super::{ADMISSION, CERTIFICATES, RBAC, RightScope, RightSubject, Rights};
 
 const LOOK: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
@@ -61,7 +61,7 @@ const WIDE: &[(&str, &[&str], &[&str], &str)] = &[
     ),
 ];
 
-/// What makes pods.
+/// The resources that create pods.
 const WORKLOADS: &[(&str, &[&str])] = &[
     (CORE, &["pods", "pods/exec", "pods/attach", "pods/ephemeralcontainers", "replicationcontrollers"]),
     ("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
@@ -69,7 +69,8 @@ const WORKLOADS: &[(&str, &[&str])] = &[
 ];
 
 impl Rights {
-    /// What of these rights amounts to the whole cluster, in words. No text of a manifest stands in them.
+    /// Returns warnings about rights that amount to the whole cluster. They hold no text of a
+    /// manifest.
     pub(in crate::cli) fn warnings(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for ((place, subject), verbs) in &self.all {
@@ -80,8 +81,8 @@ impl Rights {
 }
 
 fn warn_of(
-    place: &Place,
-    subject: &Subject,
+    place: &RightScope,
+    subject: &RightSubject,
     verbs: &BTreeMap<String, &'static str>,
     found: &mut BTreeSet<String>,
 ) {
@@ -90,13 +91,15 @@ fn warn_of(
     };
     let may = |wanted: &[&str]| verbs.keys().any(|verb| verb == "*" || wanted.contains(&verb.as_str()));
     let (group, resource, names) = match subject {
-        Subject::Path(path) => {
+        RightSubject::Path(path) => {
             if path.contains('*') {
                 tell("`*` in a path of the server");
             }
             return;
         }
-        Subject::Objects { group, resource, names } => (group.as_str(), resource.as_str(), names.as_ref()),
+        RightSubject::Objects { group, resource, names } => {
+            (group.as_str(), resource.as_str(), names.as_ref())
+        }
     };
     if [group, resource].iter().any(|text| text.contains('*')) || verbs.contains_key("*") {
         tell("`*`: whatever it stands for now and in future");
@@ -111,8 +114,8 @@ fn warn_of(
     if is(RBAC, &["roles", "clusterroles"]) && may(&["bind"]) && names.is_none_or(is_root) {
         tell("`bind` of any role, or of cluster-admin: any right there is");
     }
-    let central = matches!(place, Place::Namespace(name) if name == "kube-system");
-    let everywhere = *place == Place::Cluster;
+    let central = matches!(place, RightScope::Namespace(name) if name == "kube-system");
+    let everywhere = *place == RightScope::Cluster;
     if is(CORE, &["secrets"]) && may(LOOK) && names.is_none() && (everywhere || central) {
         tell("to read Secrets: every password and token that is in them");
     }
@@ -129,11 +132,11 @@ fn warn_of(
     }
 }
 
-/// Where a right holds. A namespace's name is a label, as reading the manifests has seen to.
-fn whereabouts(place: &Place) -> String {
+/// Returns where a right holds. A namespace's name is a label, as reading the manifests has seen to.
+fn whereabouts(place: &RightScope) -> String {
     match place {
-        Place::Cluster => "in the whole cluster".to_owned(),
-        Place::Namespace(name) => {
+        RightScope::Cluster => "in the whole cluster".to_owned(),
+        RightScope::Namespace(name) => {
             let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
             format!("in namespace {plain}")
         }

@@ -1,13 +1,13 @@
-//! Where a source looks for its objects, and so in which places they are listed and watched.
+//! The namespaces in which a source lists and watches its objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Place;
+use super::RightScope;
 use crate::config::SourceConfig;
-use crate::manifest::Scope;
+use crate::manifest::KindScope;
 
-/// Where a source looks for its objects.
+/// The namespaces in which a source looks for its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Reach {
     /// In the whole cluster.
@@ -17,24 +17,24 @@ pub(in crate::cli) enum Reach {
 }
 
 impl Reach {
-    /// That of a source.
+    /// Returns the reach of a source.
     pub(in crate::cli) fn of(source: &SourceConfig) -> Self {
         source.allow.namespaces.clone().map_or(Self::Cluster, Self::Namespaces)
     }
 
-    /// The namespaces in which objects of a kind are listed, one by one; none for the whole cluster. Kinds that live in
+    /// Returns the namespaces in which objects of a kind are listed, one by one; none for the whole cluster. Kinds that live in
     /// no namespace have no smaller list.
-    pub(in crate::cli) fn lists(&self, scope: Scope) -> Vec<Option<Arc<str>>> {
+    pub(in crate::cli) fn lists(&self, scope: KindScope) -> Vec<Option<Arc<str>>> {
         match (self, scope) {
-            (Self::Namespaces(names), Scope::Namespaced) => names.iter().cloned().map(Some).collect(),
-            (Self::Namespaces(_), Scope::Cluster) | (Self::Cluster, _) => vec![None],
+            (Self::Namespaces(names), KindScope::Namespaced) => names.iter().cloned().map(Some).collect(),
+            (Self::Namespaces(_), KindScope::Cluster) | (Self::Cluster, _) => vec![None],
         }
     }
 
-    /// The same as places.
-    pub(super) fn places(&self, scope: Scope) -> Vec<Place> {
+    /// Returns the same as places.
+    pub(super) fn places(&self, scope: KindScope) -> Vec<RightScope> {
         let place = |namespace: Option<Arc<str>>| {
-            namespace.map_or(Place::Cluster, |name| Place::Namespace(name.to_string()))
+            namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_string()))
         };
         self.lists(scope).into_iter().map(place).collect()
     }

@@ -1,33 +1,33 @@
-//! Which rights follow from which objects.
+//! The rights that follow from objects.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::*;
-use crate::manifest::{self, Scopes, assemble};
+use crate::manifest::{self, KindScopes, assemble};
 
 fn held(text: &str) -> Vec<Object> {
     let reading = manifest::read(&"a.yaml".into(), text.as_bytes());
     assert!(reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
-    let mut scopes = Scopes::builtin();
+    let mut scopes = KindScopes::builtin();
     for item in &reading.items {
         scopes.learn(item);
     }
     assemble(reading.items, &scopes, "shop").objects
 }
 
-/// The rights that a source needs beside those of rhumb itself, a line each.
+/// Returns the rights that a source needs beside those of rhumb itself, a line each.
 fn lines(text: &str) -> Vec<String> {
-    lines_of(Conduct::Prunes, text)
+    lines_of(SourceAccess::Prune, text)
 }
 
-fn lines_of(conduct: Conduct, text: &str) -> Vec<String> {
+fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
     lines_within((conduct, &Reach::Cluster), text).0
 }
 
 /// As [`lines`], with the namespaces that must be there before.
-fn lines_within((conduct, reach): (Conduct, &Reach), text: &str) -> (Vec<String>, BTreeSet<String>) {
+fn lines_within((conduct, reach): (SourceAccess, &Reach), text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
     let held = held(text);
@@ -37,18 +37,21 @@ fn lines_within((conduct, reach): (Conduct, &Reach), text: &str) -> (Vec<String>
     (told(&rights, &own), rights.namespaces)
 }
 
-/// The rights that are not among others, a line each.
-fn told(rights: &Rights, own: &BTreeMap<(Place, Subject), BTreeMap<String, &'static str>>) -> Vec<String> {
+/// Returns the rights that are not among others, a line each.
+fn told(
+    rights: &Rights,
+    own: &BTreeMap<(RightScope, RightSubject), BTreeMap<String, &'static str>>,
+) -> Vec<String> {
     let new = rights.all.iter().filter(|(key, verbs)| own.get(*key) != Some(*verbs));
-    let line = |((place, subject), verbs): (&(Place, Subject), &BTreeMap<String, &str>)| {
+    let line = |((place, subject), verbs): (&(RightScope, RightSubject), &BTreeMap<String, &str>)| {
         let place = match place {
-            Place::Cluster => "*",
-            Place::Namespace(namespace) => namespace,
+            RightScope::Cluster => "*",
+            RightScope::Namespace(namespace) => namespace,
         };
         let verbs = verbs.keys().cloned().collect::<Vec<_>>().join(",");
         match subject {
-            Subject::Path(path) => format!("{place} {path} {verbs}"),
-            Subject::Objects { group, resource, names } => {
+            RightSubject::Path(path) => format!("{place} {path} {verbs}"),
+            RightSubject::Objects { group, resource, names } => {
                 let names = names.iter().flatten().cloned().collect::<Vec<_>>().join(",");
                 format!("{place} {resource}.{group} {verbs} {names}").trim_end().to_owned()
             }
@@ -99,7 +102,7 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
                 {name: shop}}";
     let names = ["jobs", "shop"];
     let reach = Reach::Namespaces(names.map(Arc::from).into());
-    let (lines, namespaces) = lines_within((Conduct::Prunes, &reach), held);
+    let (lines, namespaces) = lines_within((SourceAccess::Prune, &reach), held);
     let expected = [
         "* namespaces. create,delete,get,list,patch,watch",
         "default events. create,patch",
@@ -109,10 +112,10 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
     ];
     assert_eq!(lines, expected);
     assert_eq!(namespaces, names.map(str::to_owned).into());
-    // What it has and no longer holds is looked for in the same places.
+    // Objects that the source no longer holds are looked for in the same namespaces.
     let mut rights = Rights::default();
     for (scope, kind, resource) in
-        [(Scope::Namespaced, "ConfigMap", "configmaps"), (Scope::Cluster, "Node", "nodes")]
+        [(KindScope::Namespaced, "ConfigMap", "configmaps"), (KindScope::Cluster, "Node", "nodes")]
     {
         rights.add_remaining_kind((&reach, scope), &GroupKind::new("", kind), resource);
     }
@@ -128,9 +131,9 @@ fn whoever_writes_may_make_the_key_that_seals_and_whoever_looks_may_read_it() {
         assert_eq!(own, expected, "{conduct:?}");
     };
     let read = "rhumb-system secrets. get config-key.rhumb.dev";
-    check(Conduct::Prunes, &["rhumb-system secrets. create", read]);
-    check(Conduct::Keeps, &["rhumb-system secrets. create", read]);
-    check(Conduct::Observes, &[read]);
+    check(SourceAccess::Prune, &["rhumb-system secrets. create", read]);
+    check(SourceAccess::Apply, &["rhumb-system secrets. create", read]);
+    check(SourceAccess::Observe, &[read]);
 }
 
 #[test]
@@ -198,17 +201,17 @@ fn who_writes_policies_may_read_their_parameters() {
         let lone = bound(", paramRef: {selector: {}}");
         assert_eq!(read(std::slice::from_ref(&lone)), [""; 0]);
         let (mut rights, lone) = (Rights::default(), held(&lone));
-        rights.add_bindings(&[(Conduct::Keeps, lone.clone())], &|_| None);
+        rights.add_bindings(&[(SourceAccess::Apply, lone.clone())], &|_| None);
         assert_eq!(rights.unbound, [format!("{binding} a")].into());
         // Another source has it, whatever that one does.
-        let whole = (Conduct::Observes, held(&whole));
+        let whole = (SourceAccess::Observe, held(&whole));
         rights = Rights::default();
-        rights.add_bindings(&[(Conduct::Keeps, lone.clone()), whole], &|_| None);
+        rights.add_bindings(&[(SourceAccess::Apply, lone.clone()), whole], &|_| None);
         assert_eq!(rights.unbound, BTreeSet::new());
         assert!(!rights.all.is_empty());
         // Nobody writes it.
         rights = Rights::default();
-        rights.add_bindings(&[(Conduct::Observes, lone)], &|_| None);
+        rights.add_bindings(&[(SourceAccess::Observe, lone)], &|_| None);
         assert_eq!(rights, Rights::default());
     }
 }
@@ -282,14 +285,15 @@ fn who_only_observes_has_no_right_that_changes_anything() {
         "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{apiGroups: [''], resources: \
          [pods], verbs: [create]}]}",
     ];
-    let mut rights = Rights::of_rhumb("rhumb-system", Conduct::Observes);
-    rights.add_source((Conduct::Observes, &Reach::Cluster), &held(&everything.join("\n---\n")), &|_| None);
+    let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Observe);
+    rights
+        .add_source((SourceAccess::Observe, &Reach::Cluster), &held(&everything.join("\n---\n")), &|_| None);
     rights.add_remaining_kind(
-        (&Reach::Cluster, Scope::Namespaced),
+        (&Reach::Cluster, KindScope::Namespaced),
         &GroupKind::new("", "Service"),
         "services",
     );
-    rights.add_remaining(Conduct::Observes, &GroupKind::new("", "Service"), "services", Some("shop"));
+    rights.add_remaining(SourceAccess::Observe, &GroupKind::new("", "Service"), "services", Some("shop"));
     let verbs: BTreeSet<&str> =
         rights.all.values().flat_map(|verbs| verbs.keys().map(String::as_str)).collect();
     assert_eq!(verbs, ["get", "list", "watch"].into());
@@ -300,7 +304,7 @@ fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
     let map = |annotations: &str| {
         let text =
             format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, annotations: {annotations}}}}}");
-        lines_of(Conduct::Keeps, &text)
+        lines_of(SourceAccess::Apply, &text)
             .into_iter()
             .filter(|line| line.starts_with("shop configmaps"))
             .collect::<Vec<_>>()
@@ -315,9 +319,9 @@ fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
 fn what_remains_is_defended_and_deleted_where_it_is() {
     let mut rights = Rights::default();
     let (thing, service) = (GroupKind::new("example.org", "Thing"), GroupKind::new("", "Service"));
-    rights.add_remaining_kind((&Reach::Cluster, Scope::Namespaced), &thing, "things");
-    rights.add_remaining(Conduct::Prunes, &thing, "things", None);
-    rights.add_remaining(Conduct::Keeps, &service, "services", Some("shop"));
+    rights.add_remaining_kind((&Reach::Cluster, KindScope::Namespaced), &thing, "things");
+    rights.add_remaining(SourceAccess::Prune, &thing, "things", None);
+    rights.add_remaining(SourceAccess::Apply, &service, "services", Some("shop"));
     let expected = [
         "* customresourcedefinitions.apiextensions.k8s.io list",
         "* apiservices.apiregistration.k8s.io list",
@@ -394,16 +398,16 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
 
 #[test]
 fn what_is_denied_is_lacking_and_nothing_else() {
-    let mut rights = Rights::of_rhumb("rhumb-system", Conduct::Prunes);
+    let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Prune);
     let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
-    rights.add_source((Conduct::Prunes, &Reach::Cluster), &secret, &|_| None);
+    rights.add_source((SourceAccess::Prune, &Reach::Cluster), &secret, &|_| None);
     assert!(rights.lacking(&BTreeSet::new()).all.is_empty());
     let questions = rights.questions();
-    let denied: BTreeSet<Access> = questions.iter().map(|(access, _)| access.clone()).collect();
+    let denied: BTreeSet<AccessRequest> = questions.iter().map(|(access, _)| access.clone()).collect();
     assert_eq!(rights.lacking(&denied), rights);
     for one in denied {
         let lacking = rights.lacking(&[one.clone()].into());
-        let asked: Vec<Access> = lacking.questions().into_iter().map(|(access, _)| access).collect();
+        let asked: Vec<AccessRequest> = lacking.questions().into_iter().map(|(access, _)| access).collect();
         assert_eq!(asked, [one]);
     }
 }
@@ -413,7 +417,7 @@ fn rights_that_amount_to_the_whole_cluster_are_told() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
-        rights.add_source((Conduct::Prunes, &Reach::Cluster), &held(text), &|_| None);
+        rights.add_source((SourceAccess::Prune, &Reach::Cluster), &held(text), &|_| None);
         let told: Vec<String> = rights.warnings().into_iter().collect();
         let fits = told.iter().zip(expected).all(|(told, part)| told.contains(part));
         assert!(fits && told.len() == expected.len(), "{text}: {told:#?}");

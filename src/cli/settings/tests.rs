@@ -4,9 +4,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cli::args::{Color, Command, CommandLine, parse};
-use crate::cli::once::Once;
-use crate::config::{Duration, Location, SourceConfig};
-use crate::engine::{Adopt, BlastRadius};
+use crate::cli::once::OneShotSource;
+use crate::config::{PositiveDuration, SourceConfig, SourceLocation};
+use crate::engine::{AdoptPolicy, BlastRadius};
 
 fn typed(line: &str) -> CommandLine {
     let words = std::iter::once("rhumb").chain(line.split_whitespace());
@@ -17,9 +17,9 @@ fn settings(line: &str) -> Result<Config, CommandError> {
     let CommandLine { global, command } = typed(line);
     let terminal = Terminal::new(Color::Never);
     match command {
-        Command::Run(args) => followed(&global, &args, Reading::First, &terminal),
-        Command::Diff(args) => Once::compared(&global, &args).map(|once| once.config),
-        Command::Apply(args) => Once::applied(&global, &args, &terminal).map(|once| once.config),
+        Command::Run(args) => followed(&global, &args, FileRead::First, &terminal),
+        Command::Diff(args) => OneShotSource::compared(&global, &args).map(|once| once.config),
+        Command::Apply(args) => OneShotSource::applied(&global, &args, &terminal).map(|once| once.config),
         _ => Ok(connection(&global)),
     }
 }
@@ -28,7 +28,7 @@ fn source(line: &str) -> SourceConfig {
     settings(line).unwrap().sources.remove(0)
 }
 
-/// A plain folder, a work tree and a file, each by its whole path.
+/// Returns a plain folder, a work tree and a file, each by its whole path.
 fn places() -> (TempDir, [String; 3]) {
     let bed = TempDir::new().unwrap();
     let place = |name: &str| bed.path().join(name).display().to_string();
@@ -47,18 +47,18 @@ fn places() -> (TempDir, [String; 3]) {
 
 #[test]
 fn a_repository_is_followed_and_looked_at_on_disk() {
-    fn check(line: &str, expected: &Location) {
+    fn check(line: &str, expected: &SourceLocation) {
         assert_eq!(source(line).location, *expected, "{line}");
     }
     let (_bed, [folder, tree, file]) = places();
-    let git = |url: &str, reference: Option<&str>, path: &str| Location::Git {
+    let git = |url: &str, reference: Option<&str>, path: &str| SourceLocation::Git {
         url: GitUrl::new(url),
         reference: reference.map(str::to_owned),
         path: path.parse().unwrap(),
-        interval: Duration::seconds(60),
+        interval: PositiveDuration::seconds(60),
         verify: None,
     };
-    let disk = |path: String| Location::Directory(path.into());
+    let disk = |path: String| SourceLocation::Directory(path.into());
     check(&format!("run {tree}"), &git(&tree, None, ""));
     check(&format!("run {tree} --ref v1 --path ./a/b/"), &git(&tree, Some("v1"), "a/b"));
     check(&format!("run {folder}"), &disk(folder.clone()));
@@ -91,7 +91,7 @@ fn a_repository_is_followed_and_looked_at_on_disk() {
         format!("run {file}"),
         "run ext::sh".to_owned(),
     ] {
-        assert_eq!(settings(&wrong).unwrap_err().exit, Exit::Unreadable, "{wrong}");
+        assert_eq!(settings(&wrong).unwrap_err().exit, ExitStatus::Unreadable, "{wrong}");
     }
 }
 
@@ -114,7 +114,7 @@ fn a_revision_of_a_folder_is_asked_of_its_repository() {
 #[test]
 fn a_relative_path_is_made_whole() {
     let here = std::env::current_dir().unwrap();
-    assert_eq!(source("diff src").location, Location::Directory(here.join("src")));
+    assert_eq!(source("diff src").location, SourceLocation::Directory(here.join("src")));
 }
 
 #[test]
@@ -122,18 +122,24 @@ fn flags_say_what_a_source_may_do() {
     let (_bed, [folder, tree, _]) = places();
     let plain = source(&format!("run {folder}"));
     assert_eq!((plain.name.as_str(), plain.namespace.as_str()), ("folder", "default"));
-    assert_eq!((plain.prune, plain.adopt, plain.mode), (Prune::On, Adopt::IfUnowned, Mode::Enforce));
+    assert_eq!(
+        (plain.prune, plain.adopt, plain.mode),
+        (PrunePolicy::On, AdoptPolicy::IfUnowned, SourceMode::Enforce)
+    );
     assert_eq!(plain.blast_radius, BlastRadius::default());
-    assert_eq!(source(&format!("diff {folder}")).prune, Prune::On);
-    assert_eq!(source(&format!("apply {folder}")).prune, Prune::Off);
-    assert_eq!(source(&format!("apply {folder} --prune")).prune, Prune::On);
+    assert_eq!(source(&format!("diff {folder}")).prune, PrunePolicy::On);
+    assert_eq!(source(&format!("apply {folder}")).prune, PrunePolicy::Off);
+    assert_eq!(source(&format!("apply {folder} --prune")).prune, PrunePolicy::On);
     let flags = "--name shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
     let other = source(&format!("run {tree} {flags}"));
     assert_eq!((other.name.as_str(), other.namespace.as_str()), ("shop", "store"));
-    assert_eq!((other.prune, other.adopt, other.mode), (Prune::Off, Adopt::Never, Mode::Observe));
+    assert_eq!(
+        (other.prune, other.adopt, other.mode),
+        (PrunePolicy::Off, AdoptPolicy::Never, SourceMode::Observe)
+    );
     assert_eq!(other.blast_radius, "5%".parse().unwrap());
-    let Location::Git { interval, .. } = other.location else { panic!("a repository") };
-    assert_eq!(interval, Duration::seconds(30));
+    let SourceLocation::Git { interval, .. } = other.location else { panic!("a repository") };
+    assert_eq!(interval, PositiveDuration::seconds(30));
 }
 
 #[test]
@@ -157,14 +163,14 @@ spec: {directory: shop}
     let line = format!("run --config {}", file.display());
     let plain = settings(&line).unwrap();
     assert_eq!(plain.connection.kubeconfig, Some(bed.path().join("file")));
-    assert_eq!(plain.sources[0].location, Location::Directory(bed.path().join("shop")));
+    assert_eq!(plain.sources[0].location, SourceLocation::Directory(bed.path().join("shop")));
     let flags = "--kubeconfig flag --context flag --system-namespace flag --state-directory flag --observe";
     let other = settings(&format!("{line} {flags}")).unwrap();
     assert_eq!(other.connection.kubeconfig, Some("flag".into()));
     assert_eq!(other.connection.context.as_deref(), Some("flag"));
     assert_eq!((other.namespace.as_str(), other.state_directory), ("flag", Some("flag".into())));
-    assert_eq!(other.sources[0].mode, Mode::Observe);
-    assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, Exit::BadConfiguration);
+    assert_eq!(other.sources[0].mode, SourceMode::Observe);
+    assert_eq!(settings(&format!("{line}x")).unwrap_err().exit, ExitStatus::BadConfiguration);
 }
 
 #[test]
@@ -204,7 +210,7 @@ fn files_that_are_named_one_by_one_prune_nothing() {
         format!("apply -f {file} -f {tree}/deploy/web.yaml"),
         format!("apply -f {tree}/deploy"),
     ] {
-        assert_eq!(source(&line).prune, Prune::Partial, "{line}");
+        assert_eq!(source(&line).prune, PrunePolicy::Partial, "{line}");
     }
     for (wrong, expected) in [
         (format!("apply {file} --prune"), "--prune needs a whole source"),
@@ -232,16 +238,16 @@ fn signs_of_life_are_for_the_process_that_is_named() {
 #[test]
 fn a_socket_and_a_cluster_are_not_named_together() {
     let socket = Path::new("/run/here.sock");
-    let namespace = Global { system_namespace: Some("here".parse().unwrap()), ..Global::default() };
-    assert_eq!(asked(&namespace, None).unwrap(), Asked::Cluster);
-    assert_eq!(asked(&namespace, Some(socket)).unwrap(), Asked::Daemon(socket.to_owned()));
+    let namespace = GlobalArgs { system_namespace: Some("here".parse().unwrap()), ..GlobalArgs::default() };
+    assert_eq!(asked(&namespace, None).unwrap(), StatusSource::Cluster);
+    assert_eq!(asked(&namespace, Some(socket)).unwrap(), StatusSource::Daemon(socket.to_owned()));
     for (flag, global) in [
-        ("--kubeconfig", Global { kubeconfig: Some("file".into()), ..Global::default() }),
-        ("--context", Global { context: Some("here".to_owned()), ..Global::default() }),
+        ("--kubeconfig", GlobalArgs { kubeconfig: Some("file".into()), ..GlobalArgs::default() }),
+        ("--context", GlobalArgs { context: Some("here".to_owned()), ..GlobalArgs::default() }),
     ] {
-        assert_eq!(asked(&global, None).unwrap(), Asked::Cluster, "{flag}");
+        assert_eq!(asked(&global, None).unwrap(), StatusSource::Cluster, "{flag}");
         let error = asked(&global, Some(socket)).unwrap_err();
         assert_eq!(error.message, format!("--socket cannot be used with {flag}"));
     }
-    assert_eq!(asked(&Global::default(), Some(socket)).unwrap(), Asked::Daemon(socket.to_owned()));
+    assert_eq!(asked(&GlobalArgs::default(), Some(socket)).unwrap(), StatusSource::Daemon(socket.to_owned()));
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::Queued;
+use crate::engine::QueuedObject;
 use crate::object::ObjectId;
-use crate::report::{ObjectStatus, Phase, RecordedObject, Stand};
+use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
 /// Stands before each reason that comes from the record.
 const SOURCE_OF_REASON: &str = "last told by the daemon";
@@ -12,7 +12,7 @@ const SOURCE_OF_REASON: &str = "last told by the daemon";
 /// Stands before the reason for which a source was not read whole.
 const NOT_READ_WHOLE: &str = "; not read whole: ";
 
-/// What the ConfigMap of a source says of where it stands.
+/// The status in a source's inventory ConfigMap.
 #[derive(Default)]
 pub(super) struct LastStatus {
     incomplete: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct LastStatus {
 impl LastStatus {
     /// Reads the ConfigMap's data.
     pub(super) fn read(data: &BTreeMap<String, String>) -> Self {
-        let Some(status) = Stand::in_data(data) else {
+        let Some(status) = StatusSummary::in_data(data) else {
             return Self { heeds_opt_outs: true, ..Self::default() };
         };
         let incomplete = status.line.split_once(NOT_READ_WHOLE);
@@ -71,8 +71,8 @@ impl LastStatus {
 
     /// Returns how many objects of each phase it counts and nothing names, among those phases that no live object shows.
     /// The queue of the rollout budget names some of those that wait.
-    pub(super) fn unnamed(&self, queue: &[&Queued]) -> BTreeMap<Phase, usize> {
-        let is_queued_alone = |queued: &&&Queued| !self.objects.contains_key(&queued.id);
+    pub(super) fn unnamed(&self, queue: &[&QueuedObject]) -> BTreeMap<Phase, usize> {
+        let is_queued_alone = |queued: &&&QueuedObject| !self.objects.contains_key(&queued.id);
         let named = queue.iter().filter(is_queued_alone).count();
         let counts = HIDDEN.into_iter().filter_map(|phase| {
             let count = *self.unnamed.get(&phase)?;
@@ -86,7 +86,7 @@ impl LastStatus {
 /// The phases that a live object does not show.
 const HIDDEN: [Phase; 4] = [Phase::Refused, Phase::Waiting, Phase::Paused, Phase::LeftAlone];
 
-/// Whether an object of that phase need not be in the cluster.
+/// Returns whether an object of that phase need not be in the cluster.
 fn can_be_absent(phase: Phase) -> bool {
     HIDDEN.contains(&phase) || phase == Phase::RolledBack
 }
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn whom_the_queue_names_is_not_unnamed() {
-        let queued = |name: &str| Queued {
+        let queued = |name: &str| QueuedObject {
             id: id("", "ConfigMap", name),
             applyset: "set".into(),
             place: None,
             reason: "it is so".into(),
         };
         let (slow, other) = (queued("slow"), queued("other"));
-        let check = |queue: &[&Queued], expected: &[(Phase, usize)]| {
+        let check = |queue: &[&QueuedObject], expected: &[(Phase, usize)]| {
             assert_eq!(record().unnamed(queue), expected.iter().copied().collect());
         };
         check(&[], &[(Phase::Waiting, 3)]);

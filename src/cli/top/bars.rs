@@ -6,23 +6,23 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::{self, age, clean};
-use super::feed::Place;
+use super::feed::StatusOrigin;
 use super::ink::{cut, span};
-use super::model::{Mode, Model, Silence};
+use super::model::{Outage, TopMode, TopModel};
 use super::panes::bar;
-use crate::render::{Palette, Style};
-use crate::report::{RolloutStatus, Share, server_is_silent};
+use crate::render::{Palette, TextStyle};
+use crate::report::{BoundUsage, RolloutStatus, server_is_silent};
 
 /// Cells of a bar of the budget, the widest first; none where there is no room.
 const BARS: [u32; 3] = [12, 6, 0];
 
-/// Who tells, from when that is, and what follows from it.
-pub(super) fn header(model: &Model, columns: usize, rows: usize) -> Vec<Line<'static>> {
+/// Returns who tells, from when that is, and what follows from it.
+pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let palette = model.palette;
-    let (style, right) = match &model.silence {
-        None => (Style::Added, format!("{} UTC", model.view.at.strftime("%H:%M:%S"))),
-        Some(Silence { since, .. }) => {
-            (Style::Error, format!("no answer since {}", since.strftime("%H:%M:%S UTC")))
+    let (style, right) = match &model.outage {
+        None => (TextStyle::Added, format!("{} UTC", model.view.at.strftime("%H:%M:%S"))),
+        Some(Outage { since, .. }) => {
+            (TextStyle::Error, format!("no answer since {}", since.strftime("%H:%M:%S UTC")))
         }
     };
     let version = model.view.process.as_ref().map(|process| process.version.as_str());
@@ -32,29 +32,29 @@ pub(super) fn header(model: &Model, columns: usize, rows: usize) -> Vec<Line<'st
     let place = cut(&place(model), room.saturating_sub(name.width()));
     let space = " ".repeat(room.saturating_sub(name.width() + place.width()) + 1);
     let first = Line::from(vec![
-        span(palette, Some(Style::Strong), name),
+        span(palette, Some(TextStyle::Strong), name),
         span(palette, None, place),
         Span::raw(space),
         span(palette, Some(style), right),
     ]);
-    let second = match &model.silence {
+    let second = match &model.outage {
         Some(silence) => {
-            span(palette, Some(Style::Error), cut(&format!(" {}", clean(&silence.why)), columns))
+            span(palette, Some(TextStyle::Error), cut(&format!(" {}", clean(&silence.why)), columns))
         }
-        None => span(palette, Some(Style::Faint), cut(&format!(" {}", summary(model)), columns)),
+        None => span(palette, Some(TextStyle::Faint), cut(&format!(" {}", summary(model)), columns)),
     };
     [first, Line::from(second)].into_iter().take(rows).collect()
 }
 
-fn place(model: &Model) -> String {
-    match &model.place {
-        Place::Daemon(path) => format!(": the daemon on {}, each second", clean(path)),
-        Place::Cluster(context) => format!(": the cluster of {} alone, each 5 s", clean(context)),
+fn place(model: &TopModel) -> String {
+    match &model.origin {
+        StatusOrigin::Daemon(path) => format!(": the daemon on {}, each second", clean(path)),
+        StatusOrigin::Cluster(context) => format!(": the cluster of {} alone, each 5 s", clean(context)),
     }
 }
 
-/// How it is as a whole, in one line.
-fn summary(model: &Model) -> String {
+/// Returns how it is as a whole, in one line.
+fn summary(model: &TopModel) -> String {
     let view = &model.view;
     let ago = |since: Timestamp| age(view.at.duration_since(since).as_secs());
     let healthy = view.sources.iter().filter(|source| source.healthy).count();
@@ -71,13 +71,13 @@ fn summary(model: &Model) -> String {
     parts.join("; ")
 }
 
-/// What is left out, and what the keys do.
-pub(super) fn footer(model: &Model, columns: usize) -> Line<'static> {
+/// Returns the filter in force and the keys.
+pub(super) fn footer(model: &TopModel, columns: usize) -> Line<'static> {
     let palette = model.palette;
-    if model.mode == Mode::Typing {
+    if model.mode == TopMode::Typing {
         let text = clean(&model.text);
         return Line::from(vec![
-            span(palette, Some(Style::Strong), format!(" /{text}")),
+            span(palette, Some(TextStyle::Strong), format!(" /{text}")),
             Span::styled(" ", Modifier::REVERSED),
         ]);
     }
@@ -89,23 +89,26 @@ pub(super) fn footer(model: &Model, columns: usize) -> Line<'static> {
     let left_out =
         if left_out.is_empty() { String::new() } else { format!(" only {} ", left_out.join(", ")) };
     let keys = match &model.mode {
-        Mode::Opened(_) => " Esc back  \u{2191}\u{2193} scroll  q quit",
-        Mode::Help => " Esc back  q quit",
-        Mode::Panes | Mode::Typing => {
+        TopMode::Opened(_) => " Esc back  \u{2191}\u{2193} scroll  q quit",
+        TopMode::Help => " Esc back  q quit",
+        TopMode::Panes | TopMode::Typing => {
             " q quit  ? help  Tab pane  \u{2191}\u{2193} row  Enter open  / find  s its source"
         }
     };
     let left_out = cut(&left_out, columns);
     let keys = cut(keys, columns.saturating_sub(left_out.width()));
-    Line::from(vec![span(palette, Some(Style::Waiting), left_out), span(palette, Some(Style::Faint), keys)])
+    Line::from(vec![
+        span(palette, Some(TextStyle::Waiting), left_out),
+        span(palette, Some(TextStyle::Faint), keys),
+    ])
 }
 
-/// How much of the budget is in use: with bars, where they fit.
+/// Returns how much of the budget is in use: with bars, where they fit.
 pub(super) fn budget(rollout: &RolloutStatus, columns: usize, palette: Palette) -> Line<'static> {
-    let Share { of, .. } = rollout.workloads;
+    let BoundUsage { of, .. } = rollout.workloads;
     if !rollout.known || of == 0 {
         let words = overview::budget(rollout);
-        return Line::from(span(palette, Some(Style::Faint), cut(&format!("  {words}"), columns)));
+        return Line::from(span(palette, Some(TextStyle::Faint), cut(&format!("  {words}"), columns)));
     }
     let window = rollout.window;
     let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
@@ -127,11 +130,11 @@ pub(super) fn budget(rollout: &RolloutStatus, columns: usize, palette: Palette) 
     last
 }
 
-fn gauge_line(gauges: &[(&str, Share, &str)], cells: u32, palette: Palette) -> Line<'static> {
+fn gauge_line(gauges: &[(&str, BoundUsage, &str)], cells: u32, palette: Palette) -> Line<'static> {
     let mut spans = Vec::new();
-    for (name, Share { used, of }, more) in gauges {
-        let style = if used >= of { Style::Changed } else { Style::Added };
-        spans.push(span(palette, Some(Style::Faint), format!("  {name} ")));
+    for (name, BoundUsage { used, of }, more) in gauges {
+        let style = if used >= of { TextStyle::Changed } else { TextStyle::Added };
+        spans.push(span(palette, Some(TextStyle::Faint), format!("  {name} ")));
         if cells > 0 {
             let text = if *of == 0 { bar(0, 1, cells) } else { bar(*used, *of, cells) };
             spans.push(span(palette, Some(style), format!("{text} ")));

@@ -5,46 +5,46 @@ use ratatui::text::Line;
 
 use super::super::events;
 use super::super::overview::{self, Cell};
-use super::super::view::View;
+use super::super::view::StatusView;
 use super::ink::{span, wrapped};
 use super::panes::clock;
 use crate::object::Revision;
-use crate::render::{Palette, Style};
-use crate::report::{Named, Notice, ObjectStatus, SourceStatus};
+use crate::render::{Palette, TextStyle};
+use crate::report::{EventRecord, ObjectRef, ObjectStatus, SourceStatus};
 
-/// So many of the last events are told with it.
+/// The maximum number of events shown.
 const EVENTS: usize = 20;
 
 /// The column in which values begin.
 const VALUES: usize = 11;
 
-/// What is looked at alone.
+/// The source or object in the detail view.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Opened {
-    pub(super) subject: OpenedSubject,
-    /// So many lines are above the screen.
+pub(super) struct DetailPane {
+    pub(super) subject: DetailSubject,
+    /// The number of lines above the screen.
     pub(super) scroll: usize,
 }
 
 /// A source or an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum OpenedSubject {
+pub(super) enum DetailSubject {
     Source(String),
-    Object { named: Named, status: Known },
+    Object { named: ObjectRef, status: ObjectDetail },
 }
 
-/// What is known of an object.
+/// The status of the object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Known {
+pub(super) enum ObjectDetail {
     /// It was not told yet.
-    Asked,
+    Pending,
     /// No source has it.
     Gone,
-    Told(Box<ObjectStatus>),
+    Found(Box<ObjectStatus>),
 }
 
-impl OpenedSubject {
-    /// What stands above it.
+impl DetailSubject {
+    /// Returns the title.
     pub(super) fn title(&self) -> String {
         match self {
             Self::Source(name) => format!("source {}", overview::clean(name)),
@@ -52,8 +52,8 @@ impl OpenedSubject {
         }
     }
 
-    /// Whether this happened to it.
-    fn is_meant(&self, notice: &Notice) -> bool {
+    /// Returns whether this happened to it.
+    fn is_meant(&self, notice: &EventRecord) -> bool {
         match self {
             Self::Source(name) => notice.source == *name,
             Self::Object { named, .. } => notice.object.as_ref() == Some(named),
@@ -61,24 +61,24 @@ impl OpenedSubject {
     }
 }
 
-impl Opened {
-    /// The lines, of a width.
+impl DetailPane {
+    /// Returns the lines, of a width.
     pub(super) fn lines(
         &self,
-        view: &View,
-        notices: &[Notice],
+        view: &StatusView,
+        notices: &[EventRecord],
         (palette, columns): (Palette, usize),
     ) -> Vec<Line<'static>> {
-        let mut page = Page { palette, columns, lines: Vec::new() };
+        let mut page = DetailPage { palette, columns, lines: Vec::new() };
         match &self.subject {
-            OpenedSubject::Source(name) => match view.sources.iter().find(|source| source.name == *name) {
+            DetailSubject::Source(name) => match view.sources.iter().find(|source| source.name == *name) {
                 Some(source) => of_source(&mut page, view, source),
                 None => page.tell("state", &Cell::plain("there is no such source any more")),
             },
-            OpenedSubject::Object { status, .. } => match status {
-                Known::Asked => page.tell("phase", &Cell::plain("is asked for")),
-                Known::Gone => page.tell("phase", &Cell::plain("no source has it")),
-                Known::Told(status) => {
+            DetailSubject::Object { status, .. } => match status {
+                ObjectDetail::Pending => page.tell("phase", &Cell::plain("is asked for")),
+                ObjectDetail::Gone => page.tell("phase", &Cell::plain("no source has it")),
+                ObjectDetail::Found(status) => {
                     for (key, cell) in overview::facts(status, &view.rollout) {
                         page.tell(key, &cell);
                     }
@@ -90,7 +90,7 @@ impl Opened {
     }
 }
 
-fn of_source(page: &mut Page, view: &View, source: &SourceStatus) {
+fn of_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
     let (style, state) = overview::state(view, source);
     page.tell("state", &Cell::styled(style, state));
     for (style, note) in overview::notes(source) {
@@ -118,7 +118,7 @@ fn of_source(page: &mut Page, view: &View, source: &SourceStatus) {
         for commit in &source.changes {
             let revision = Revision::new(&commit.revision).short().to_owned();
             page.row(
-                &Cell::styled(Style::Faint, revision),
+                &Cell::styled(TextStyle::Faint, revision),
                 &format!("{}: {}", commit.author, commit.subject),
             );
         }
@@ -126,13 +126,13 @@ fn of_source(page: &mut Page, view: &View, source: &SourceStatus) {
 }
 
 /// Lines of a width.
-struct Page {
+struct DetailPage {
     palette: Palette,
     columns: usize,
     lines: Vec<Line<'static>>,
 }
 
-impl Page {
+impl DetailPage {
     /// A value behind its key, over as many lines as it takes. Nothing is told of what is empty.
     fn tell(&mut self, key: &str, cell: &Cell) {
         if cell.text.is_empty() {
@@ -141,14 +141,14 @@ impl Page {
         let width = self.columns.saturating_sub(VALUES);
         for (number, text) in wrapped(&cell.text, width).into_iter().enumerate() {
             let key = if number == 0 { key } else { "" };
-            let key = span(self.palette, Some(Style::Faint), format!(" {key:<9} "));
+            let key = span(self.palette, Some(TextStyle::Faint), format!(" {key:<9} "));
             self.lines.push(Line::from(vec![key, span(self.palette, cell.style, text)]));
         }
     }
 
     fn head(&mut self, text: &str) {
         self.lines.push(Line::default());
-        self.lines.push(Line::from(span(self.palette, Some(Style::Strong), format!(" {text}"))));
+        self.lines.push(Line::from(span(self.palette, Some(TextStyle::Strong), format!(" {text}"))));
     }
 
     /// A text behind what it is told under.
@@ -165,14 +165,14 @@ impl Page {
         }
     }
 
-    fn events<'a>(&mut self, now: Timestamp, notices: impl DoubleEndedIterator<Item = &'a Notice>) {
-        let meant: Vec<&Notice> = notices.rev().take(EVENTS).collect();
+    fn events<'a>(&mut self, now: Timestamp, notices: impl DoubleEndedIterator<Item = &'a EventRecord>) {
+        let meant: Vec<&EventRecord> = notices.rev().take(EVENTS).collect();
         if meant.is_empty() {
             return;
         }
         self.head("what happened last");
         for notice in meant {
-            let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
+            let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
             let first = format!("{} {}", clock(now, notice.at), notice.reason);
             let by = events::by(notice).unwrap_or_default();
             self.row(&Cell::styled(style, first), &format!("{} {by}", notice.message));

@@ -6,16 +6,16 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::bars;
-use super::details::Opened;
-use super::feed::Place;
+use super::details::DetailPane;
+use super::feed::StatusOrigin;
 use super::ink::{cut, span};
 use super::layout;
-use super::model::{Mode, Model};
-use super::panes::{Item, PANES, Pane};
+use super::model::{TopMode, TopModel};
+use super::panes::{PANES, Pane, PaneItem};
 use super::table::Table;
-use crate::render::Style;
+use crate::render::TextStyle;
 
-/// What the keys do.
+/// The keys and their actions.
 const KEYS: [(&str, &str); 12] = [
     ("Tab, Right, l", "the next pane; Shift-Tab, Left or h: the one before"),
     ("1 to 5", "this pane"),
@@ -32,15 +32,15 @@ const KEYS: [(&str, &str); 12] = [
 ];
 
 /// Draws all of it.
-pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
+pub(super) fn draw(model: &TopModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let rows = bars::header(model, area.width.into(), layout::header(area.height).into());
     put(frame, area, 0, rows);
     let (first, height) = layout::body(area.height);
     match &model.mode {
-        Mode::Help => help(model, frame, (first, height)),
-        Mode::Opened(opened) => details(model, opened, frame, (first, height)),
-        Mode::Panes | Mode::Typing => panes(model, frame),
+        TopMode::Help => help(model, frame, (first, height)),
+        TopMode::Opened(opened) => details(model, opened, frame, (first, height)),
+        TopMode::Panes | TopMode::Typing => panes(model, frame),
     }
     if area.height > 1 {
         put(frame, area, area.height - 1, vec![bars::footer(model, area.width.into())]);
@@ -54,7 +54,7 @@ fn put(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
     }
 }
 
-fn panes(model: &Model, frame: &mut Frame<'_>) {
+fn panes(model: &TopModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let view = model.shown();
     let items = PANES.map(|pane| model.items_of(pane, &view));
@@ -87,28 +87,31 @@ fn panes(model: &Model, frame: &mut Frame<'_>) {
     }
 }
 
-/// So many lines are above the first one that is shown: the chosen item stands in the middle, where all do not fit.
+/// Returns the number of lines above the first one shown: the chosen item stands in the middle,
+/// where not all fit.
 fn skipped(above: usize, own: usize, rows: usize, all: usize) -> usize {
     let middle = (above + own / 2).saturating_sub(rows / 2);
     middle.min(above).min(all.saturating_sub(rows))
 }
 
 fn title(
-    model: &Model,
+    model: &TopModel,
     pane: Pane,
-    items: &[Item],
+    items: &[PaneItem],
     (cursor, cut_off, is_alone): (usize, bool, bool),
     columns: usize,
 ) -> Line<'static> {
     let is_focused = model.focus == pane;
     let is_filtered = !model.text.is_empty() || model.only.is_some();
     let nothing = match pane {
-        Pane::Events if matches!(model.place, Place::Cluster(_)) => ": the daemon alone tells them here",
+        Pane::Events if matches!(model.origin, StatusOrigin::Cluster(_)) => {
+            ": the daemon alone tells them here"
+        }
         _ if is_filtered => ": nothing of that kind",
         Pane::Sources => ": none",
         Pane::Rollouts => ": nothing rolls",
         Pane::Queue => ": nobody waits",
-        Pane::Troubled => ": nothing",
+        Pane::NeedsAttention => ": nothing",
         Pane::Events => ": none yet",
     };
     let count = match items.len() {
@@ -121,7 +124,7 @@ fn title(
     let (title, count) = (pane.title(), cut(&count, columns.saturating_sub(pane.title().width() + 3)));
     let rest = columns.saturating_sub(title.width() + count.width() + 3);
     let line = |count: usize| "\u{2500}".repeat(count);
-    let (strong, faint) = (is_focused.then_some(Style::Strong), Some(Style::Faint));
+    let (strong, faint) = (is_focused.then_some(TextStyle::Strong), Some(TextStyle::Faint));
     let style = if is_focused { None } else { faint };
     Line::from(vec![
         span(model.palette, style, format!("{} ", line(1))),
@@ -131,7 +134,7 @@ fn title(
     ])
 }
 
-fn details(model: &Model, opened: &Opened, frame: &mut Frame<'_>, (first, rows): (u16, u16)) {
+fn details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, (first, rows): (u16, u16)) {
     let area = frame.area();
     let all = model.details(area.width.into());
     let (count, left) = (all.len(), usize::from(rows).saturating_sub(1));
@@ -146,12 +149,12 @@ fn details(model: &Model, opened: &Opened, frame: &mut Frame<'_>, (first, rows):
     put(frame, area, first, lines);
 }
 
-fn help(model: &Model, frame: &mut Frame<'_>, (first, _): (u16, u16)) {
+fn help(model: &TopModel, frame: &mut Frame<'_>, (first, _): (u16, u16)) {
     let area = frame.area();
     let mut lines = vec![heading(model, "Keys", "", area.width.into())];
     for (keys, what) in KEYS {
         lines.push(Line::from(vec![
-            span(model.palette, Some(Style::Strong), format!(" {keys:<17} ")),
+            span(model.palette, Some(TextStyle::Strong), format!(" {keys:<17} ")),
             Span::raw(what),
         ]));
     }
@@ -160,14 +163,14 @@ fn help(model: &Model, frame: &mut Frame<'_>, (first, _): (u16, u16)) {
     put(frame, area, first, lines);
 }
 
-/// What stands above something that is looked at alone.
-fn heading(model: &Model, title: &str, more: &str, columns: usize) -> Line<'static> {
+/// Returns the heading of the detail view.
+fn heading(model: &TopModel, title: &str, more: &str, columns: usize) -> Line<'static> {
     let title = cut(title, columns.saturating_sub(more.width() + 4));
     let rest = columns.saturating_sub(title.width() + more.width() + 3);
     Line::from(vec![
         Span::raw("\u{2500} "),
-        span(model.palette, Some(Style::Strong), title),
-        span(model.palette, Some(Style::Faint), more),
+        span(model.palette, Some(TextStyle::Strong), title),
+        span(model.palette, Some(TextStyle::Faint), more),
         Span::raw(format!(" {}", "\u{2500}".repeat(rest))),
     ])
 }

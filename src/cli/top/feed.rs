@@ -1,59 +1,59 @@
-//! What is asked of the daemon, or of the cluster, again and again.
+//! The polling of the daemon or of the cluster.
 
 use tokio::sync::{mpsc, watch};
 
 use super::super::CommandError;
 use super::super::events;
-use super::super::socket::Unanswered;
-use super::super::status::Teller;
+use super::super::socket::SocketError;
+use super::super::status::StatusReader;
 use super::super::survey::survey;
-use super::super::view::{self, View};
-use crate::report::{Named, Notice, ObjectStatus};
+use super::super::view::{self, StatusView};
+use crate::report::{EventRecord, ObjectRef, ObjectStatus};
 
-/// Who tells, in words, and how often it is asked.
+/// The origin of the status, in words, and its polling interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum StatusOrigin {
     /// The daemon on this socket, each second.
     Daemon(String),
     /// The cluster of this context alone, each 5 s.
     Cluster(String),
 }
 
-/// What was told at once.
+/// The answers of one poll.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Look {
-    pub(super) view: View,
-    /// What happened since the look before.
-    pub(super) notices: Vec<Notice>,
+pub(super) struct Refresh {
+    pub(super) view: StatusView,
+    /// The events since the poll before.
+    pub(super) notices: Vec<EventRecord>,
     /// The object that was asked for, and where it stands; none where no source has it.
-    pub(super) object: Option<(Named, Option<ObjectStatus>)>,
+    pub(super) object: Option<(ObjectRef, Option<ObjectStatus>)>,
 }
 
 /// Asks.
-pub(super) struct Feed {
-    teller: Teller,
+pub(super) struct StatusFeed {
+    teller: StatusReader,
     /// The number of the last notice.
     last: u64,
 }
 
-impl Feed {
-    pub(super) fn of(teller: Teller) -> Self {
+impl StatusFeed {
+    pub(super) fn of(teller: StatusReader) -> Self {
         Self { teller, last: 0 }
     }
 
-    /// Who is asked, in words.
-    pub(super) fn place(&self) -> Place {
+    /// Returns who is asked, in words.
+    pub(super) fn place(&self) -> StatusOrigin {
         match &self.teller {
-            Teller::Daemon(socket) => Place::Daemon(socket.path().display().to_string()),
-            Teller::Cluster(desk) => Place::Cluster(desk.cluster.context().to_owned()),
+            StatusReader::Daemon(socket) => StatusOrigin::Daemon(socket.path().display().to_string()),
+            StatusReader::Cluster(desk) => StatusOrigin::Cluster(desk.cluster.context().to_owned()),
         }
     }
 
     /// Asks once, beside all else for this object.
-    pub(super) async fn look(&mut self, wanted: Option<&Named>) -> Result<Look, CommandError> {
+    pub(super) async fn look(&mut self, wanted: Option<&ObjectRef>) -> Result<Refresh, CommandError> {
         match &self.teller {
-            Teller::Daemon(socket) => {
-                let view = View::of_daemon(socket).await?;
+            StatusReader::Daemon(socket) => {
+                let view = StatusView::of_daemon(socket).await?;
                 // Too many may listen; what is told of where things stand is worth more.
                 let notices = refusable(events::after(socket, self.last).await)?.unwrap_or_default();
                 self.last = notices.last().map_or(self.last, |notice| notice.number);
@@ -61,14 +61,14 @@ impl Feed {
                     None => None,
                     Some(named) => Some((named.clone(), refusable(socket.read(&view::page(named)).await)?)),
                 };
-                Ok(Look { view, notices, object })
+                Ok(Refresh { view, notices, object })
             }
-            Teller::Cluster(desk) => {
+            StatusReader::Cluster(desk) => {
                 let mut view = survey(desk).await?;
-                let find = |named: &Named| view.objects.iter().find(|object| object.object == *named);
+                let find = |named: &ObjectRef| view.objects.iter().find(|object| object.object == *named);
                 let object = wanted.map(|named| (named.clone(), find(named).cloned()));
                 view.objects.retain(|object| !object.phase.is_well());
-                Ok(Look { view, notices: Vec::new(), object })
+                Ok(Refresh { view, notices: Vec::new(), object })
             }
         }
     }
@@ -76,8 +76,8 @@ impl Feed {
     /// Asks for ever, and at once where another object is asked for.
     pub(super) async fn go_on(
         mut self,
-        mut wanted: watch::Receiver<Option<Named>>,
-        told: mpsc::Sender<Result<Look, String>>,
+        mut wanted: watch::Receiver<Option<ObjectRef>>,
+        told: mpsc::Sender<Result<Refresh, String>>,
     ) {
         loop {
             tokio::select! {
@@ -93,11 +93,11 @@ impl Feed {
     }
 }
 
-/// What was asked for, or nothing where it is refused.
-fn refusable<T>(answer: Result<T, Unanswered>) -> Result<Option<T>, Unanswered> {
+/// Returns the answer, or none where it is refused.
+fn refusable<T>(answer: Result<T, SocketError>) -> Result<Option<T>, SocketError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(Unanswered::Refused(_)) => Ok(None),
+        Err(SocketError::Refused(_)) => Ok(None),
         Err(silent) => Err(silent),
     }
 }

@@ -4,19 +4,19 @@ use ratatui::style::{Color, Modifier, Style as Ink};
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::render::{Palette, Style};
+use crate::render::{Palette, TextStyle};
 
-/// How a style looks. Without colours there is still bold and dim.
-pub(super) fn ink(palette: Palette, style: Style) -> Ink {
+/// Returns how a style looks. Without colours there is still bold and dim.
+pub(super) fn ink(palette: Palette, style: TextStyle) -> Ink {
     let (color, modifier) = match style {
-        Style::Added => (Some(Color::Green), Modifier::empty()),
-        Style::Removed => (Some(Color::Red), Modifier::empty()),
-        Style::Changed => (Some(Color::Yellow), Modifier::empty()),
-        Style::Waiting => (Some(Color::Cyan), Modifier::empty()),
-        Style::Error => (Some(Color::Red), Modifier::BOLD),
-        Style::Warning => (Some(Color::Yellow), Modifier::BOLD),
-        Style::Strong => (None, Modifier::BOLD),
-        Style::Faint => (None, Modifier::DIM),
+        TextStyle::Added => (Some(Color::Green), Modifier::empty()),
+        TextStyle::Removed => (Some(Color::Red), Modifier::empty()),
+        TextStyle::Changed => (Some(Color::Yellow), Modifier::empty()),
+        TextStyle::Waiting => (Some(Color::Cyan), Modifier::empty()),
+        TextStyle::Error => (Some(Color::Red), Modifier::BOLD),
+        TextStyle::Warning => (Some(Color::Yellow), Modifier::BOLD),
+        TextStyle::Strong => (None, Modifier::BOLD),
+        TextStyle::Faint => (None, Modifier::DIM),
     };
     let ink = Ink::new().add_modifier(modifier);
     match color {
@@ -25,19 +25,19 @@ pub(super) fn ink(palette: Palette, style: Style) -> Ink {
     }
 }
 
-/// A piece of text in a style.
-pub(super) fn span(palette: Palette, style: Option<Style>, text: impl Into<String>) -> Span<'static> {
+/// Returns a piece of text in a style.
+pub(super) fn span(palette: Palette, style: Option<TextStyle>, text: impl Into<String>) -> Span<'static> {
     Span::styled(text.into(), style.map_or_else(Ink::new, |style| ink(palette, style)))
 }
 
-/// What a reader takes for one character, each with its columns.
+/// Returns the grapheme clusters of a text, each with its columns.
 fn characters(text: &str) -> Vec<(String, usize)> {
     let span = Span::raw(text);
     let characters = span.styled_graphemes(Ink::new());
     characters.map(|character| (character.symbol.to_owned(), character.symbol.width())).collect()
 }
 
-/// The beginning of a text, where not all of it fits.
+/// Returns the beginning of a text, where not all of it fits.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -46,7 +46,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { fitting.concat() + "\u{2026}" }
 }
 
-/// The end of a text, where not all of it fits: of a name it tells more.
+/// Returns the end of a text, where not all of it fits: of a name it tells more.
 pub(super) fn cut_before(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -66,23 +66,23 @@ fn fitting(characters: impl Iterator<Item = (String, usize)>, columns: usize) ->
     characters.take_while(fits).map(|(character, _)| character).collect()
 }
 
-/// A text with spaces behind it, or before it where it is a number.
-pub(super) fn padded(text: &str, columns: usize, side: Side) -> String {
+/// Returns a text with spaces behind it, or before it where it is a number.
+pub(super) fn padded(text: &str, columns: usize, side: Alignment) -> String {
     let space = " ".repeat(columns.saturating_sub(text.width()));
     match side {
-        Side::Left => format!("{text}{space}"),
-        Side::Right => format!("{space}{text}"),
+        Alignment::Left => format!("{text}{space}"),
+        Alignment::Right => format!("{space}{text}"),
     }
 }
 
 /// On which side a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Alignment {
     Left,
     Right,
 }
 
-/// The lines of a text, broken between words, and within a word that is longer than a line.
+/// Returns the lines of a text, broken between words, and within a word that is longer than a line.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];

@@ -1,9 +1,9 @@
-//! What a key does.
+//! The action of each key.
 
-use super::details::{Known, Opened, OpenedSubject};
-use super::model::{Cursor, Mode, Model};
-use super::panes::{PANES, Subject};
-use crate::report::Named;
+use super::details::{DetailPane, DetailSubject, ObjectDetail};
+use super::model::{PaneCursor, TopMode, TopModel};
+use super::panes::{ItemSubject, PANES};
+use crate::report::ObjectRef;
 
 /// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,26 +25,26 @@ pub(super) enum Key {
     End,
 }
 
-/// What a key asks of whoever owns the terminal.
+/// An action for the owner of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum ScreenAction {
     Quit,
     /// To the background, as Ctrl-Z does elsewhere.
-    Stop,
+    Suspend,
     /// All of it, as something else has written there.
     Redraw,
 }
 
-/// How far a key moves.
+/// A distance that a key moves.
 #[derive(Clone, Copy)]
-enum Way {
+enum CursorMove {
     Lines(isize),
     Pages(isize),
     Top,
     Bottom,
 }
 
-impl Way {
+impl CursorMove {
     fn of(key: Key) -> Option<Self> {
         Some(match key {
             Key::Up | Key::Char('k') => Self::Lines(-1),
@@ -69,27 +69,27 @@ impl Way {
     }
 }
 
-impl Model {
+impl TopModel {
     /// Takes a key.
-    pub(super) fn press(&mut self, key: Key) -> Option<Wish> {
+    pub(super) fn press(&mut self, key: Key) -> Option<ScreenAction> {
         match key {
-            Key::Ctrl('c') => return Some(Wish::Quit),
-            Key::Ctrl('z') => return Some(Wish::Stop),
-            Key::Ctrl('l') => return Some(Wish::Redraw),
-            Key::Char('q') if self.mode != Mode::Typing => return Some(Wish::Quit),
+            Key::Ctrl('c') => return Some(ScreenAction::Quit),
+            Key::Ctrl('z') => return Some(ScreenAction::Suspend),
+            Key::Ctrl('l') => return Some(ScreenAction::Redraw),
+            Key::Char('q') if self.mode != TopMode::Typing => return Some(ScreenAction::Quit),
             _ => {}
         }
         match &self.mode {
-            Mode::Panes => return self.press_in_panes(key),
-            Mode::Typing => self.type_in(key),
-            Mode::Help => self.mode = Mode::Panes,
-            Mode::Opened(_) => self.press_in_details(key),
+            TopMode::Panes => return self.press_in_panes(key),
+            TopMode::Typing => self.type_in(key),
+            TopMode::Help => self.mode = TopMode::Panes,
+            TopMode::Opened(_) => self.press_in_details(key),
         }
         None
     }
 
-    fn press_in_panes(&mut self, key: Key) -> Option<Wish> {
-        if let Some(way) = Way::of(key) {
+    fn press_in_panes(&mut self, key: Key) -> Option<ScreenAction> {
+        if let Some(way) = CursorMove::of(key) {
             self.go(way);
             return None;
         }
@@ -98,20 +98,20 @@ impl Model {
             Key::BackTab | Key::Left | Key::Char('h') => self.focus = self.focus.previous(),
             Key::Char(digit @ '1'..='5') => self.focus = PANES[digit as usize - '1' as usize],
             Key::Enter => self.open(),
-            Key::Char('/') => self.mode = Mode::Typing,
+            Key::Char('/') => self.mode = TopMode::Typing,
             Key::Char('s') => {
                 let source = self.chosen().and_then(|item| item.source);
                 self.only = if self.only.is_some() { None } else { source };
             }
-            Key::Char('?') => self.mode = Mode::Help,
+            Key::Char('?') => self.mode = TopMode::Help,
             Key::Esc if !self.text.is_empty() => self.text.clear(),
-            Key::Esc => return Some(Wish::Quit),
+            Key::Esc => return Some(ScreenAction::Quit),
             _ => {}
         }
         None
     }
 
-    fn go(&mut self, way: Way) {
+    fn go(&mut self, way: CursorMove) {
         let view = self.shown();
         let items = PANES.map(|pane| self.items_of(pane, &view));
         let (_, rows) = self.layout(&items).panes[self.focus as usize];
@@ -119,31 +119,32 @@ impl Model {
         let cursor = &mut self.cursors[self.focus as usize];
         let index =
             way.from(cursor.among(items), usize::from(rows).saturating_sub(2), items.len().saturating_sub(1));
-        *cursor = Cursor { subject: items.get(index).map(|item| item.subject.clone()), index };
+        *cursor = PaneCursor { subject: items.get(index).map(|item| item.subject.clone()), index };
     }
 
     fn open(&mut self) {
         let subject = match self.chosen().map(|item| item.subject) {
             None => return,
-            Some(Subject::Source(name)) => OpenedSubject::Source(name),
-            Some(Subject::Object(named)) => self.asked(named),
-            Some(Subject::Notice(number)) => {
+            Some(ItemSubject::Source(name)) => DetailSubject::Source(name),
+            Some(ItemSubject::Object(named)) => self.asked(named),
+            Some(ItemSubject::Notice(number)) => {
                 let notice = self.notices.iter().find(|notice| notice.number == number);
                 let Some(notice) = notice else { return };
                 match notice.object.clone() {
                     Some(named) => self.asked(named),
-                    None => OpenedSubject::Source(notice.source.clone()),
+                    None => DetailSubject::Source(notice.source.clone()),
                 }
             }
         };
-        self.mode = Mode::Opened(Opened { subject, scroll: 0 });
+        self.mode = TopMode::Opened(DetailPane { subject, scroll: 0 });
     }
 
-    /// An object, with what is known of it before it is asked for.
-    fn asked(&self, named: Named) -> OpenedSubject {
+    /// Returns an object, with what is known of it before it is asked for.
+    fn asked(&self, named: ObjectRef) -> DetailSubject {
         let known = self.view.objects.iter().find(|object| object.object == named);
-        let status = known.map_or(Known::Asked, |object| Known::Told(Box::new(object.clone())));
-        OpenedSubject::Object { named, status }
+        let status =
+            known.map_or(ObjectDetail::Pending, |object| ObjectDetail::Found(Box::new(object.clone())));
+        DetailSubject::Object { named, status }
     }
 
     fn type_in(&mut self, key: Key) {
@@ -155,20 +156,20 @@ impl Model {
             Key::Ctrl('u') => self.text.clear(),
             Key::Esc => {
                 self.text.clear();
-                self.mode = Mode::Panes;
+                self.mode = TopMode::Panes;
             }
-            Key::Enter | Key::Tab | Key::Up | Key::Down => self.mode = Mode::Panes,
+            Key::Enter | Key::Tab | Key::Up | Key::Down => self.mode = TopMode::Panes,
             _ => {}
         }
     }
 
     fn press_in_details(&mut self, key: Key) {
         if matches!(key, Key::Esc | Key::Enter | Key::Backspace | Key::Left | Key::Char('h')) {
-            self.mode = Mode::Panes;
+            self.mode = TopMode::Panes;
             return;
         }
         let (last, page) = (self.deepest(), usize::from(super::layout::body(self.size.1).1));
-        if let (Some(way), Mode::Opened(opened)) = (Way::of(key), &mut self.mode) {
+        if let (Some(way), TopMode::Opened(opened)) = (CursorMove::of(key), &mut self.mode) {
             opened.scroll = way.from(opened.scroll, page.saturating_sub(2), last);
         }
     }

@@ -1,6 +1,6 @@
-//! How the rows of the terminal are shared out.
+//! The division of the terminal's rows.
 
-use super::panes::{Item, PANES, Pane};
+use super::panes::{PANES, Pane, PaneItem};
 
 /// With fewer rows for all panes, one alone is shown.
 const FEW: u16 = 14;
@@ -8,29 +8,29 @@ const FEW: u16 = 14;
 /// From so many rows on, the header has two.
 const TALL: u16 = 16;
 
-/// So many lines below its title each pane has, before one gets more.
+/// The number of lines that each pane has below its title before one gets more.
 const FLOOR: u16 = 3;
 
-/// Where everything stands: the first row and how many.
+/// The first row and the height of each pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct ScreenLayout {
     /// The rows of each pane, its title among them; none where it is not shown.
     pub(super) panes: [(u16, u16); PANES.len()],
 }
 
-/// The rows between header and footer: the first one, and how many.
+/// Returns the rows between header and footer: the first one, and how many.
 pub(super) fn body(rows: u16) -> (u16, u16) {
     let head = header(rows);
     (head, rows.saturating_sub(head + 1))
 }
 
-/// The rows of the header.
+/// Returns the rows of the header.
 pub(super) fn header(rows: u16) -> u16 {
     if rows < TALL { 1 } else { 2 }
 }
 
-/// The lines of a pane below its title, if there were room for all.
-pub(super) fn want(pane: Pane, items: &[Item]) -> u16 {
+/// Returns the lines of a pane below its title, if there were room for all.
+pub(super) fn want(pane: Pane, items: &[PaneItem]) -> u16 {
     let lines: usize = items.iter().map(|item| 1 + item.notes.len()).sum();
     let above = usize::from(match pane {
         Pane::Sources => !items.is_empty(),
@@ -41,7 +41,7 @@ pub(super) fn want(pane: Pane, items: &[Item]) -> u16 {
     u16::try_from(lines + above).unwrap_or(u16::MAX)
 }
 
-impl Layout {
+impl ScreenLayout {
     /// Shares them out: each pane gets a few lines, then the one that the keys move in, then all others in turn.
     pub(super) fn of((_, rows): (u16, u16), wants: [u16; PANES.len()], focus: Pane) -> Self {
         let (first, rows) = body(rows);
@@ -90,7 +90,7 @@ mod tests {
     fn no_pane_starves_and_the_chosen_one_gets_more() {
         #[track_caller]
         fn check(rows: u16, wants: [u16; 5], focus: Pane, expected: [u16; 5]) {
-            let Layout { panes } = Layout::of((80, rows), wants, focus);
+            let ScreenLayout { panes } = ScreenLayout::of((80, rows), wants, focus);
             assert_eq!(panes.map(|(_, rows)| rows), expected);
             let sum: u16 = expected.iter().sum();
             assert!(sum <= body(rows).1, "{sum} rows of {}", body(rows).1);

@@ -1,4 +1,4 @@
-//! What is on the screen, before it is drawn.
+//! The state of the screen, before it is drawn.
 
 use std::borrow::Cow;
 
@@ -6,46 +6,46 @@ use jiff::Timestamp;
 use ratatui::text::Line;
 
 use super::super::overview::Cell;
-use super::super::view::View;
-use super::details::{Known, Opened, OpenedSubject};
-use super::feed::{Look, Place};
-use super::layout::{self, Layout};
-use super::panes::{self, Item, PANES, Pane, Subject};
+use super::super::view::StatusView;
+use super::details::{DetailPane, DetailSubject, ObjectDetail};
+use super::feed::{Refresh, StatusOrigin};
+use super::layout::{self, ScreenLayout};
+use super::panes::{self, ItemSubject, PANES, Pane, PaneItem};
 use crate::render::Palette;
-use crate::report::{Named, Notice};
+use crate::report::{EventRecord, ObjectRef};
 
-/// So many notices are kept, as many as the daemon does.
+/// The maximum number of events kept, the same as in the daemon.
 const KEPT: usize = 512;
 
-/// Since when nobody answers, and why.
+/// A time without answers: since when, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Silence {
+pub(super) struct Outage {
     pub(super) since: Timestamp,
     pub(super) why: String,
 }
 
 /// All that is shown follows from this.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Model {
-    pub(super) place: Place,
+pub(super) struct TopModel {
+    pub(super) origin: StatusOrigin,
     pub(super) palette: Palette,
-    pub(super) view: View,
-    pub(super) notices: Vec<Notice>,
-    pub(super) silence: Option<Silence>,
-    /// What is of this source alone is shown.
+    pub(super) view: StatusView,
+    pub(super) notices: Vec<EventRecord>,
+    pub(super) outage: Option<Outage>,
+    /// The only source shown, where one was asked for.
     pub(super) only: Option<String>,
     /// Rows with this text alone are shown.
     pub(super) text: String,
-    pub(super) mode: Mode,
+    pub(super) mode: TopMode,
     pub(super) focus: Pane,
-    pub(super) cursors: [Cursor; PANES.len()],
+    pub(super) cursors: [PaneCursor; PANES.len()],
     /// Columns and rows of the terminal.
     pub(super) size: (u16, u16),
 }
 
-/// What the keys mean.
+/// The meaning of the keys.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum TopMode {
     /// The panes.
     Panes,
     /// The panes, while a text is typed that rows must have.
@@ -53,36 +53,36 @@ pub(super) enum Mode {
     /// The keys.
     Help,
     /// All that is known of one thing.
-    Opened(Opened),
+    Opened(DetailPane),
 }
 
-/// Which item of a pane is chosen: the one with this subject, or what has come to its place.
+/// The chosen item of a pane: the one with this subject, or the one that has taken its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cursor {
-    pub(super) subject: Option<Subject>,
+pub(super) struct PaneCursor {
+    pub(super) subject: Option<ItemSubject>,
     pub(super) index: usize,
 }
 
-impl Cursor {
-    /// Where it stands among these.
-    pub(super) fn among(&self, items: &[Item]) -> usize {
-        let same = |item: &Item| self.subject.as_ref() == Some(&item.subject);
+impl PaneCursor {
+    /// Returns where it stands among these.
+    pub(super) fn among(&self, items: &[PaneItem]) -> usize {
+        let same = |item: &PaneItem| self.subject.as_ref() == Some(&item.subject);
         items.iter().position(same).unwrap_or_else(|| self.index.min(items.len().saturating_sub(1)))
     }
 }
 
-impl Model {
-    /// What is shown first.
-    pub(super) fn new(place: Place, palette: Palette, only: Option<String>, look: Look) -> Self {
+impl TopModel {
+    /// Returns the first screen.
+    pub(super) fn new(place: StatusOrigin, palette: Palette, only: Option<String>, look: Refresh) -> Self {
         let mut model = Self {
-            place,
+            origin: place,
             palette,
             view: look.view,
             notices: Vec::new(),
-            silence: None,
+            outage: None,
             only,
             text: String::new(),
-            mode: Mode::Panes,
+            mode: TopMode::Panes,
             focus: Pane::Sources,
             cursors: Default::default(),
             size: (80, 24),
@@ -91,16 +91,17 @@ impl Model {
         model
     }
 
-    /// What is told now.
-    pub(super) fn hear(&mut self, look: Look) {
+    /// Takes a poll's answers over.
+    pub(super) fn hear(&mut self, look: Refresh) {
         self.view = look.view;
-        self.silence = None;
+        self.outage = None;
         self.note(look.notices);
-        if let Mode::Opened(Opened { subject: OpenedSubject::Object { named, status }, .. }) = &mut self.mode
+        if let TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, status }, .. }) =
+            &mut self.mode
             && let Some((asked, told)) = look.object
             && asked == *named
         {
-            *status = told.map_or(Known::Gone, |told| Known::Told(Box::new(told)));
+            *status = told.map_or(ObjectDetail::Gone, |told| ObjectDetail::Found(Box::new(told)));
         }
         let view = self.shown();
         let indices = PANES.map(|pane| self.cursors[pane as usize].among(&self.items_of(pane, &view)));
@@ -112,8 +113,8 @@ impl Model {
 
     /// Nobody answers; what was told last stays.
     pub(super) fn miss(&mut self, now: Timestamp, why: String) {
-        let since = self.silence.as_ref().map_or(now, |silence| silence.since);
-        self.silence = Some(Silence { since, why });
+        let since = self.outage.as_ref().map_or(now, |silence| silence.since);
+        self.outage = Some(Outage { since, why });
     }
 
     /// The terminal has another size.
@@ -122,21 +123,21 @@ impl Model {
         self.scroll_back();
     }
 
-    fn note(&mut self, notices: Vec<Notice>) {
+    fn note(&mut self, notices: Vec<EventRecord>) {
         self.notices.extend(notices);
         self.notices.drain(..self.notices.len().saturating_sub(KEPT));
     }
 
-    /// The object whose status is asked for.
-    pub(super) fn wanted(&self) -> Option<&Named> {
+    /// Returns the object whose status is asked for.
+    pub(super) fn wanted(&self) -> Option<&ObjectRef> {
         match &self.mode {
-            Mode::Opened(Opened { subject: OpenedSubject::Object { named, .. }, .. }) => Some(named),
+            TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, .. }, .. }) => Some(named),
             _ => None,
         }
     }
 
-    /// What is shown of where things stand: all, or one source.
-    pub(super) fn shown(&self) -> Cow<'_, View> {
+    /// Returns the status to show: all of it, or one source.
+    pub(super) fn shown(&self) -> Cow<'_, StatusView> {
         let Some(name) = &self.only else { return Cow::Borrowed(&self.view) };
         let nothing = || {
             let mut view = self.view.clone();
@@ -149,13 +150,13 @@ impl Model {
         Cow::Owned(self.view.clone().of_source(name).unwrap_or_else(nothing))
     }
 
-    /// The items of a pane, those alone that are asked for.
-    pub(super) fn items(&self, pane: Pane) -> Vec<Item> {
+    /// Returns the items of a pane, those alone that are asked for.
+    pub(super) fn items(&self, pane: Pane) -> Vec<PaneItem> {
         self.items_of(pane, &self.shown())
     }
 
     /// As [`Self::items`], of a view that is at hand.
-    pub(super) fn items_of(&self, pane: Pane, view: &View) -> Vec<Item> {
+    pub(super) fn items_of(&self, pane: Pane, view: &StatusView) -> Vec<PaneItem> {
         let text = self.text.to_lowercase();
         let mut items = panes::items(pane, view, &self.notices);
         items.retain(|item| {
@@ -166,38 +167,38 @@ impl Model {
         items
     }
 
-    /// Where everything stands on the screen.
-    pub(super) fn layout(&self, items: &[Vec<Item>; PANES.len()]) -> Layout {
+    /// Returns where everything stands on the screen.
+    pub(super) fn layout(&self, items: &[Vec<PaneItem>; PANES.len()]) -> ScreenLayout {
         let wants = PANES.map(|pane| layout::want(pane, &items[pane as usize]));
-        Layout::of(self.size, wants, self.focus)
+        ScreenLayout::of(self.size, wants, self.focus)
     }
 
-    /// The item that is chosen in the pane that the keys move in.
-    pub(super) fn chosen(&self) -> Option<Item> {
+    /// Returns the item that is chosen in the pane that the keys move in.
+    pub(super) fn chosen(&self) -> Option<PaneItem> {
         let mut items = self.items(self.focus);
         let index = self.cursors[self.focus as usize].among(&items);
         (index < items.len()).then(|| items.swap_remove(index))
     }
 
-    /// What is looked at alone, in lines of a width.
+    /// Returns the detail view, in lines of a width.
     pub(super) fn details(&self, columns: usize) -> Vec<Line<'static>> {
         match &self.mode {
-            Mode::Opened(opened) => opened.lines(&self.view, &self.notices, (self.palette, columns)),
+            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, (self.palette, columns)),
             _ => Vec::new(),
         }
     }
 
-    /// So many lines can be above the screen, where something is looked at alone.
+    /// Returns the greatest scroll position of the detail view.
     pub(super) fn deepest(&self) -> usize {
         let (columns, rows) = self.size;
         let body = usize::from(layout::body(rows).1).saturating_sub(1);
         self.details(columns.into()).len().saturating_sub(body)
     }
 
-    /// What is looked at may have become shorter, or the terminal taller.
+    /// Scrolls back where the detail view has become shorter or the terminal taller.
     fn scroll_back(&mut self) {
         let deepest = self.deepest();
-        if let Mode::Opened(opened) = &mut self.mode {
+        if let TopMode::Opened(opened) = &mut self.mode {
             opened.scroll = opened.scroll.min(deepest);
         }
     }

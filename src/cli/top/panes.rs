@@ -1,4 +1,4 @@
-//! What stands in each pane.
+//! The contents of each pane.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,12 @@ use jiff::Timestamp;
 
 use super::super::events;
 use super::super::overview::{self, Cell, age};
-use super::super::view::View;
+use super::super::view::StatusView;
 use crate::object::Revision;
-use crate::render::Style;
-use crate::report::{Named, Notice, ObjectStatus, QueueStatus, RollStatus, SourceStatus};
+use crate::render::TextStyle;
+use crate::report::{
+    EventRecord, ObjectRef, ObjectStatus, QueuedWorkloadStatus, SourceStatus, WorkloadRolloutStatus,
+};
 
 /// Cells of a bar in a table.
 const BAR: u32 = 8;
@@ -20,36 +22,36 @@ pub(super) enum Pane {
     Sources,
     Rollouts,
     Queue,
-    Troubled,
+    NeedsAttention,
     Events,
 }
 
 /// All of them, from the top down.
 pub(super) const PANES: [Pane; 5] =
-    [Pane::Sources, Pane::Rollouts, Pane::Queue, Pane::Troubled, Pane::Events];
+    [Pane::Sources, Pane::Rollouts, Pane::Queue, Pane::NeedsAttention, Pane::Events];
 
-/// What an item is about; by this it is found again when all is told anew.
+/// The subject of an item, by which it is found again after a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum ItemSubject {
     Source(String),
-    Object(Named),
+    Object(ObjectRef),
     Notice(u64),
 }
 
 /// One item of a pane: a row, and notes below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) subject: Subject,
+pub(super) struct PaneItem {
+    pub(super) subject: ItemSubject,
     /// Its source, where that is known.
     pub(super) source: Option<String>,
     pub(super) cells: Vec<Cell>,
     pub(super) notes: Vec<Cell>,
 }
 
-/// How the cells of a pane stand.
+/// The layout of a pane's cells.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Columns {
-    /// What stands above them, in a pane that is a table.
+pub(super) struct ColumnSet {
+    /// The headings, in a pane that is a table.
     pub(super) heads: &'static [&'static str],
     /// Those that are left out where there is no room, the first ones first.
     pub(super) needless: &'static [usize],
@@ -60,46 +62,46 @@ pub(super) struct Columns {
 }
 
 impl Pane {
-    /// What stands above it.
+    /// Returns the title.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Sources => "Sources",
             Self::Rollouts => "Rollouts",
             Self::Queue => "Queue",
-            Self::Troubled => "Not as it should be",
+            Self::NeedsAttention => "Not as it should be",
             Self::Events => "Events",
         }
     }
 
-    /// The one after this, round and round.
+    /// Returns the one after this, round and round.
     pub(super) fn next(self) -> Self {
         PANES[(self as usize + 1) % PANES.len()]
     }
 
-    /// The one before this.
+    /// Returns the one before this.
     pub(super) fn previous(self) -> Self {
         PANES[(self as usize + PANES.len() - 1) % PANES.len()]
     }
 
-    pub(super) fn columns(self) -> Columns {
-        let plain = Columns { heads: &[], needless: &[], name: 0, numbers: &[] };
+    pub(super) fn columns(self) -> ColumnSet {
+        let plain = ColumnSet { heads: &[], needless: &[], name: 0, numbers: &[] };
         match self {
-            Self::Sources => Columns {
+            Self::Sources => ColumnSet {
                 heads: &["SOURCE", "REVISION", "AGE", "OBJECTS", "STATE"],
                 needless: &[3, 1],
                 numbers: &[3],
                 ..plain
             },
-            Self::Rollouts => Columns { needless: &[3, 1], ..plain },
-            Self::Queue => Columns { name: 1, numbers: &[0], ..plain },
-            Self::Troubled => plain,
-            Self::Events => Columns { name: 1, ..plain },
+            Self::Rollouts => ColumnSet { needless: &[3, 1], ..plain },
+            Self::Queue => ColumnSet { name: 1, numbers: &[0], ..plain },
+            Self::NeedsAttention => plain,
+            Self::Events => ColumnSet { name: 1, ..plain },
         }
     }
 }
 
-/// The items of a pane.
-pub(super) fn items(pane: Pane, view: &View, notices: &[Notice]) -> Vec<Item> {
+/// Returns the items of a pane.
+pub(super) fn items(pane: Pane, view: &StatusView, notices: &[EventRecord]) -> Vec<PaneItem> {
     match pane {
         Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
         Pane::Rollouts => view.rollout.rolling.iter().map(roll).collect(),
@@ -107,32 +109,32 @@ pub(super) fn items(pane: Pane, view: &View, notices: &[Notice]) -> Vec<Item> {
             let known = view.known();
             queue(view).map(|queued| waiting(&known, queued)).collect()
         }
-        Pane::Troubled => overview::troubled(view).into_iter().map(troubled).collect(),
+        Pane::NeedsAttention => overview::troubled(view).into_iter().map(troubled).collect(),
         // The last first.
         Pane::Events => notices.iter().rev().map(|notice| event(view.at, notice)).collect(),
     }
 }
 
-/// What waits; what rolls already stands there.
-fn queue(view: &View) -> impl Iterator<Item = &QueueStatus> {
+/// Returns the waiting workloads; those that roll out stand elsewhere.
+fn queue(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadStatus> {
     let rolling = &view.rollout.rolling;
-    let rolls = |named: &Named| rolling.iter().any(|roll| roll.object == *named);
+    let rolls = |named: &ObjectRef| rolling.iter().any(|roll| roll.object == *named);
     view.rollout.queue.iter().filter(move |queued| !rolls(&queued.object))
 }
 
-fn source(view: &View, source: &SourceStatus) -> Item {
+fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
     let revision = source.revision.as_deref();
     let revision = revision.map_or_else(|| "-".to_owned(), |text| Revision::new(text).short().to_owned());
     let since = source.since.map(|since| age(view.at.duration_since(since).as_secs()));
     let (style, state) = overview::state(view, source);
     let count: usize = source.objects.values().sum();
-    Item {
-        subject: Subject::Source(source.name.clone()),
+    PaneItem {
+        subject: ItemSubject::Source(source.name.clone()),
         source: Some(source.name.clone()),
         cells: vec![
-            Cell::styled(Style::Strong, &*source.name),
+            Cell::styled(TextStyle::Strong, &*source.name),
             Cell::plain(revision),
-            Cell::styled(Style::Faint, since.unwrap_or_else(|| "-".to_owned())),
+            Cell::styled(TextStyle::Faint, since.unwrap_or_else(|| "-".to_owned())),
             Cell::plain(count.to_string()),
             Cell::styled(style, state),
         ],
@@ -140,36 +142,36 @@ fn source(view: &View, source: &SourceStatus) -> Item {
     }
 }
 
-fn roll(roll: &RollStatus) -> Item {
-    let RollStatus { replicas, updated, available, .. } = *roll;
-    let whole = if available < replicas { Style::Warning } else { Style::Added };
+fn roll(roll: &WorkloadRolloutStatus) -> PaneItem {
+    let WorkloadRolloutStatus { replicas, updated, available, .. } = *roll;
+    let whole = if available < replicas { TextStyle::Warning } else { TextStyle::Added };
     let mut more = vec![roll.step.clone().unwrap_or_default()];
     let other = || roll.source.is_none().then(|| "another daemon's".to_owned());
     more.extend(roll.holder.as_ref().map(|holder| format!("claimed by {holder}")).or_else(other));
     more.retain(|text| !text.is_empty());
-    Item {
-        subject: Subject::Object(roll.object.clone()),
+    PaneItem {
+        subject: ItemSubject::Object(roll.object.clone()),
         source: roll.source.clone(),
         cells: vec![
             Cell::plain(overview::name(&roll.object)),
-            Cell::styled(Style::Changed, bar(updated, replicas, BAR)),
+            Cell::styled(TextStyle::Changed, bar(updated, replicas, BAR)),
             Cell::plain(format!("{updated}/{replicas} new")),
             Cell::styled(whole, bar(available, replicas, BAR)),
             Cell::plain(format!("{available} up")),
-            Cell::styled(Style::Waiting, more.join("; ")),
+            Cell::styled(TextStyle::Waiting, more.join("; ")),
         ],
         notes: Vec::new(),
     }
 }
 
-fn waiting(known: &BTreeMap<&Named, &ObjectStatus>, queued: &QueueStatus) -> Item {
+fn waiting(known: &BTreeMap<&ObjectRef, &ObjectStatus>, queued: &QueuedWorkloadStatus) -> PaneItem {
     let known = known.get(&queued.object);
     let place = queued.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
-    Item {
-        subject: Subject::Object(queued.object.clone()),
+    PaneItem {
+        subject: ItemSubject::Object(queued.object.clone()),
         source: known.map(|object| object.source.clone()),
         cells: vec![
-            Cell::styled(Style::Waiting, place),
+            Cell::styled(TextStyle::Waiting, place),
             Cell::plain(overview::name(&queued.object)),
             Cell::plain(&*queued.reason),
         ],
@@ -177,9 +179,9 @@ fn waiting(known: &BTreeMap<&Named, &ObjectStatus>, queued: &QueueStatus) -> Ite
     }
 }
 
-fn troubled(object: &ObjectStatus) -> Item {
-    Item {
-        subject: Subject::Object(object.object.clone()),
+fn troubled(object: &ObjectStatus) -> PaneItem {
+    PaneItem {
+        subject: ItemSubject::Object(object.object.clone()),
         source: Some(object.source.clone()),
         cells: vec![
             Cell::plain(overview::name(&object.object)),
@@ -190,14 +192,14 @@ fn troubled(object: &ObjectStatus) -> Item {
     }
 }
 
-fn event(now: Timestamp, notice: &Notice) -> Item {
-    let style = if notice.reason.is_warning() { Style::Error } else { Style::Strong };
+fn event(now: Timestamp, notice: &EventRecord) -> PaneItem {
+    let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
     let by = events::by(notice).map(|by| format!(" {by}")).unwrap_or_default();
-    Item {
-        subject: Subject::Notice(notice.number),
+    PaneItem {
+        subject: ItemSubject::Notice(notice.number),
         source: Some(notice.source.clone()),
         cells: vec![
-            Cell::styled(Style::Faint, clock(now, notice.at)),
+            Cell::styled(TextStyle::Faint, clock(now, notice.at)),
             Cell::styled(style, notice.reason.to_string()),
             Cell::plain(format!("{}{by}", events::what(notice))),
         ],
@@ -205,13 +207,13 @@ fn event(now: Timestamp, notice: &Notice) -> Item {
     }
 }
 
-/// The time of day, behind the day where that is another one.
+/// Returns the time of day, behind the day where that is another one.
 pub(super) fn clock(now: Timestamp, at: Timestamp) -> String {
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
     at.strftime(if day(at) == day(now) { "%H:%M:%S" } else { "%m-%d %H:%M" }).to_string()
 }
 
-/// As `███░░░░░`. What is begun shows, and what is not whole shows too.
+/// Returns a bar as `███░░░░░`. A part above nothing shows, and so does a part below the whole.
 pub(super) fn bar(part: u32, whole: u32, cells: u32) -> String {
     let share = u64::from(part) * u64::from(cells) / u64::from(whole.max(1));
     let filled = match share as u32 {

@@ -15,21 +15,22 @@ use tokio::sync::mpsc;
 use super::super::exit::plain;
 use super::keys::Key;
 use crate::cli::CommandError;
-use crate::object::Class;
+use crate::object::ErrorClass;
 
 /// Columns and rows of a terminal that has told none.
 const USUAL: (u16, u16) = (80, 24);
 
 /// The screen: entered when this is made, and left when it is dropped, whyever.
 pub(super) struct Screen {
-    /// It is never dropped: where its terminal is gone it would say so on standard error, which is that terminal too, and
-    /// so panic in the middle of the end. All that it would do is done below.
+    /// The terminal. It is never dropped: where it is gone, its drop would write to standard error,
+    /// which is gone too, and so panic in the middle of the end. Everything that it would do is
+    /// done below.
     terminal: ManuallyDrop<DefaultTerminal>,
 }
 
-/// What somebody did at the terminal.
+/// An input at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum TerminalInput {
     Key(Key),
     /// The terminal has another size.
     Resized,
@@ -38,13 +39,13 @@ pub(super) enum Typed {
 impl Screen {
     /// Enters it. A panic leaves it before it says anything.
     pub(super) fn enter() -> Result<Self, CommandError> {
-        // Which colours there are is decided by the palette.
+        // The palette decides the colours.
         style::force_color_output(true);
         let entered = ratatui::try_init().and_then(measured).map_err(|error| {
             // It may have come half-way.
             let _ = ratatui::try_restore();
             CommandError::new(
-                Class::Internal,
+                ErrorClass::Internal,
                 format!("the terminal takes no full screen: {}", plain(&error)),
             )
             .hint("`rhumb status --watch` needs none")
@@ -105,7 +106,7 @@ fn leave() -> io::Result<()> {
 }
 
 /// Reads what is typed, on a thread of its own: reading cannot be given up, and ends with the process.
-pub(super) fn typed() -> mpsc::UnboundedReceiver<Typed> {
+pub(super) fn typed() -> mpsc::UnboundedReceiver<TerminalInput> {
     let (sender, typed) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
@@ -119,10 +120,10 @@ pub(super) fn typed() -> mpsc::UnboundedReceiver<Typed> {
     typed
 }
 
-fn meant(event: &Event) -> Option<Typed> {
+fn meant(event: &Event) -> Option<TerminalInput> {
     match event {
-        Event::Resize(..) => Some(Typed::Resized),
-        Event::Key(event) if event.kind != KeyEventKind::Release => key(event).map(Typed::Key),
+        Event::Resize(..) => Some(TerminalInput::Resized),
+        Event::Key(event) if event.kind != KeyEventKind::Release => key(event).map(TerminalInput::Key),
         _ => None,
     }
 }

@@ -5,11 +5,11 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::Cell;
-use super::ink::{Side, cut, cut_before, ink, padded, span};
-use super::panes::{Columns, Item};
-use crate::render::{Palette, Style};
+use super::ink::{Alignment, cut, cut_before, ink, padded, span};
+use super::panes::{ColumnSet, PaneItem};
+use crate::render::{Palette, TextStyle};
 
-/// What marks the chosen item.
+/// The mark of the chosen item.
 const MARK: &str = "\u{25b8}";
 
 /// Columns that the mark takes, and that stand between two cells.
@@ -30,26 +30,26 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<Line<'static>>>,
 }
 
-/// How wide each column is; none that is left out.
+/// The width of each column; none for one that is left out.
 struct Widths {
     columns: Vec<Option<usize>>,
-    shape: Columns,
+    shape: ColumnSet,
     palette: Palette,
 }
 
 impl Table {
-    /// The items on so many columns, one of them chosen.
+    /// Returns the items on so many columns, one of them chosen.
     pub(super) fn of(
-        items: &[Item],
+        items: &[PaneItem],
         chosen: Option<usize>,
-        shape: Columns,
+        shape: ColumnSet,
         (columns, palette): (usize, Palette),
     ) -> Self {
         let widths = Widths::of(items, shape, columns, palette);
-        let heads: Vec<Cell> = shape.heads.iter().map(|head| Cell::styled(Style::Faint, *head)).collect();
+        let heads: Vec<Cell> = shape.heads.iter().map(|head| Cell::styled(TextStyle::Faint, *head)).collect();
         let head =
             (!heads.is_empty() && !items.is_empty()).then(|| widths.line(" ", &heads, Modifier::empty()));
-        let row = |(number, item): (usize, &Item)| {
+        let row = |(number, item): (usize, &PaneItem)| {
             let first = if chosen == Some(number) {
                 widths.line(MARK, &item.cells, Modifier::REVERSED)
             } else {
@@ -63,7 +63,7 @@ impl Table {
 }
 
 impl Widths {
-    fn of(items: &[Item], shape: Columns, columns: usize, palette: Palette) -> Self {
+    fn of(items: &[PaneItem], shape: ColumnSet, columns: usize, palette: Palette) -> Self {
         let count = items.iter().map(|item| item.cells.len()).max().unwrap_or(0);
         let natural = |column: usize| {
             let cells =
@@ -113,7 +113,7 @@ impl Widths {
             } else {
                 (cut(&cell.text, width), Modifier::empty())
             };
-            let side = if self.shape.numbers.contains(&column) { Side::Right } else { Side::Left };
+            let side = if self.shape.numbers.contains(&column) { Alignment::Right } else { Alignment::Left };
             if number > 0 {
                 spans.push(Span::raw(" ".repeat(GAP)));
             }

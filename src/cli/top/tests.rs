@@ -12,12 +12,12 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::details::{Opened, OpenedSubject};
+use super::details::{DetailPane, DetailSubject};
 use super::draw::draw;
-use super::feed::{Look, Place};
-use super::keys::{Key, Wish};
-use super::model::{Mode, Model};
-use super::panes::Subject;
+use super::feed::{Refresh, StatusOrigin};
+use super::keys::{Key, ScreenAction};
+use super::model::{TopMode, TopModel};
+use super::panes::ItemSubject;
 use crate::cli::overview;
 use crate::render::Palette;
 use crate::report::Phase;
@@ -26,19 +26,19 @@ use samples::{NOW, cluster, empty, failed, healthy, notice, object, rolling};
 /// The sizes that it is drawn at.
 const SIZES: [(u16, u16); 3] = [(100, 30), (80, 24), (40, 10)];
 
-fn model(look: Look) -> Model {
-    Model::new(Place::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, look)
+fn model(look: Refresh) -> TopModel {
+    TopModel::new(StatusOrigin::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, look)
 }
 
-fn buffer(model: &mut Model, (columns, rows): (u16, u16)) -> Buffer {
+fn buffer(model: &mut TopModel, (columns, rows): (u16, u16)) -> Buffer {
     model.resize(columns, rows);
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| draw(model, frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
-/// The lines as a reader sees them.
-fn picture(model: &mut Model, size: (u16, u16)) -> String {
+/// Returns the lines as a reader sees them.
+fn picture(model: &mut TopModel, size: (u16, u16)) -> String {
     let drawn = buffer(model, size);
     let mut text = String::new();
     for row in drawn.content.chunks(size.0.into()) {
@@ -46,7 +46,7 @@ fn picture(model: &mut Model, size: (u16, u16)) -> String {
         let mut column = 0;
         while let Some(cell) = row.get(column) {
             line.push_str(cell.symbol());
-            // What stands below a wide character is not seen.
+            // A cell below a wide character is not seen.
             column += cell.symbol().width().max(1);
         }
         text += line.trim_end();
@@ -86,7 +86,7 @@ fn keys(words: &str) -> Vec<Key> {
     words.split_whitespace().flat_map(key).collect()
 }
 
-fn press(model: &mut Model, words: &str) -> Option<Wish> {
+fn press(model: &mut TopModel, words: &str) -> Option<ScreenAction> {
     keys(words).into_iter().map(|key| model.press(key)).last().flatten()
 }
 
@@ -100,7 +100,7 @@ fn each_state_at_each_size() {
             .miss("2030-01-02T03:04:09Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
         model
     };
-    let alone = Model { place: Place::Cluster("kind-shop".to_owned()), ..model(cluster()) };
+    let alone = TopModel { origin: StatusOrigin::Cluster("kind-shop".to_owned()), ..model(cluster()) };
     let states = [
         ("healthy", model(healthy())),
         ("rolling", model(rolling())),
@@ -180,7 +180,7 @@ fn a_wide_character_is_whole_or_not_there() {
 #[test]
 fn without_colours_there_are_none() {
     let colours = |palette: Palette| {
-        let mut model = Model { palette, ..model(failed()) };
+        let mut model = TopModel { palette, ..model(failed()) };
         let mut found = 0;
         for typed in ["", "Enter", "Esc ?", "Esc /a"] {
             press(&mut model, typed);
@@ -208,27 +208,27 @@ fn the_name_of_the_chosen_row_alone_is_reversed() {
     }
 }
 
-/// Where somebody is: the pane and its chosen item, or what is looked at alone, and what is left out.
-fn stand(model: &Model) -> String {
-    let named = |subject: &Subject| match subject {
-        Subject::Source(name) => name.clone(),
-        Subject::Object(named) => named.name.clone(),
-        Subject::Notice(number) => format!("#{number}"),
+/// Returns where somebody is: the pane and its chosen item, or what is looked at alone, and what is left out.
+fn stand(model: &TopModel) -> String {
+    let named = |subject: &ItemSubject| match subject {
+        ItemSubject::Source(name) => name.clone(),
+        ItemSubject::Object(named) => named.name.clone(),
+        ItemSubject::Notice(number) => format!("#{number}"),
     };
     let mut stand = match &model.mode {
-        Mode::Panes | Mode::Typing => {
+        TopMode::Panes | TopMode::Typing => {
             let chosen = model.chosen().map_or_else(|| "-".to_owned(), |item| named(&item.subject));
             format!("{:?} {chosen}", model.focus)
         }
-        Mode::Help => "help".to_owned(),
-        Mode::Opened(Opened { subject: OpenedSubject::Source(name), scroll }) => {
+        TopMode::Help => "help".to_owned(),
+        TopMode::Opened(DetailPane { subject: DetailSubject::Source(name), scroll }) => {
             format!("of {name} +{scroll}")
         }
-        Mode::Opened(Opened { subject: OpenedSubject::Object { named, .. }, scroll }) => {
+        TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, .. }, scroll }) => {
             format!("of {} +{scroll}", overview::name(named))
         }
     };
-    if model.mode == Mode::Typing {
+    if model.mode == TopMode::Typing {
         stand += " typing";
     }
     if let Some(only) = &model.only {
@@ -276,7 +276,7 @@ fn keys_move_open_and_filter() {
     check("2 Enter", "Rollouts -");
     check("Enter End Home", "of shop +0");
     check("Enter k", "of shop +0");
-    // What is looked for.
+    // The text that is searched for.
     check("/", "Sources shop typing");
     check("/web", "Sources - typing with web");
     check("/apps/web Enter 4", "Troubled web with apps/web");
@@ -300,21 +300,21 @@ fn keys_move_open_and_filter() {
 #[test]
 fn keys_end_it() {
     #[track_caller]
-    fn check(typed: &str, expected: Option<Wish>) {
+    fn check(typed: &str, expected: Option<ScreenAction>) {
         assert_eq!(press(&mut model(failed()), typed), expected, "{typed}");
     }
-    check("q", Some(Wish::Quit));
-    check("Esc", Some(Wish::Quit));
-    check("^C", Some(Wish::Quit));
-    check("/ ^C", Some(Wish::Quit));
+    check("q", Some(ScreenAction::Quit));
+    check("Esc", Some(ScreenAction::Quit));
+    check("^C", Some(ScreenAction::Quit));
+    check("/ ^C", Some(ScreenAction::Quit));
     check("/q", None);
-    check("/web Esc Esc", Some(Wish::Quit));
+    check("/web Esc Esc", Some(ScreenAction::Quit));
     check("/web Enter Esc", None);
-    check("Enter q", Some(Wish::Quit));
+    check("Enter q", Some(ScreenAction::Quit));
     check("Enter Esc", None);
-    check("? q", Some(Wish::Quit));
-    check("^Z", Some(Wish::Stop));
-    check("Enter ^L", Some(Wish::Redraw));
+    check("? q", Some(ScreenAction::Quit));
+    check("^Z", Some(ScreenAction::Suspend));
+    check("Enter ^L", Some(ScreenAction::Redraw));
 }
 
 #[test]
@@ -363,14 +363,18 @@ fn what_is_looked_at_alone_is_asked_for() {
     let web = object("Deployment", "web", Phase::Settled, "");
     assert_eq!(model.wanted(), Some(&web.object));
     let mut told = |object: Option<crate::report::ObjectStatus>| {
-        model.hear(Look { object: Some((web.object.clone(), object)), notices: Vec::new(), ..failed() });
+        model.hear(Refresh { object: Some((web.object.clone(), object)), notices: Vec::new(), ..failed() });
         picture(&mut model, (80, 24))
     };
     assert!(told(Some(web.clone())).contains(" phase     Settled\n"));
     assert!(told(None).contains(" phase     no source has it\n"));
     // An answer that was on its way when something else was opened.
     let other = object("Deployment", "other", Phase::Failed, "");
-    model.hear(Look { object: Some((other.object.clone(), Some(other))), notices: Vec::new(), ..failed() });
+    model.hear(Refresh {
+        object: Some((other.object.clone(), Some(other))),
+        notices: Vec::new(),
+        ..failed()
+    });
     assert!(picture(&mut model, (80, 24)).contains(" phase     no source has it\n"));
 }
 
@@ -380,7 +384,7 @@ fn a_long_text_is_read_to_its_end_and_no_further() {
     model.resize(40, 10);
     press(&mut model, "4 j Enter End");
     let last = picture(&mut model, (40, 10));
-    let Mode::Opened(Opened { scroll, .. }) = model.mode else { panic!("nothing is open") };
+    let TopMode::Opened(DetailPane { scroll, .. }) = model.mode else { panic!("nothing is open") };
     assert!(scroll > 0);
     press(&mut model, "PageDown j");
     assert_eq!(picture(&mut model, (40, 10)), last);
@@ -399,6 +403,6 @@ fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
     let text = picture(&mut model, (80, 24));
     assert!(text.contains("no answer since 03:04:07 UTC\n it is down\n"), "{text}");
     assert!(text.contains("shop/deployment.apps/web"), "what was told last stays: {text}");
-    model.hear(Look { notices: Vec::new(), ..rolling() });
+    model.hear(Refresh { notices: Vec::new(), ..rolling() });
     assert!(!picture(&mut model, (80, 24)).contains("no answer"));
 }

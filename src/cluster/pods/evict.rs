@@ -5,20 +5,20 @@ use std::sync::Arc;
 use http::Method;
 use serde_json::json;
 
-use super::super::call::{Ask, Cluster};
-use super::super::error::{Error, Fault, On};
+use super::super::call::{ApiRequest, Cluster};
+use super::super::error::{CallSubject, ClusterError, ClusterFault};
 use super::super::path;
-use super::super::write::{self, Deleted, JSON, Propagation};
+use super::super::write::{self, DeleteResult, JSON, PropagationPolicy};
 use super::{PODS, kind};
-use crate::engine::{Rv, Uid};
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::{ObjectId, text_at};
 
-/// How the server begins where it cannot choose between budgets.
+/// The beginning of the server's message where it cannot choose between budgets.
 const SEVERAL: &str = "This pod has more than one PodDisruptionBudget";
 
-/// What an eviction did.
+/// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Evicted {
+pub enum EvictionResult {
     /// The pod is being deleted.
     Accepted,
     /// A `PodDisruptionBudget` does not allow it now; in the server's words, which name the budget.
@@ -29,10 +29,15 @@ pub enum Evicted {
 
 impl Cluster {
     /// Evicts exactly this incarnation of a pod, if its budgets allow it.
-    pub async fn evict(&self, namespace: &str, name: &str, uid: &Uid) -> Result<Evicted, Error> {
+    pub async fn evict(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &Uid,
+    ) -> Result<EvictionResult, ClusterError> {
         let pods = kind(&PODS);
         let id = ObjectId::new(&pods.gvk.group_kind(), Some(namespace), name);
-        let on = On::Object(id.clone());
+        let on = CallSubject::Object(id.clone());
         let body = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -40,27 +45,33 @@ impl Cluster {
             "deleteOptions": { "preconditions": { "uid": uid.0 } },
         });
         let url = format!("{}/eviction", path::object(&pods, &id));
-        let ask = Ask::write(Method::POST, url, JSON, write::json(&body, &on)?, on);
-        let Err(error) = self.ask(ask).await else { return Ok(Evicted::Accepted) };
+        let ask = ApiRequest::write(Method::POST, url, JSON, write::json(&body, &on)?, on);
+        let Err(error) = self.ask(ask).await else { return Ok(EvictionResult::Accepted) };
         match error.fault() {
-            Fault::NoObject => Ok(Evicted::Gone),
-            Fault::Disruption { message } => Ok(Evicted::Blocked(message.as_str().into())),
-            Fault::Server { message, .. } if message.starts_with(SEVERAL) => {
-                Ok(Evicted::Blocked(message.as_str().into()))
+            ClusterFault::NoObject => Ok(EvictionResult::Gone),
+            ClusterFault::Disruption { message } => Ok(EvictionResult::Blocked(message.as_str().into())),
+            ClusterFault::Server { message, .. } if message.starts_with(SEVERAL) => {
+                Ok(EvictionResult::Blocked(message.as_str().into()))
             }
             // The 409 does not say whether another incarnation is the reason.
-            Fault::Stale => match self.get(&pods, &id).await? {
+            ClusterFault::VersionConflict => match self.get(&pods, &id).await? {
                 Some(now) if text_at(&now, &["metadata", "uid"]) == &*uid.0 => Err(error),
-                _ => Ok(Evicted::Gone),
+                _ => Ok(EvictionResult::Gone),
             },
             _ => Err(error),
         }
     }
 
     /// Deletes exactly this incarnation of a pod in exactly this version, whatever its budgets say.
-    pub async fn delete_pod(&self, namespace: &str, name: &str, uid: &Uid, rv: Rv) -> Result<Deleted, Error> {
+    pub async fn delete_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &Uid,
+        rv: ResourceVersion,
+    ) -> Result<DeleteResult, ClusterError> {
         let pods = kind(&PODS);
         let id = ObjectId::new(&pods.gvk.group_kind(), Some(namespace), name);
-        self.delete(&pods, &id, uid, rv, Propagation::Background).await
+        self.delete(&pods, &id, uid, rv, PropagationPolicy::Background).await
     }
 }

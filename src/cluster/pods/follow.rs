@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::super::backoff::{Backoff, Reach};
+use super::super::backoff::{InformerBackoff, Reachability};
 use super::super::call::Cluster;
-use super::super::error::Error;
-use super::super::informer::{Informer, InformerEvent, News};
-use super::super::kinds::Kind;
-use super::super::path::{Selector, Within};
-use super::super::wire::Project;
-use super::lens::{Narrow, PodRecord, Record, RevisionRecord, WorkloadRecord};
-use super::store::{Controller, Store};
-use super::warnings::{self, Warning, WarningLens};
-use super::{CONTROLLER_REVISIONS, EVENTS, PODS, PodsEvent, PodsNews, REPLICA_SETS, kind};
+use super::super::error::ClusterError;
+use super::super::informer::{Informer, InformerChange, InformerEvent};
+use super::super::kinds::ServedKind;
+use super::super::path::{ListSelector, NamespaceSelector};
+use super::super::wire::WireDecoder;
+use super::lens::{PodRecord, PodsRecord, RecordDecoder, RevisionRecord, WorkloadRecord};
+use super::store::{PodController, WorkloadStore};
+use super::warnings::{self, WarningDecoder, WarningEvent};
+use super::{CONTROLLER_REVISIONS, EVENTS, PODS, PodsChange, PodsEvent, REPLICA_SETS, kind};
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::ObjectId;
 
@@ -28,38 +28,43 @@ const SHORT: Duration = Duration::from_millis(250);
 const BACKLOG: usize = 64;
 
 /// A lookup of the newest revision at a generation.
-type Lookup = Pin<Box<dyn Future<Output = (i64, Result<Vec<RevisionRecord>, Error>)> + Send>>;
+type RevisionLookup = Pin<Box<dyn Future<Output = (i64, Result<Vec<RevisionRecord>, ClusterError>)> + Send>>;
 
 /// One informer and what it told.
-struct Feed<R> {
+struct PodInformer<R> {
     _informer: Informer,
     events: mpsc::Receiver<InformerEvent<R>>,
 }
 
-impl<R: Send + 'static> Feed<R> {
-    fn new<P: Project<Record = R>>(cluster: &Cluster, kind: &Arc<Kind>, selector: Selector, lens: P) -> Self {
+impl<R: Send + 'static> PodInformer<R> {
+    fn new<P: WireDecoder<Record = R>>(
+        cluster: &Cluster,
+        kind: &Arc<ServedKind>,
+        selector: ListSelector,
+        lens: P,
+    ) -> Self {
         let (sink, events) = mpsc::channel(BACKLOG);
         Self { _informer: cluster.inform(kind, selector, lens, sink), events }
     }
 }
 
-/// The next news of a feed; waits for ever where there is none.
-async fn next<R>(feed: Option<&mut Feed<R>>) -> News<R> {
+/// Returns the next news of a feed; waits for ever where there is none.
+async fn next<R>(feed: Option<&mut PodInformer<R>>) -> InformerChange<R> {
     if let Some(feed) = feed
         && let Some(event) = feed.events.recv().await
     {
-        return event.news;
+        return event.change;
     }
     std::future::pending().await
 }
 
-/// What the task woke up for.
-enum Turn {
-    Workload(News<WorkloadRecord>),
-    Set(News<RevisionRecord>),
-    Pod(News<PodRecord>),
-    Warning(News<Warning>),
-    Listed(i64, Result<Vec<RevisionRecord>, Error>),
+/// The event that woke the task.
+enum FollowEvent {
+    Workload(InformerChange<WorkloadRecord>),
+    Set(InformerChange<RevisionRecord>),
+    Pod(InformerChange<PodRecord>),
+    Warning(InformerChange<WarningEvent>),
+    Listed(i64, Result<Vec<RevisionRecord>, ClusterError>),
     /// A time has come.
     Time,
     /// There is room to tell something.
@@ -69,63 +74,71 @@ enum Turn {
 }
 
 /// The task.
-pub(super) struct Follow {
+pub(super) struct PodFollowTask {
     cluster: Cluster,
     id: ObjectId,
     uid: Uid,
-    within: Within,
+    within: NamespaceSelector,
     sink: mpsc::Sender<PodsEvent>,
-    store: Store,
-    controller: Controller,
-    workload: Feed<WorkloadRecord>,
-    pods: Feed<PodRecord>,
-    sets: Option<Feed<RevisionRecord>>,
-    warnings: Option<Feed<Warning>>,
-    lookup: Option<(i64, Lookup)>,
-    backoff: Backoff,
-    /// Since when something has changed that was not told.
+    store: WorkloadStore,
+    controller: PodController,
+    workload: PodInformer<WorkloadRecord>,
+    pods: PodInformer<PodRecord>,
+    sets: Option<PodInformer<RevisionRecord>>,
+    warnings: Option<PodInformer<WarningEvent>>,
+    lookup: Option<(i64, RevisionLookup)>,
+    backoff: InformerBackoff,
+    /// The time of the first change that was not reported.
     changed: Option<Instant>,
-    /// Since when pods have been missing.
+    /// The time since which pods have been missing.
     short: Option<Instant>,
     /// A failure that was not told.
-    failure: Option<(Error, Duration)>,
-    /// What was told last; none after a failure.
+    failure: Option<(ClusterError, Duration)>,
+    /// The last report; none after a failure.
     told: Option<WorkloadPods>,
 }
 
-impl Follow {
+impl PodFollowTask {
     pub(super) fn new(
         cluster: &Cluster,
-        controller: Controller,
-        workload: &Arc<Kind>,
+        controller: PodController,
+        workload: &Arc<ServedKind>,
         id: &ObjectId,
         (uid, selector): (&Uid, &str),
         sink: mpsc::Sender<PodsEvent>,
     ) -> Option<Self> {
-        let within =
-            Within { namespace: id.namespace()?.into(), labels: Some(selector.into()), fields: None };
-        let selected = || Selector::Within(Arc::new(within.clone()));
-        let itself = Within {
+        let within = NamespaceSelector {
+            namespace: id.namespace()?.into(),
+            labels: Some(selector.into()),
+            fields: None,
+        };
+        let selected = || ListSelector::Namespace(Arc::new(within.clone()));
+        let itself = NamespaceSelector {
             labels: None,
             fields: Some(format!("metadata.name={}", id.name()).into()),
             ..within.clone()
         };
         let (pods, sets) = (kind(&PODS), kind(&REPLICA_SETS));
-        let has_sets = controller == Controller::Deployment;
+        let has_sets = controller == PodController::Deployment;
         Some(Self {
-            workload: Feed::new(cluster, workload, Selector::Within(Arc::new(itself)), lens(workload)),
-            pods: Feed::new(cluster, &pods, selected(), lens(&pods)),
-            sets: has_sets.then(|| Feed::new(cluster, &sets, selected(), lens(&sets))),
+            workload: PodInformer::new(
+                cluster,
+                workload,
+                ListSelector::Namespace(Arc::new(itself)),
+                lens(workload),
+            ),
+            pods: PodInformer::new(cluster, &pods, selected(), lens(&pods)),
+            sets: has_sets.then(|| PodInformer::new(cluster, &sets, selected(), lens(&sets))),
             warnings: None,
             cluster: cluster.clone(),
             id: id.clone(),
             uid: uid.clone(),
             within,
             sink,
-            store: Store::new(controller, uid.clone()),
+            store: WorkloadStore::new(controller, uid.clone()),
             controller,
             lookup: None,
-            backoff: Backoff::default(),
+            backoff: InformerBackoff::default(),
             changed: None,
             short: None,
             failure: None,
@@ -138,30 +151,30 @@ impl Follow {
         loop {
             self.prepare();
             match self.turn().await {
-                Turn::Workload(news) => {
+                FollowEvent::Workload(news) => {
                     let news = self.heard(news);
                     self.store.workload(news);
                 }
-                Turn::Set(news) => {
+                FollowEvent::Set(news) => {
                     let news = self.heard(news);
                     self.store.set(news);
                 }
-                Turn::Pod(news) => {
+                FollowEvent::Pod(news) => {
                     let news = self.heard(news);
                     self.store.pod(news, Instant::now());
                 }
-                Turn::Warning(news) => {
+                FollowEvent::Warning(news) => {
                     let news = self.heard(news);
                     self.store.warning(news, Instant::now());
                 }
-                Turn::Listed(generation, found) => self.listed(generation, found),
-                Turn::Tell(permit) => {
+                FollowEvent::Listed(generation, found) => self.listed(generation, found),
+                FollowEvent::Tell(permit) => {
                     if let Some(news) = self.news() {
-                        permit.send(PodsEvent { id: self.id.clone(), news });
+                        permit.send(PodsEvent { id: self.id.clone(), change: news });
                     }
                 }
-                Turn::Time => {}
-                Turn::Closed => return,
+                FollowEvent::Time => {}
+                FollowEvent::Closed => return,
             }
         }
     }
@@ -175,12 +188,12 @@ impl Follow {
         } else {
             self.lookup = None;
         }
-        let is_short = self.controller != Controller::Deployment && self.store.is_short();
+        let is_short = self.controller != PodController::Deployment && self.store.is_short();
         self.short = is_short.then(|| self.short.unwrap_or_else(Instant::now));
         if self.warnings.is_none() && self.short.is_some_and(|since| since.elapsed() >= SHORT) {
             // From here on to the end: one list and one watch, whatever happens.
             let selector = warnings::about(&self.within.namespace, &self.uid, Some("FailedCreate"));
-            self.warnings = Some(Feed::new(&self.cluster, &kind(&EVENTS), selector, WarningLens));
+            self.warnings = Some(PodInformer::new(&self.cluster, &kind(&EVENTS), selector, WarningDecoder));
         }
     }
 
@@ -188,9 +201,9 @@ impl Follow {
     /// controller wrote before that.
     fn look_up(&mut self, generation: i64, wait: Duration) {
         let builtin =
-            if self.controller == Controller::Deployment { REPLICA_SETS } else { CONTROLLER_REVISIONS };
+            if self.controller == PodController::Deployment { REPLICA_SETS } else { CONTROLLER_REVISIONS };
         let (cluster, kind) = (self.cluster.clone(), kind(&builtin));
-        let selector = Selector::Within(Arc::new(self.within.clone()));
+        let selector = ListSelector::Namespace(Arc::new(self.within.clone()));
         let lookup = async move {
             tokio::time::sleep(wait).await;
             (generation, list(&cluster, &kind, &selector).await)
@@ -198,16 +211,17 @@ impl Follow {
         self.lookup = Some((generation, Box::pin(lookup)));
     }
 
-    fn listed(&mut self, generation: i64, found: Result<Vec<RevisionRecord>, Error>) {
+    fn listed(&mut self, generation: i64, found: Result<Vec<RevisionRecord>, ClusterError>) {
         match found {
             Ok(revisions) => {
                 self.lookup = None;
-                self.backoff = Backoff::default();
+                self.backoff = InformerBackoff::default();
                 self.store.listed(generation, revisions);
                 self.changed.get_or_insert_with(Instant::now);
             }
             Err(error) => {
-                let reach = if error.is_unreachable() { Reach::Down } else { Reach::Answered };
+                let reach =
+                    if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
                 let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
                 self.look_up(generation, wait);
                 self.failed(error, wait);
@@ -216,12 +230,12 @@ impl Follow {
     }
 
     /// Notes that something has changed, or failed.
-    fn heard<R>(&mut self, news: News<R>) -> News<R> {
+    fn heard<R>(&mut self, news: InformerChange<R>) -> InformerChange<R> {
         match news {
-            News::Failed(error, wait) => {
+            InformerChange::Failed(error, wait) => {
                 self.failed(error, wait);
-                // What is known stays so; the list that follows tells the rest.
-                News::Resumed
+                // Known objects stay; the list that follows reports the changes.
+                InformerChange::Resumed
             }
             news => {
                 self.changed.get_or_insert_with(Instant::now);
@@ -230,24 +244,24 @@ impl Follow {
         }
     }
 
-    fn failed(&mut self, error: Error, wait: Duration) {
+    fn failed(&mut self, error: ClusterError, wait: Duration) {
         self.failure = Some((error, wait));
         self.told = None;
     }
 
-    /// What is to be told now.
-    fn news(&mut self) -> Option<PodsNews> {
+    /// Returns the change to report now.
+    fn news(&mut self) -> Option<PodsChange> {
         if let Some((error, wait)) = self.failure.take() {
-            return Some(PodsNews::Failed(error, wait));
+            return Some(PodsChange::Failed(error, wait));
         }
         self.changed = None;
         let seen = self.store.view(Instant::now()).filter(|seen| self.told.as_ref() != Some(seen))?;
         self.told = Some(seen.clone());
-        Some(PodsNews::Seen(seen))
+        Some(PodsChange::Observed(seen))
     }
 
     /// Waits for the next turn.
-    async fn turn(&mut self) -> Turn {
+    async fn turn(&mut self) -> FollowEvent {
         let now = Instant::now();
         let tell_at = self.changed.map(|since| since + TOGETHER);
         let ask_at = self.short.filter(|_| self.warnings.is_none()).map(|since| since + SHORT);
@@ -267,24 +281,28 @@ impl Follow {
         };
         tokio::select! {
             biased;
-            () = self.sink.closed() => Turn::Closed,
-            permit = self.sink.clone().reserve_owned(), if due => permit.map_or(Turn::Closed, Turn::Tell),
-            news = next(Some(&mut self.workload)) => Turn::Workload(news),
-            news = next(self.sets.as_mut()) => Turn::Set(news),
-            news = next(Some(&mut self.pods)) => Turn::Pod(news),
-            news = next(self.warnings.as_mut()) => Turn::Warning(news),
-            (generation, found) = lookup => Turn::Listed(generation, found),
-            () = sleep => Turn::Time,
+            () = self.sink.closed() => FollowEvent::Closed,
+            permit = self.sink.clone().reserve_owned(), if due => permit.map_or(FollowEvent::Closed, FollowEvent::Tell),
+            news = next(Some(&mut self.workload)) => FollowEvent::Workload(news),
+            news = next(self.sets.as_mut()) => FollowEvent::Set(news),
+            news = next(Some(&mut self.pods)) => FollowEvent::Pod(news),
+            news = next(self.warnings.as_mut()) => FollowEvent::Warning(news),
+            (generation, found) = lookup => FollowEvent::Listed(generation, found),
+            () = sleep => FollowEvent::Time,
         }
     }
 }
 
-fn lens<R: Record>(kind: &Kind) -> Narrow<R> {
-    Narrow::new(kind.gvk.group_kind())
+fn lens<R: PodsRecord>(kind: &ServedKind) -> RecordDecoder<R> {
+    RecordDecoder::new(kind.gvk.group_kind())
 }
 
 /// Lists all revisions with these labels.
-async fn list(cluster: &Cluster, kind: &Kind, selector: &Selector) -> Result<Vec<RevisionRecord>, Error> {
+async fn list(
+    cluster: &Cluster,
+    kind: &ServedKind,
+    selector: &ListSelector,
+) -> Result<Vec<RevisionRecord>, ClusterError> {
     let (mut all, mut next) = (Vec::new(), None);
     loop {
         let (page, meta) = cluster.page(kind, selector, next.as_deref(), &lens(kind)).await?;

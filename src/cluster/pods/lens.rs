@@ -10,113 +10,113 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::wire::{Project, Projected, Text, lax, part, version};
-use crate::engine::{Readiness, Rv, Uid, patience};
+use super::super::wire::{DecodedObject, WireDecoder, WireText, lax, part, version};
+use crate::engine::{Readiness, ResourceVersion, Uid, patience};
 use crate::object::{GroupKind, ObjectId};
 
 /// Longer messages are cut.
 const LONGEST: usize = 400;
 
 /// Makes records of one type.
-pub(super) struct Narrow<R> {
+pub(super) struct RecordDecoder<R> {
     kind: GroupKind,
     record: PhantomData<fn() -> R>,
 }
 
-impl<R> Narrow<R> {
-    /// A lens for a kind.
+impl<R> RecordDecoder<R> {
+    /// Returns a lens for a kind.
     pub(super) fn new(kind: GroupKind) -> Self {
         Self { kind, record: PhantomData }
     }
 }
 
-impl<R> Clone for Narrow<R> {
+impl<R> Clone for RecordDecoder<R> {
     fn clone(&self) -> Self {
         Self::new(self.kind.clone())
     }
 }
 
 /// A record that is made from an object.
-pub(super) trait Record: Sized + Send + 'static {
+pub(super) trait PodsRecord: Sized + Send + 'static {
     /// Reads the object.
-    fn of(parts: &Parts<'_>) -> Self;
+    fn of(parts: &ObjectText<'_>) -> Self;
 }
 
-impl<R: Record> Project for Narrow<R> {
+impl<R: PodsRecord> WireDecoder for RecordDecoder<R> {
     type Record = R;
 
-    fn project(&self, text: &str) -> Option<Projected<R>> {
-        let parts: Parts<'_> = serde_json::from_str(text).ok()?;
+    fn decode(&self, text: &str) -> Option<DecodedObject<R>> {
+        let parts: ObjectText<'_> = serde_json::from_str(text).ok()?;
         let head = &parts.metadata;
         let namespace = (!head.namespace.0.is_empty()).then_some(&*head.namespace.0);
         let named = !head.name.0.is_empty();
         let id = named.then(|| ObjectId::new(&self.kind, namespace, &head.name.0))?;
-        Some(Projected { id, rv: version(&head.resource_version.0), record: R::of(&parts) })
+        Some(DecodedObject { id, rv: version(&head.resource_version.0), record: R::of(&parts) })
     }
 }
 
 /// The parts of an object that are looked at.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Parts<'a> {
+pub(super) struct ObjectText<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    metadata: Head<'a>,
+    metadata: PodMetadata<'a>,
     #[serde(borrow)]
     spec: Option<&'a RawValue>,
     #[serde(borrow)]
     status: Option<&'a RawValue>,
-    /// Of a `ControllerRevision`.
+    /// The revision number of a `ControllerRevision`.
     #[serde(deserialize_with = "lax")]
     revision: u64,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Head<'a> {
+struct PodMetadata<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    namespace: Text<'a>,
+    namespace: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    uid: Text<'a>,
+    uid: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    resource_version: Text<'a>,
+    resource_version: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     generation: i64,
     #[serde(borrow, deserialize_with = "lax")]
-    creation_timestamp: Text<'a>,
+    creation_timestamp: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    deletion_timestamp: Text<'a>,
+    deletion_timestamp: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    labels: Marks<'a>,
+    labels: PodLabels<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    annotations: Marks<'a>,
+    annotations: PodLabels<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    owner_references: Vec<Reference<'a>>,
+    owner_references: Vec<OwnerText<'a>>,
 }
 
 /// The labels and annotations that are looked at.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Marks<'a> {
+struct PodLabels<'a> {
     #[serde(borrow, rename = "pod-template-hash", deserialize_with = "lax")]
-    template_hash: Text<'a>,
+    template_hash: WireText<'a>,
     #[serde(borrow, rename = "controller-revision-hash", deserialize_with = "lax")]
-    revision_hash: Text<'a>,
+    revision_hash: WireText<'a>,
     #[serde(borrow, rename = "deployment.kubernetes.io/revision", deserialize_with = "lax")]
-    deployment_revision: Text<'a>,
+    deployment_revision: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Reference<'a> {
+struct OwnerText<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    uid: Text<'a>,
+    uid: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     controller: bool,
 }
 
-impl Head<'_> {
+impl PodMetadata<'_> {
     fn uid(&self) -> Uid {
         Uid((&*self.uid.0).into())
     }
@@ -132,18 +132,18 @@ impl Head<'_> {
 #[serde(default)]
 pub(in crate::cluster) struct Condition<'a> {
     #[serde(borrow, rename = "type", deserialize_with = "lax")]
-    what: Text<'a>,
+    what: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    status: Text<'a>,
+    status: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    reason: Text<'a>,
+    reason: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    message: Text<'a>,
+    message: WireText<'a>,
     #[serde(borrow, rename = "lastTransitionTime", deserialize_with = "lax")]
-    since: Text<'a>,
+    since: WireText<'a>,
 }
 
-/// The condition that has this status.
+/// Returns the condition that has this status.
 pub(in crate::cluster) fn condition<'a>(
     all: &'a [Condition<'_>],
     what: &str,
@@ -156,15 +156,15 @@ pub(in crate::cluster) fn condition<'a>(
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PodRecord {
     pub(super) uid: Uid,
-    pub(super) rv: Rv,
+    pub(super) rv: ResourceVersion,
     pub(super) owner: Option<Uid>,
-    /// Of a pod that a StatefulSet or a DaemonSet owns.
+    /// The revision of a pod that a StatefulSet or a DaemonSet owns.
     pub(super) revision: Option<Arc<str>>,
     /// Seconds since 1970, by the server's clock.
     pub(super) created: i64,
     pub(super) node: Option<Arc<str>>,
     pub(super) ready: Readiness,
-    /// Since when it is Ready, in the kubelet's words; empty while it is not.
+    /// The time since which it is Ready, in the kubelet's words; empty while it is not.
     pub(super) ready_at: Arc<str>,
     pub(super) restarts: u32,
     pub(super) restarted: Option<Arc<str>>,
@@ -182,67 +182,67 @@ pub(super) struct PodRecord {
 #[serde(rename_all = "camelCase", default)]
 struct PodSpec<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    node_name: Text<'a>,
+    node_name: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct PodStatus<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    phase: Text<'a>,
+    phase: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    reason: Text<'a>,
+    reason: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    message: Text<'a>,
+    message: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
     conditions: Vec<Condition<'a>>,
     #[serde(borrow, deserialize_with = "lax")]
-    init_container_statuses: Vec<Container<'a>>,
+    init_container_statuses: Vec<ContainerText<'a>>,
     #[serde(borrow, deserialize_with = "lax")]
-    container_statuses: Vec<Container<'a>>,
+    container_statuses: Vec<ContainerText<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Container<'a> {
+struct ContainerText<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     restart_count: u32,
     #[serde(borrow, deserialize_with = "lax")]
-    state: State<'a>,
+    state: ContainerState<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    last_state: State<'a>,
+    last_state: ContainerState<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct State<'a> {
+struct ContainerState<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    waiting: Waiting<'a>,
+    waiting: ContainerWaiting<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    terminated: Option<Terminated<'a>>,
+    terminated: Option<ContainerTerminated<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Waiting<'a> {
+struct ContainerWaiting<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    reason: Text<'a>,
+    reason: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    message: Text<'a>,
+    message: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Terminated<'a> {
+struct ContainerTerminated<'a> {
     #[serde(deserialize_with = "lax")]
     exit_code: i64,
     #[serde(borrow, deserialize_with = "lax")]
-    reason: Text<'a>,
+    reason: WireText<'a>,
 }
 
-impl Terminated<'_> {
+impl ContainerTerminated<'_> {
     fn words(&self) -> String {
         let reason = if self.reason.0.is_empty() { String::new() } else { format!(" ({})", self.reason.0) };
         format!("exited with code {}{reason}", self.exit_code)
@@ -250,11 +250,11 @@ impl Terminated<'_> {
 }
 
 impl PodStatus<'_> {
-    fn containers(&self) -> impl Iterator<Item = &Container<'_>> {
+    fn containers(&self) -> impl Iterator<Item = &ContainerText<'_>> {
         self.init_container_statuses.iter().chain(&self.container_statuses)
     }
 
-    /// The container that is worst off.
+    /// Returns the container that is worst off.
     fn trouble(&self) -> Option<[Arc<str>; 3]> {
         let troubled = self.containers().filter_map(|container| {
             let waiting = &container.state.waiting;
@@ -284,8 +284,8 @@ impl PodStatus<'_> {
     }
 }
 
-impl Record for PodRecord {
-    fn of(parts: &Parts<'_>) -> Self {
+impl PodsRecord for PodRecord {
+    fn of(parts: &ObjectText<'_>) -> Self {
         let head = &parts.metadata;
         let spec: PodSpec<'_> = part(parts.spec);
         let status: PodStatus<'_> = part(parts.status);
@@ -323,9 +323,9 @@ impl Record for PodRecord {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WorkloadRecord {
     pub(super) uid: Uid,
-    pub(super) rv: Rv,
+    pub(super) rv: ResourceVersion,
     pub(super) generation: i64,
-    /// Whether the controller has seen this generation and acts on it.
+    /// Indicates whether the controller has seen this generation and acts on it.
     pub(super) observed: bool,
     /// Pods that it wants.
     pub(super) desired: u32,
@@ -356,13 +356,13 @@ struct WorkloadStatus<'a> {
     #[serde(deserialize_with = "lax")]
     updated_replicas: u32,
     #[serde(borrow, deserialize_with = "lax")]
-    update_revision: Text<'a>,
+    update_revision: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    current_revision: Text<'a>,
+    current_revision: WireText<'a>,
 }
 
-impl Record for WorkloadRecord {
-    fn of(parts: &Parts<'_>) -> Self {
+impl PodsRecord for WorkloadRecord {
+    fn of(parts: &ObjectText<'_>) -> Self {
         let head = &parts.metadata;
         let spec: WorkloadSpec = part(parts.spec);
         let status: WorkloadStatus<'_> = part(parts.status);
@@ -389,7 +389,7 @@ pub(super) struct RevisionRecord {
     pub(super) number: u64,
     /// As the pods' label has it.
     pub(super) hash: Option<Arc<str>>,
-    pub(super) rv: Rv,
+    pub(super) rv: ResourceVersion,
     /// ReplicaSet: pods that it asks for, that it has, and those of these that are available.
     pub(super) wanted: u32,
     pub(super) replicas: u32,
@@ -400,7 +400,7 @@ pub(super) struct RevisionRecord {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct SetStatus<'a> {
+struct ReplicaSetStatus<'a> {
     #[serde(deserialize_with = "lax")]
     replicas: u32,
     #[serde(deserialize_with = "lax")]
@@ -409,11 +409,11 @@ struct SetStatus<'a> {
     conditions: Vec<Condition<'a>>,
 }
 
-impl Record for RevisionRecord {
-    fn of(parts: &Parts<'_>) -> Self {
+impl PodsRecord for RevisionRecord {
+    fn of(parts: &ObjectText<'_>) -> Self {
         let head = &parts.metadata;
         let spec: WorkloadSpec = part(parts.spec);
-        let status: SetStatus<'_> = part(parts.status);
+        let status: ReplicaSetStatus<'_> = part(parts.status);
         let refused = condition(&status.conditions, "ReplicaFailure", "True");
         let number = head.annotations.deployment_revision.0.parse().unwrap_or(parts.revision);
         Self {
@@ -433,7 +433,7 @@ impl Record for RevisionRecord {
     }
 }
 
-fn some(text: &Text<'_>) -> Option<Arc<str>> {
+fn some(text: &WireText<'_>) -> Option<Arc<str>> {
     (!text.0.is_empty()).then(|| (&*text.0).into())
 }
 

@@ -1,12 +1,14 @@
-//! The pods of one workload, while it rolls: watching them, reading what is said of them, taking one away.
+//! The pods of one workload during its rollout: watching, warnings, eviction.
 //!
-//! A follower watches the workload itself, its pods by its selector, and the `ReplicaSets` of a Deployment. That an
-//! object has its labels makes no pod the workload's: only its owner's uid does. Which revision is the newest is
-//! known only while the controller has seen the newest spec, and is never taken from an older view.
+//! A follower watches the workload itself, its pods by its selector, and the `ReplicaSets` of a
+//! Deployment. A pod belongs to the workload by its owner's uid, never by its labels alone. The
+//! newest revision is known only while the controller has seen the newest spec, and is never taken
+//! from an older view.
 //!
-//! That pods cannot be created is told by a ReplicaSet's condition. The other controllers only say so in Events,
-//! which are read while pods are missing, and are the weaker witness: a controller that said much about an
-//! object is silenced for minutes by its own client. A rollout's deadline covers that.
+//! A ReplicaSet's condition tells that pods cannot be created. The other controllers only say so in
+//! Events, which are read while pods are missing. Events are the weaker witness: the client of a
+//! controller that said much about an object drops further ones for minutes. A rollout's deadline
+//! covers that.
 //!
 //! **Invariant:** judges nothing. Whether a pod fails is the engine's.
 
@@ -27,50 +29,50 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub use evict::Evicted;
+pub use evict::EvictionResult;
 pub(super) use lens::{Condition, condition};
-pub use warnings::Warned;
+pub use warnings::ObjectWarning;
 
-use self::follow::Follow;
-use self::store::Controller;
+use self::follow::PodFollowTask;
+use self::store::PodController;
 use super::call::Cluster;
-use super::error::{Error, Fault, On};
-use super::kinds::{Kind, Scope};
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::{ServedKind, ServedScope};
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::{Gvk, ObjectId, at, text_at};
 
 /// Group, version, kind and plural of what every cluster serves.
-type Builtin = [&'static str; 4];
-const PODS: Builtin = ["", "v1", "Pod", "pods"];
-const EVENTS: Builtin = ["", "v1", "Event", "events"];
-const REPLICA_SETS: Builtin = ["apps", "v1", "ReplicaSet", "replicasets"];
-const CONTROLLER_REVISIONS: Builtin = ["apps", "v1", "ControllerRevision", "controllerrevisions"];
+type BuiltinKind = [&'static str; 4];
+const PODS: BuiltinKind = ["", "v1", "Pod", "pods"];
+const EVENTS: BuiltinKind = ["", "v1", "Event", "events"];
+const REPLICA_SETS: BuiltinKind = ["apps", "v1", "ReplicaSet", "replicasets"];
+const CONTROLLER_REVISIONS: BuiltinKind = ["apps", "v1", "ControllerRevision", "controllerrevisions"];
 
-fn kind([group, version, kind, plural]: &Builtin) -> Arc<Kind> {
-    Arc::new(Kind {
+fn kind([group, version, kind, plural]: &BuiltinKind) -> Arc<ServedKind> {
+    Arc::new(ServedKind {
         gvk: Gvk::new(group, version, kind),
         plural: (*plural).into(),
-        scope: Scope::Namespaced,
+        scope: ServedScope::Namespaced,
         verbs: BTreeSet::new(),
     })
 }
 
-/// What a follower tells about its workload.
+/// One event of a follower.
 #[derive(Debug)]
 pub struct PodsEvent {
     /// The workload.
     pub id: ObjectId,
-    /// What there is to tell.
-    pub news: PodsNews,
+    /// The change.
+    pub change: PodsChange,
 }
 
 /// One piece of news about the pods of a workload.
 #[derive(Debug)]
-pub enum PodsNews {
+pub enum PodsChange {
     /// All of them, as they are now; replaces what was told before.
-    Seen(WorkloadPods),
+    Observed(WorkloadPods),
     /// Something failed; it goes on by itself after the wait, and then tells all of them again.
-    Failed(Error, Duration),
+    Failed(ClusterError, Duration),
 }
 
 /// A running follower. It stops when this is dropped, or when nobody listens any more.
@@ -80,7 +82,7 @@ pub struct PodFollower {
 }
 
 impl PodFollower {
-    /// Whether it has stopped.
+    /// Returns whether it has stopped.
     pub fn is_finished(&self) -> bool {
         self.task.is_finished()
     }
@@ -100,37 +102,37 @@ impl Cluster {
     /// the newest. Needs a running tokio runtime.
     pub fn follow_pods(
         &self,
-        workload: &Arc<Kind>,
+        workload: &Arc<ServedKind>,
         id: &ObjectId,
         uid: &Uid,
         selector: &str,
         sink: mpsc::Sender<PodsEvent>,
     ) -> Option<PodFollower> {
         let controller = controller(id)?;
-        let follow = Follow::new(self, controller, workload, id, (uid, selector), sink.clone())?;
+        let follow = PodFollowTask::new(self, controller, workload, id, (uid, selector), sink.clone())?;
         let id = id.clone();
         let task = async move {
             if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
-                let bug = Error::new(On::Object(id.clone()), Fault::Bug);
-                let _ = sink.send(PodsEvent { id, news: PodsNews::Failed(bug, Duration::ZERO) }).await;
+                let bug = ClusterError::new(CallSubject::Object(id.clone()), ClusterFault::Bug);
+                let _ = sink.send(PodsEvent { id, change: PodsChange::Failed(bug, Duration::ZERO) }).await;
             }
         };
         Some(PodFollower { task: tokio::spawn(task) })
     }
 }
 
-fn controller(id: &ObjectId) -> Option<Controller> {
+fn controller(id: &ObjectId) -> Option<PodController> {
     [
-        ("Deployment", Controller::Deployment),
-        ("StatefulSet", Controller::StatefulSet),
-        ("DaemonSet", Controller::DaemonSet),
+        ("Deployment", PodController::Deployment),
+        ("StatefulSet", PodController::StatefulSet),
+        ("DaemonSet", PodController::DaemonSet),
     ]
     .into_iter()
     .find_map(|(kind, controller)| id.is("apps", kind).then_some(controller))
 }
 
-/// Writes the `spec.selector` of a workload as the label selector of a URL; none where it has none, or one that
-/// cannot be read: such a selector would select too much.
+/// Returns the `spec.selector` of a workload as the label selector of a URL. None where it has
+/// none, or one that cannot be read: such a selector would select too much.
 pub fn pod_selector(workload: &Value) -> Option<String> {
     let selector = at(workload, &["spec", "selector"])?.as_object()?;
     let mut terms = Vec::new();

@@ -4,12 +4,12 @@ use http::Method;
 use serde_json::json;
 
 use super::super::FIELD_MANAGER;
-use super::super::call::{Ask, Cluster};
-use super::super::error::{Error, On};
+use super::super::call::{ApiRequest, Cluster};
+use super::super::error::{CallSubject, ClusterError};
 use super::super::parent::MERGE_PATCH;
 use super::super::{path, write};
 use super::{REPLICA_SETS, kind};
-use crate::engine::{Rv, Uid};
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 impl Cluster {
@@ -20,12 +20,12 @@ impl Cluster {
         &self,
         namespace: &str,
         name: &str,
-        (uid, rv): (&Uid, Rv),
+        (uid, rv): (&Uid, ResourceVersion),
         replicas: u32,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClusterError> {
         let sets = kind(&REPLICA_SETS);
         let id = ObjectId::new(&sets.gvk.group_kind(), Some(namespace), name);
-        let on = On::Object(id.clone());
+        let on = CallSubject::Object(id.clone());
         // The server compares both with those of the ReplicaSet itself, and tries nothing anew.
         let patch = json!({
             "metadata": { "uid": uid.0, "resourceVersion": rv.to_string() },
@@ -34,6 +34,6 @@ impl Cluster {
         let url = format!("{}/scale", path::object(&sets, &id));
         let url = path::query(url, &[("fieldManager", FIELD_MANAGER)]);
         let body = write::json(&patch, &on)?;
-        self.ask(Ask::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
+        self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 }

@@ -1,21 +1,22 @@
-//! What was seen of one workload's pods, and the whole that follows from it.
+//! The observed pods of one workload, and their state as a whole.
 //!
-//! Knows no server and no clock: news and times are arguments.
+//! **Invariant:** knows no server and no clock; changes and times are arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::informer::News;
+use super::super::informer::InformerChange;
 use super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
-use super::warnings::Warning;
+use super::warnings::WarningEvent;
 use crate::engine::{
-    Ended, PodFacts, Readiness, Refused, SetFacts, Trouble, Uid, Unschedulable, WorkloadPods,
+    ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ReplicaSetFacts, Uid,
+    UnschedulablePod, WorkloadPods,
 };
 
-/// Which controller keeps the pods.
+/// The kind of controller that keeps the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Controller {
+pub(super) enum PodController {
     /// Keeps `ReplicaSets`, which keep the pods.
     Deployment,
     /// Keeps its pods, and tells the newest revision in its status.
@@ -25,26 +26,26 @@ pub(super) enum Controller {
 }
 
 /// The objects that one informer has told.
-struct Told<R> {
+struct InformerCache<R> {
     objects: BTreeMap<Arc<str>, R>,
     /// During a list: what it has not shown yet.
     unseen: Option<BTreeSet<Arc<str>>>,
-    /// Whether a list has ended.
+    /// Indicates whether a list has ended.
     synced: bool,
 }
 
-impl<R> Default for Told<R> {
+impl<R> Default for InformerCache<R> {
     fn default() -> Self {
         Self { objects: BTreeMap::new(), unseen: None, synced: false }
     }
 }
 
-impl<R> Told<R> {
+impl<R> InformerCache<R> {
     /// Takes one piece of news over. Returns what it ended.
-    fn take(&mut self, news: News<R>) -> Vec<(Arc<str>, R)> {
+    fn take(&mut self, news: InformerChange<R>) -> Vec<(Arc<str>, R)> {
         match news {
-            News::Started => self.unseen = Some(self.objects.keys().cloned().collect()),
-            News::Seen(id, record) => {
+            InformerChange::Init => self.unseen = Some(self.objects.keys().cloned().collect()),
+            InformerChange::Apply(id, record) => {
                 if let Some(unseen) = &mut self.unseen {
                     unseen.remove(id.name());
                 }
@@ -52,49 +53,51 @@ impl<R> Told<R> {
                 let before = self.objects.insert(name.clone(), record);
                 return before.map(|before| (name, before)).into_iter().collect();
             }
-            News::Gone(id, _) => return self.objects.remove_entry(id.name()).into_iter().collect(),
-            News::Synced => {
+            InformerChange::Delete(id, _) => {
+                return self.objects.remove_entry(id.name()).into_iter().collect();
+            }
+            InformerChange::InitDone => {
                 self.synced = true;
                 let unseen = self.unseen.take().unwrap_or_default();
                 return unseen.iter().filter_map(|name| self.objects.remove_entry(name)).collect();
             }
-            News::Failed(..) | News::Resumed => {}
+            InformerChange::Failed(..) | InformerChange::Resumed => {}
         }
         Vec::new()
     }
 }
 
-/// What only watching tells of a pod.
+/// The history of a pod, which only watching shows.
 #[derive(Clone, Debug)]
-struct Mark {
+struct PodHistory {
     first: Instant,
     /// Restarts from before it was watched.
     old_restarts: u32,
     steady: Option<Instant>,
     trouble: Option<Instant>,
     unschedulable: Option<Instant>,
-    /// When it ended in failure; none also where that was before it was watched.
+    /// The time at which it ended in failure; none where that was before it was watched.
     failed: Option<Instant>,
 }
 
 /// One pod and what only watching tells of it.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ObservedPod {
     record: PodRecord,
-    mark: Mark,
+    history: PodHistory,
 }
 
-/// Whether an object comes with the first list, and so is older than the watch.
+/// Indicates whether an object comes with the first list, and so is older than the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coming {
+enum Arrival {
     WithFirstList,
     Later,
 }
 
-impl Seen {
-    fn first(record: PodRecord, coming: Coming, now: Instant) -> Self {
-        let is_old = coming == Coming::WithFirstList;
-        let mark = Mark {
+impl ObservedPod {
+    fn first(record: PodRecord, coming: Arrival, now: Instant) -> Self {
+        let is_old = coming == Arrival::WithFirstList;
+        let mark = PodHistory {
             first: now,
             old_restarts: if is_old { record.restarts } else { 0 },
             steady: (record.ready == Readiness::Ready).then_some(now),
@@ -102,12 +105,12 @@ impl Seen {
             unschedulable: record.unschedulable.is_some().then_some(now),
             failed: record.failed.as_ref().filter(|_| !is_old).map(|_| now),
         };
-        Self { record, mark }
+        Self { record, history: mark }
     }
 
-    /// The same pod, seen again.
+    /// Returns the same pod, seen again.
     fn again(self, record: PodRecord, now: Instant) -> Self {
-        let (before, old) = (self.record, self.mark);
+        let (before, old) = (self.record, self.history);
         let is_ready = record.ready == Readiness::Ready;
         // A time of its own tells a moment in which it was not Ready, even if that was not seen.
         let went_on = before.restarts >= record.restarts && before.ready_at == record.ready_at;
@@ -115,7 +118,7 @@ impl Seen {
             pod.trouble.as_ref().map(|[container, reason, _]| [container, reason].map(Arc::clone))
         };
         let same_trouble = reason(&before) == reason(&record);
-        let mark = Mark {
+        let mark = PodHistory {
             first: old.first,
             old_restarts: old.old_restarts.min(record.restarts),
             steady: is_ready.then(|| old.steady.filter(|_| went_on).unwrap_or(now)),
@@ -123,13 +126,13 @@ impl Seen {
             unschedulable: record.unschedulable.as_ref().map(|_| old.unschedulable.unwrap_or(now)),
             failed: if before.failed.is_some() { old.failed } else { record.failed.as_ref().map(|_| now) },
         };
-        // What it failed of stays known while it is deleted for it.
+        // The reason of a failure stays known while the pod is deleted for it.
         let failed = record.failed.clone().or(before.failed);
-        Self { record: PodRecord { failed, ..record }, mark }
+        Self { record: PodRecord { failed, ..record }, history: mark }
     }
 
     fn facts(&self, name: &Arc<str>, revision: Option<Arc<str>>) -> PodFacts {
-        let (pod, mark) = (&self.record, &self.mark);
+        let (pod, mark) = (&self.record, &self.history);
         let trouble = pod.trouble.clone().zip(mark.trouble);
         let unschedulable = pod.unschedulable.clone().zip(mark.unschedulable);
         PodFacts {
@@ -143,28 +146,32 @@ impl Seen {
             restarts: pod.restarts,
             new_restarts: pod.restarts.saturating_sub(mark.old_restarts),
             restarted: pod.restarted.clone(),
-            trouble: trouble.map(|([container, reason, message], since)| Trouble {
+            trouble: trouble.map(|([container, reason, message], since)| ContainerTrouble {
                 container,
                 reason,
                 message,
                 since,
             }),
-            ended: pod.failed.clone().map(|[reason, message]| Ended { reason, message, seen: mark.failed }),
+            ended: pod.failed.clone().map(|[reason, message]| FailedPod {
+                reason,
+                message,
+                seen: mark.failed,
+            }),
             over: pod.over,
             terminating: pod.terminating,
-            unschedulable: unschedulable.map(|(message, since)| Unschedulable { message, since }),
+            unschedulable: unschedulable.map(|(message, since)| UnschedulablePod { message, since }),
         }
     }
 }
 
 /// Everything that was seen of one workload.
-pub(super) struct Store {
-    controller: Controller,
+pub(super) struct WorkloadStore {
+    controller: PodController,
     uid: Uid,
-    workload: Told<WorkloadRecord>,
-    sets: Told<RevisionRecord>,
-    pods: Told<Seen>,
-    warnings: Told<(Warning, Instant)>,
+    workload: InformerCache<WorkloadRecord>,
+    sets: InformerCache<RevisionRecord>,
+    pods: InformerCache<ObservedPod>,
+    warnings: InformerCache<(WarningEvent, Instant)>,
     /// The newest revision at a generation, by a list that was asked for after that generation was observed.
     listed: Option<(i64, Option<RevisionRecord>)>,
     /// The generation and revision that the Deployment's own count has confirmed.
@@ -176,15 +183,15 @@ pub(super) struct Store {
     refused_since: Option<Instant>,
 }
 
-impl Store {
-    pub(super) fn new(controller: Controller, uid: Uid) -> Self {
+impl WorkloadStore {
+    pub(super) fn new(controller: PodController, uid: Uid) -> Self {
         Self {
             controller,
             uid,
-            workload: Told::default(),
-            sets: Told::default(),
-            pods: Told::default(),
-            warnings: Told::default(),
+            workload: InformerCache::default(),
+            sets: InformerCache::default(),
+            pods: InformerCache::default(),
+            warnings: InformerCache::default(),
             listed: None,
             confirmed: None,
             newest: None,
@@ -193,40 +200,41 @@ impl Store {
         }
     }
 
-    pub(super) fn workload(&mut self, news: News<WorkloadRecord>) {
+    pub(super) fn workload(&mut self, news: InformerChange<WorkloadRecord>) {
         self.workload.take(news);
     }
 
-    pub(super) fn set(&mut self, news: News<RevisionRecord>) {
+    pub(super) fn set(&mut self, news: InformerChange<RevisionRecord>) {
         self.sets.take(news);
     }
 
-    pub(super) fn warning(&mut self, news: News<Warning>, now: Instant) {
+    pub(super) fn warning(&mut self, news: InformerChange<WarningEvent>, now: Instant) {
         self.warnings.take(with(news, |_, warning| (warning, now)));
     }
 
-    pub(super) fn pod(&mut self, news: News<PodRecord>, now: Instant) {
-        let coming = if self.pods.synced { Coming::Later } else { Coming::WithFirstList };
+    pub(super) fn pod(&mut self, news: InformerChange<PodRecord>, now: Instant) {
+        let coming = if self.pods.synced { Arrival::Later } else { Arrival::WithFirstList };
         let known = &self.pods.objects;
         let news = with(news, |name, record| match known.get(name) {
             Some(seen) if seen.record.uid == record.uid => seen.clone().again(record, now),
-            _ => Seen::first(record, coming, now),
+            _ => ObservedPod::first(record, coming, now),
         });
-        let there = if let News::Seen(_, seen) = &news { Some(seen.record.uid.clone()) } else { None };
+        let there =
+            if let InformerChange::Apply(_, seen) = &news { Some(seen.record.uid.clone()) } else { None };
         for (name, seen) in self.pods.take(news) {
             let is_gone = there.as_ref() != Some(&seen.record.uid);
             let revision = self.revision(&seen.record);
-            if is_gone && seen.mark.failed.is_some() && revision.is_some() {
+            if is_gone && seen.history.failed.is_some() && revision.is_some() {
                 self.lost = Some(seen.facts(&name, revision));
             }
         }
     }
 
-    /// The generation for which the newest revision must be looked up, if that is to be done.
+    /// Returns the generation for which the newest revision must be looked up, if that is to be done.
     pub(super) fn wanted(&self) -> Option<i64> {
         let workload = self.current().filter(|workload| workload.observed)?;
         let known = self.listed.as_ref().map(|(generation, _)| *generation);
-        let needed = self.controller != Controller::StatefulSet && known != Some(workload.generation);
+        let needed = self.controller != PodController::StatefulSet && known != Some(workload.generation);
         needed.then_some(workload.generation)
     }
 
@@ -236,7 +244,7 @@ impl Store {
         self.listed = Some((generation, own.max_by_key(|revision| revision.number)));
     }
 
-    /// Whether pods are missing, so that the words of the controller matter.
+    /// Returns whether pods are missing, so that the words of the controller matter.
     pub(super) fn is_short(&self) -> bool {
         let known = self.current().filter(|_| self.pods.synced);
         known.is_some_and(|workload| {
@@ -245,15 +253,15 @@ impl Store {
         })
     }
 
-    /// The whole, as soon as everything was listed once and the workload is there.
+    /// Returns the whole, as soon as everything was listed once and the workload is there.
     pub(super) fn view(&mut self, now: Instant) -> Option<WorkloadPods> {
-        let sets = self.controller != Controller::Deployment || self.sets.synced;
+        let sets = self.controller != PodController::Deployment || self.sets.synced;
         if !(sets && self.pods.synced && self.workload.synced) {
             return None;
         }
         let newest = self.find_newest();
         if newest.is_some() && newest != self.newest {
-            // What was lost or refused was another revision's.
+            // A loss or refusal of another revision counts no more.
             if self.newest.is_some() {
                 self.lost = None;
                 self.warnings.objects.clear();
@@ -262,7 +270,8 @@ impl Store {
         }
         let message = self.refusal();
         self.refused_since = message.as_ref().map(|_| self.refused_since.unwrap_or(now));
-        let refused = message.zip(self.refused_since).map(|(message, since)| Refused { message, since });
+        let refused =
+            message.zip(self.refused_since).map(|(message, since)| PodCreationFailure { message, since });
         let rv = self.workload.objects.values().next()?.rv;
         let mut pods: Vec<(i64, PodFacts)> = Vec::new();
         for (name, seen) in &self.pods.objects {
@@ -278,11 +287,11 @@ impl Store {
         Some(WorkloadPods { rv, newest, current, pods, sets: self.asking_sets(), lost, refused })
     }
 
-    /// The `ReplicaSets` of this Deployment that ask for pods.
-    fn asking_sets(&self) -> Box<[SetFacts]> {
+    /// Returns the `ReplicaSets` of this Deployment that ask for pods.
+    fn asking_sets(&self) -> Box<[ReplicaSetFacts]> {
         let is_asking = |set: &RevisionRecord| set.owner.as_ref() == Some(&self.uid) && set.wanted > 0;
         let sets = self.sets.objects.iter().filter(|(_, set)| is_asking(set));
-        let facts = sets.map(|(name, set)| SetFacts {
+        let facts = sets.map(|(name, set)| ReplicaSetFacts {
             name: name.clone(),
             uid: set.uid.clone(),
             rv: set.rv,
@@ -293,12 +302,12 @@ impl Store {
         facts.collect()
     }
 
-    /// The workload, in the incarnation that is followed.
+    /// Returns the workload, in the incarnation that is followed.
     fn current(&self) -> Option<&WorkloadRecord> {
         self.workload.objects.values().find(|workload| workload.uid == self.uid)
     }
 
-    /// The ReplicaSet that keeps a pod, if it is one of this Deployment's.
+    /// Returns the ReplicaSet that keeps a pod, if it is one of this Deployment's.
     fn set_of(&self, pod: &PodRecord) -> Option<&RevisionRecord> {
         self.own_sets().find(|set| pod.owner.as_ref() == Some(&set.uid))
     }
@@ -310,25 +319,25 @@ impl Store {
     /// Labels may match the pods of others; ownership does not.
     fn is_own(&self, pod: &PodRecord) -> bool {
         match self.controller {
-            Controller::Deployment => self.set_of(pod).is_some(),
-            Controller::StatefulSet | Controller::DaemonSet => pod.owner.as_ref() == Some(&self.uid),
+            PodController::Deployment => self.set_of(pod).is_some(),
+            PodController::StatefulSet | PodController::DaemonSet => pod.owner.as_ref() == Some(&self.uid),
         }
     }
 
     fn revision(&self, pod: &PodRecord) -> Option<Arc<str>> {
         match self.controller {
-            Controller::Deployment => self.set_of(pod)?.hash.clone(),
-            Controller::StatefulSet | Controller::DaemonSet if self.is_own(pod) => pod.revision.clone(),
-            Controller::StatefulSet | Controller::DaemonSet => None,
+            PodController::Deployment => self.set_of(pod)?.hash.clone(),
+            PodController::StatefulSet | PodController::DaemonSet if self.is_own(pod) => pod.revision.clone(),
+            PodController::StatefulSet | PodController::DaemonSet => None,
         }
     }
 
     fn find_newest(&mut self) -> Option<Arc<str>> {
         let workload = self.current().filter(|workload| workload.observed)?.clone();
         match self.controller {
-            Controller::StatefulSet => workload.update_revision,
-            Controller::DaemonSet => self.newest_listed(workload.generation)?.hash.clone(),
-            Controller::Deployment => self.newest_set(&workload)?.hash.clone(),
+            PodController::StatefulSet => workload.update_revision,
+            PodController::DaemonSet => self.newest_listed(workload.generation)?.hash.clone(),
+            PodController::Deployment => self.newest_set(&workload)?.hash.clone(),
         }
     }
 
@@ -337,7 +346,7 @@ impl Store {
         revision.as_ref().filter(|_| *at == generation)
     }
 
-    /// The ReplicaSet that a Deployment rolls to.
+    /// Returns the ReplicaSet that a Deployment rolls out.
     ///
     /// A list from after the generation was observed shows every ReplicaSet that was renumbered for it. But a
     /// change that also scales is observed before its ReplicaSet is made: only then does the count of updated
@@ -355,9 +364,9 @@ impl Store {
         Some(best)
     }
 
-    /// Why pods cannot be created, in the controller's words.
+    /// Returns why pods cannot be created, in the controller's words.
     fn refusal(&mut self) -> Option<Arc<str>> {
-        if self.controller == Controller::Deployment {
+        if self.controller == PodController::Deployment {
             let workload = self.current().filter(|workload| workload.observed)?.clone();
             return self.newest_set(&workload)?.refused;
         }
@@ -366,10 +375,10 @@ impl Store {
         }
         let own = || self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
         // A pod that was created later shows that it went on.
-        let went_on = |warning: &Warning, heard: Instant| {
+        let went_on = |warning: &WarningEvent, heard: Instant| {
             own().any(|seen| {
                 let created = seen.record.created;
-                created > warning.at || (created == warning.at && seen.mark.first > heard)
+                created > warning.at || (created == warning.at && seen.history.first > heard)
             })
         };
         let told = self.warnings.objects.values().filter(|(warning, heard)| {
@@ -379,17 +388,17 @@ impl Store {
     }
 }
 
-/// The same news with another record.
-fn with<A, B>(news: News<A>, make: impl FnOnce(&str, A) -> B) -> News<B> {
+/// Returns the same news with another record.
+fn with<A, B>(news: InformerChange<A>, make: impl FnOnce(&str, A) -> B) -> InformerChange<B> {
     match news {
-        News::Seen(id, record) => {
+        InformerChange::Apply(id, record) => {
             let record = make(id.name(), record);
-            News::Seen(id, record)
+            InformerChange::Apply(id, record)
         }
-        News::Started => News::Started,
-        News::Gone(id, rv) => News::Gone(id, rv),
-        News::Synced => News::Synced,
-        News::Failed(error, wait) => News::Failed(error, wait),
-        News::Resumed => News::Resumed,
+        InformerChange::Init => InformerChange::Init,
+        InformerChange::Delete(id, rv) => InformerChange::Delete(id, rv),
+        InformerChange::InitDone => InformerChange::InitDone,
+        InformerChange::Failed(error, wait) => InformerChange::Failed(error, wait),
+        InformerChange::Resumed => InformerChange::Resumed,
     }
 }

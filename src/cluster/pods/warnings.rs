@@ -6,53 +6,53 @@ use serde::Deserialize;
 
 use super::super::FIELD_MANAGER;
 use super::super::call::Cluster;
-use super::super::error::Error;
-use super::super::kinds::Kind;
-use super::super::path::{Selector, Within};
-use super::super::wire::{Project, Projected, Text, lax, version};
+use super::super::error::ClusterError;
+use super::super::kinds::ServedKind;
+use super::super::path::{ListSelector, NamespaceSelector};
+use super::super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
 use super::lens::{seconds, spoken};
 use super::{EVENTS, kind};
 use crate::engine::Uid;
 use crate::object::ObjectId;
 
-/// So many are told.
+/// The maximum number of warnings reported.
 const MOST: usize = 5;
-/// So many pages are read for one object at most.
+/// The maximum number of pages read for one object.
 const PAGES: usize = 4;
-/// How client-go marks a series of events that it put together.
+/// The prefix by which client-go marks events that it combined.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// One warning.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Warning {
+pub(super) struct WarningEvent {
     /// The object.
     pub(super) about: Uid,
     /// The object in words, as `Pod web-1`.
     pub(super) whose: Arc<str>,
     pub(super) reason: Arc<str>,
     pub(super) message: Arc<str>,
-    /// When it was said last: seconds since 1970, by the speaker's clock.
+    /// The time of the last occurrence: seconds since 1970, by the reporter's clock.
     pub(super) at: i64,
-    /// How often.
+    /// The number of occurrences.
     pub(super) count: u64,
-    /// Whether rhumb said it: its own words tell it nothing.
+    /// Indicates whether rhumb said it: its own words tell it nothing.
     pub(super) own: bool,
 }
 
 /// A warning about an object, as it is told to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warned {
+pub struct ObjectWarning {
     /// The object, as `Pod web-1`.
     pub whose: Arc<str>,
     /// One word, as `FailedScheduling`.
     pub reason: Arc<str>,
     /// In one line.
     pub message: Arc<str>,
-    /// How often it was said.
+    /// The number of occurrences.
     pub count: u64,
 }
 
-impl std::fmt::Display for Warned {
+impl std::fmt::Display for ObjectWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}: {}", self.whose, self.reason, self.message)?;
         if self.count > 1 { write!(f, " ({} times)", self.count) } else { Ok(()) }
@@ -63,73 +63,73 @@ impl std::fmt::Display for Warned {
 #[serde(rename_all = "camelCase", default)]
 struct RawEvent<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    metadata: EventMeta<'a>,
+    metadata: EventMetadata<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    involved_object: About<'a>,
+    involved_object: InvolvedObject<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    reason: Text<'a>,
+    reason: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    message: Text<'a>,
+    message: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    event_time: Text<'a>,
+    event_time: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    last_timestamp: Text<'a>,
+    last_timestamp: WireText<'a>,
     #[serde(deserialize_with = "lax")]
     count: u64,
     #[serde(borrow, deserialize_with = "lax")]
-    series: Series<'a>,
+    series: EventSeries<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    reporting_component: Text<'a>,
+    reporting_component: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct EventMeta<'a> {
+struct EventMetadata<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    namespace: Text<'a>,
+    namespace: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    resource_version: Text<'a>,
+    resource_version: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    creation_timestamp: Text<'a>,
+    creation_timestamp: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct About<'a> {
+struct InvolvedObject<'a> {
     #[serde(borrow, deserialize_with = "lax")]
-    kind: Text<'a>,
+    kind: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    name: Text<'a>,
+    name: WireText<'a>,
     #[serde(borrow, deserialize_with = "lax")]
-    uid: Text<'a>,
+    uid: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Series<'a> {
+struct EventSeries<'a> {
     #[serde(deserialize_with = "lax")]
     count: u64,
     #[serde(borrow, deserialize_with = "lax")]
-    last_observed_time: Text<'a>,
+    last_observed_time: WireText<'a>,
 }
 
 /// Reads events.
 #[derive(Clone)]
-pub(super) struct WarningLens;
+pub(super) struct WarningDecoder;
 
-impl Project for WarningLens {
-    type Record = Warning;
+impl WireDecoder for WarningDecoder {
+    type Record = WarningEvent;
 
-    fn project(&self, text: &str) -> Option<Projected<Warning>> {
+    fn decode(&self, text: &str) -> Option<DecodedObject<WarningEvent>> {
         let raw: RawEvent<'_> = serde_json::from_str(text).ok()?;
         let meta = &raw.metadata;
         let id = ObjectId::new(&kind(&EVENTS).gvk.group_kind(), Some(&meta.namespace.0), &meta.name.0);
         let times =
             [&raw.series.last_observed_time, &raw.last_timestamp, &raw.event_time, &meta.creation_timestamp];
         let about = &raw.involved_object;
-        let record = Warning {
+        let record = WarningEvent {
             about: Uid((&*about.uid.0).into()),
             whose: spoken(&format!("{} {}", about.kind.0, about.name.0)),
             reason: spoken(&raw.reason.0),
@@ -138,14 +138,14 @@ impl Project for WarningLens {
             count: raw.count.max(raw.series.count).max(1),
             own: raw.reporting_component.0 == FIELD_MANAGER,
         };
-        Some(Projected { id, rv: version(&meta.resource_version.0), record })
+        Some(DecodedObject { id, rv: version(&meta.resource_version.0), record })
     }
 }
 
-/// The warnings about one object, and of one reason where that is given.
-pub(super) fn about(namespace: &str, uid: &Uid, reason: Option<&str>) -> Selector {
+/// Returns the warnings about one object, and of one reason where that is given.
+pub(super) fn about(namespace: &str, uid: &Uid, reason: Option<&str>) -> ListSelector {
     let reason = reason.map(|reason| format!(",reason={reason}")).unwrap_or_default();
-    Selector::Within(Arc::new(Within {
+    ListSelector::Namespace(Arc::new(NamespaceSelector {
         namespace: namespace.into(),
         labels: None,
         fields: Some(format!("involvedObject.uid={uid},type=Warning{reason}").into()),
@@ -155,7 +155,7 @@ pub(super) fn about(namespace: &str, uid: &Uid, reason: Option<&str>) -> Selecto
 impl Cluster {
     /// Reads the last few warnings about some objects of a namespace, as a workload and one of its pods: newest
     /// last, each text once. Costs a list per object.
-    pub async fn warnings(&self, namespace: &str, of: &[Uid]) -> Result<Vec<Warned>, Error> {
+    pub async fn warnings(&self, namespace: &str, of: &[Uid]) -> Result<Vec<ObjectWarning>, ClusterError> {
         let events = kind(&EVENTS);
         let mut all = Vec::new();
         for uid in of {
@@ -164,10 +164,14 @@ impl Cluster {
         Ok(last(all))
     }
 
-    async fn warnings_of(&self, events: &Kind, selector: &Selector) -> Result<Vec<Warning>, Error> {
+    async fn warnings_of(
+        &self,
+        events: &ServedKind,
+        selector: &ListSelector,
+    ) -> Result<Vec<WarningEvent>, ClusterError> {
         let (mut all, mut next) = (Vec::new(), None);
         for _ in 0..PAGES {
-            let (page, meta) = self.page(events, selector, next.as_deref(), &WarningLens).await?;
+            let (page, meta) = self.page(events, selector, next.as_deref(), &WarningDecoder).await?;
             all.extend(page.into_iter().map(|seen| seen.record).filter(|warning| !warning.own));
             next = meta.next().map(str::to_owned);
             if next.is_none() {
@@ -178,18 +182,18 @@ impl Cluster {
     }
 }
 
-/// The last few, newest last; what was said twice counts as said last.
-fn last(mut all: Vec<Warning>) -> Vec<Warned> {
+/// Returns the last few, newest last; what was said twice counts as said last.
+fn last(mut all: Vec<WarningEvent>) -> Vec<ObjectWarning> {
     all.sort_by_key(|warning| std::cmp::Reverse(warning.at));
-    let mut told: Vec<Warned> = Vec::new();
-    for Warning { whose, reason, message, count, .. } in all {
-        let is_same = |other: &&mut Warned| {
+    let mut told: Vec<ObjectWarning> = Vec::new();
+    for WarningEvent { whose, reason, message, count, .. } in all {
+        let is_same = |other: &&mut ObjectWarning| {
             (&other.whose, &other.reason, &other.message) == (&whose, &reason, &message)
         };
         if let Some(other) = told.iter_mut().find(is_same) {
             other.count += count;
         } else if told.len() < MOST {
-            told.push(Warned { whose, reason, message, count });
+            told.push(ObjectWarning { whose, reason, message, count });
         }
     }
     told.reverse();

@@ -2,10 +2,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::double::{Double, Reply};
+use super::double::{FakeApiServer, ScriptedReply};
 use crate::object::GroupKind;
 
-/// A server with one kind, one definition, one group of its own and one of another server.
+/// Returns a server with one kind, one definition, one group of its own and one of another server.
 fn answer(path: &str, ready: bool) -> (u16, Value) {
     let groups = json!([
         { "metadata": { "name": "shop.org" }, "versions": [{ "version": "v1", "resources": [
@@ -48,9 +48,9 @@ async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
     ];
     let kinds: BTreeSet<GroupKind> = kinds.into_iter().map(GroupKind::parse).collect();
     for ready in [true, false] {
-        let double = Double::start(move |_, asked| {
+        let double = FakeApiServer::start(move |_, asked| {
             let (code, body) = answer(&asked.path, ready);
-            Reply::Whole(code, "", body.to_string())
+            ScriptedReply::Whole(code, "", body.to_string())
         })
         .await;
         let absent = double.cluster.absent(&kinds).await.ok();

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::double::{Asked, Double, Reply, config_maps, kind};
-use crate::cluster::connect::Patience;
+use super::double::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps, kind};
+use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::{
-    Connection, Deleted, Fault, Force, Kinds, Looked, Lookup, Propagation, Scope, Selector,
+    ApplyForce, ClusterFault, Connection, DeleteResult, KindLookup, KindTable, ListSelector, LiveLookup,
+    PropagationPolicy, ServedScope,
 };
-use crate::engine::Guard;
-use crate::engine::{Rv, Uid};
-use crate::object::{Class, GroupKind, Gvk, ObjectId};
+use crate::engine::Precondition;
+use crate::engine::{ResourceVersion, Uid};
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 fn id(name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name)
@@ -22,13 +23,13 @@ fn uid() -> Uid {
     Uid("u-1".into())
 }
 
-fn ok(body: &Value) -> Reply {
-    Reply::Whole(200, "", body.to_string())
+fn ok(body: &Value) -> ScriptedReply {
+    ScriptedReply::Whole(200, "", body.to_string())
 }
 
-fn not_found(name: &str) -> Reply {
+fn not_found(name: &str) -> ScriptedReply {
     let status = json!({ "kind": "Status", "code": 404, "reason": "NotFound", "details": { "name": name, "kind": "configmaps" } });
-    Reply::Whole(404, "", status.to_string())
+    ScriptedReply::Whole(404, "", status.to_string())
 }
 
 fn object(name: &str) -> Value {
@@ -37,20 +38,25 @@ fn object(name: &str) -> Value {
 
 #[tokio::test]
 async fn an_apply_carries_manager_strictness_and_guard() {
-    let double = Double::start(|_, _| {
-        Reply::Whole(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
+    let double = FakeApiServer::start(|_, _| {
+        ScriptedReply::Whole(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
     })
     .await;
     let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "uid": "old", "resourceVersion": "1" }, "data": { "k": "v" } });
-    let exact = Guard::Exact(uid(), Rv(7));
-    let applied = double.cluster.apply(&config_maps(), &id("a"), &body, &exact, Force::Yes).await.unwrap();
+    let exact = Precondition::Exact(uid(), ResourceVersion(7));
+    let applied =
+        double.cluster.apply(&config_maps(), &id("a"), &body, &exact, ApplyForce::Yes).await.unwrap();
     assert!(applied.created);
-    assert_eq!((applied.live.uid, applied.live.rv), (uid(), Rv(7)));
+    assert_eq!((applied.live.uid, applied.live.rv), (uid(), ResourceVersion(7)));
     assert_eq!(applied.warnings, [r#"v1 "x" is old"#]);
-    double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Uid(uid()), Force::No).await.unwrap();
-    double.cluster.dry_run(&config_maps(), &id("a"), &body, None, &Guard::Absent).await.unwrap();
+    double
+        .cluster
+        .apply(&config_maps(), &id("a"), &body, &Precondition::Uid(uid()), ApplyForce::No)
+        .await
+        .unwrap();
+    double.cluster.dry_run(&config_maps(), &id("a"), &body, None, &Precondition::Absent).await.unwrap();
     let asked = double.asked();
-    let check = |asked: &Asked, query: &str, metadata: Value| {
+    let check = |asked: &ReceivedCall, query: &str, metadata: Value| {
         assert_eq!(asked.method, "PATCH");
         assert_eq!(
             asked.path,
@@ -68,7 +74,7 @@ async fn an_apply_carries_manager_strictness_and_guard() {
 
 #[tokio::test]
 async fn urls_of_all_sorts_of_objects() {
-    let double = Double::start(|number, _| not_found(["web", "system:a b/ü", "shop"][number])).await;
+    let double = FakeApiServer::start(|number, _| not_found(["web", "system:a b/ü", "shop"][number])).await;
     let deployments = kind("apps/v1", "Deployment", "deployments");
     let roles = kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
     let namespaces = kind("v1", "Namespace", "namespaces");
@@ -103,25 +109,28 @@ async fn a_delete_names_incarnation_and_version() {
     let stale =
         json!({ "kind": "Status", "code": 409, "reason": "Conflict", "message": "Precondition failed" });
     let other = json!({ "metadata": { "name": "a", "uid": "u-2" } });
-    let double = Double::start(move |number, _| match number {
+    let double = FakeApiServer::start(move |number, _| match number {
         0 => ok(&gone),
         1 => ok(&terminating),
         2 => not_found("a"),
-        3 | 5 => Reply::Whole(409, "", stale.to_string()),
+        3 | 5 => ScriptedReply::Whole(409, "", stale.to_string()),
         4 => ok(&object("a")),
         _ => ok(&other),
     })
     .await;
     let delete = || async {
-        double.cluster.delete(&config_maps(), &id("a"), &uid(), Rv(7), Propagation::Orphan).await
+        double
+            .cluster
+            .delete(&config_maps(), &id("a"), &uid(), ResourceVersion(7), PropagationPolicy::Orphan)
+            .await
     };
-    assert_eq!(delete().await.unwrap(), Deleted::Gone);
-    assert_eq!(delete().await.unwrap(), Deleted::Accepted);
-    assert_eq!(delete().await.unwrap(), Deleted::Gone);
+    assert_eq!(delete().await.unwrap(), DeleteResult::Gone);
+    assert_eq!(delete().await.unwrap(), DeleteResult::Accepted);
+    assert_eq!(delete().await.unwrap(), DeleteResult::Gone);
     // Still this incarnation: the version has moved on.
-    assert_eq!(*delete().await.unwrap_err().fault(), Fault::Stale);
+    assert_eq!(*delete().await.unwrap_err().fault(), ClusterFault::VersionConflict);
     // Another one: this one is gone, and the other is left alone.
-    assert_eq!(delete().await.unwrap(), Deleted::Gone);
+    assert_eq!(delete().await.unwrap(), DeleteResult::Gone);
     let asked = double.asked();
     let sent: Value = serde_json::from_str(&asked[0].body).unwrap();
     assert_eq!(asked[0].method, "DELETE");
@@ -134,10 +143,12 @@ async fn a_delete_names_incarnation_and_version() {
 #[tokio::test]
 async fn a_refusal_is_asked_for_once() {
     for code in [429, 500, 503, 504] {
-        let double =
-            Double::start(move |_, _| Reply::Whole(code, "retry-after: 2\r\n", "busy".to_owned())).await;
+        let double = FakeApiServer::start(move |_, _| {
+            ScriptedReply::Whole(code, "retry-after: 2\r\n", "busy".to_owned())
+        })
+        .await;
         let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
-        assert_eq!(error.class(), Class::Transient);
+        assert_eq!(error.class(), ErrorClass::Transient);
         assert_eq!(double.asked().len(), 1, "{code}");
         assert_eq!(error.retry_after().is_some(), code == 429);
     }
@@ -145,9 +156,9 @@ async fn a_refusal_is_asked_for_once() {
 
 #[tokio::test]
 async fn silence_is_bounded_and_the_next_call_works() {
-    let double = Double::start(|number, _| match number {
-        0 => Reply::Silence,
-        1 => Reply::Held("{\"metadata\":".to_owned()),
+    let double = FakeApiServer::start(|number, _| match number {
+        0 => ScriptedReply::Silence,
+        1 => ScriptedReply::Held("{\"metadata\":".to_owned()),
         _ => ok(&object("a")),
     })
     .await;
@@ -155,7 +166,7 @@ async fn silence_is_bounded_and_the_next_call_works() {
         let since = Instant::now();
         let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
         assert!(
-            matches!(error.fault(), Fault::Timeout { after, .. } if *after == Duration::from_millis(500))
+            matches!(error.fault(), ClusterFault::Timeout { after, .. } if *after == Duration::from_millis(500))
         );
         let expected =
             format!("ConfigMap shop/a: no answer from the API server at {} within 0.5 s", double.address());
@@ -167,7 +178,8 @@ async fn silence_is_bounded_and_the_next_call_works() {
 
 #[tokio::test]
 async fn no_server_and_no_json_are_told() {
-    let double = Double::start(|_, _| Reply::Whole(200, "", "<html>hunter2</html>".to_owned())).await;
+    let double =
+        FakeApiServer::start(|_, _| ScriptedReply::Whole(200, "", "<html>hunter2</html>".to_owned())).await;
     let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert_eq!(error.to_string(), "ConfigMap shop/a: the answer cannot be read (line 1, column 1)");
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -184,26 +196,26 @@ async fn no_server_and_no_json_are_told() {
 
 #[tokio::test]
 async fn credentials_are_read_again_after_a_401() {
-    let double = Double::start(|_, asked| {
+    let double = FakeApiServer::start(|_, asked| {
         if asked.head.contains("Bearer new") {
             ok(&object("a"))
         } else {
-            Reply::Whole(401, "", "{}".to_owned())
+            ScriptedReply::Whole(401, "", "{}".to_owned())
         }
     })
     .await;
     let text = std::fs::read_to_string(double.kubeconfig()).unwrap().replace("token: t", "token: new");
     std::fs::write(double.kubeconfig(), text).unwrap();
     let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
-    assert_eq!(*error.fault(), Fault::Unauthorized);
+    assert_eq!(*error.fault(), ClusterFault::Unauthorized);
     assert!(double.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
 }
 
-/// The cluster with this uid. It accepts the token `new`, and what came first.
-async fn cluster_of(uid: &'static str) -> Double {
-    Double::start(move |number, asked| {
+/// Returns the cluster with this uid. It accepts the token `new`, and what came first.
+async fn cluster_of(uid: &'static str) -> FakeApiServer {
+    FakeApiServer::start(move |number, asked| {
         if number > 0 && !asked.head.contains("Bearer new") {
-            return Reply::Whole(401, "", "{}".to_owned());
+            return ScriptedReply::Whole(401, "", "{}".to_owned());
         }
         ok(&json!({ "metadata": { "name": "a", "namespace": "shop", "uid": uid, "resourceVersion": "7" } }))
     })
@@ -225,15 +237,16 @@ async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
         std::fs::write(old.kubeconfig(), text).unwrap();
         assert_eq!(
             *old.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(),
-            Fault::Unauthorized
+            ClusterFault::Unauthorized
         );
         let body = json!({ "metadata": { "name": "a" } });
-        let wrote = old.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Absent, Force::No).await;
-        let class = wrote.as_ref().err().map(crate::cluster::Error::class);
+        let wrote =
+            old.cluster.apply(&config_maps(), &id("a"), &body, &Precondition::Absent, ApplyForce::No).await;
+        let class = wrote.as_ref().err().map(crate::cluster::ClusterError::class);
         let words = wrote.map_or_else(|error| error.to_string(), |applied| applied.live.uid.to_string());
         assert!(words.contains(expected), "{words}");
         let astray = tokio::time::timeout(Duration::from_millis(50), old.cluster.gone_astray()).await;
-        assert_eq!(astray.is_ok(), class == Some(Class::Config), "{expected}");
+        assert_eq!(astray.is_ok(), class == Some(ErrorClass::Config), "{expected}");
         let writes = now.asked().iter().filter(|asked| asked.method != "GET").count();
         assert_eq!(writes, usize::from(uid == "old" && token == "new"), "{expected}");
     };
@@ -246,9 +259,9 @@ async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
 #[tokio::test]
 async fn the_rate_limit_holds_until_the_server_queues() {
     let slow = Connection { qps: 10.0, burst: 1, timeout: Duration::from_secs(5), ..Connection::default() };
-    let double = Double::start_with(slow, Patience::default(), |number, _| {
+    let double = FakeApiServer::start_with(slow, WatchTimeouts::default(), |number, _| {
         let header = if number < 4 { "" } else { "x-kubernetes-pf-flowschema-uid: f\r\n" };
-        Reply::Whole(200, header, object("a").to_string())
+        ScriptedReply::Whole(200, header, object("a").to_string())
     })
     .await;
     let since = Instant::now();
@@ -267,14 +280,18 @@ async fn the_rate_limit_holds_until_the_server_queues() {
 #[tokio::test]
 async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
     let narrow = Connection { concurrency: 3, ..Connection::default() };
-    let double = Double::start_with(narrow, Patience::default(), |_, asked| {
+    let double = FakeApiServer::start_with(narrow, WatchTimeouts::default(), |_, asked| {
         let wait = if asked.method == "PATCH" { 600 } else { 0 };
-        Reply::Late(Duration::from_millis(wait), object("a").to_string())
+        ScriptedReply::Late(Duration::from_millis(wait), object("a").to_string())
     })
     .await;
     let body = json!({ "metadata": { "name": "a" } });
     let writes = (0..9).map(|_| async {
-        double.cluster.apply(&config_maps(), &id("a"), &body, &Guard::Absent, Force::No).await.unwrap();
+        double
+            .cluster
+            .apply(&config_maps(), &id("a"), &body, &Precondition::Absent, ApplyForce::No)
+            .await
+            .unwrap();
     });
     let look = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -289,7 +306,7 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
 #[tokio::test]
 async fn a_look_asks_singly_or_by_list() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let double = Double::start(|_, asked| {
+    let double = FakeApiServer::start(|_, asked| {
         let name = asked.path.rsplit('/').next().unwrap_or_default();
         match name.split('?').next().unwrap_or_default() {
             "configmaps" => ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a"), object("c"), object("z")] })),
@@ -301,10 +318,11 @@ async fn a_look_asks_singly_or_by_list() {
     let cluster = &double.cluster;
     let look = |wanted: BTreeSet<String>| async move {
         let looked = cluster.look(&config_maps(), Some("shop"), &wanted).await.unwrap();
-        let found = |looked: Looked| if let Looked::Found(live) = looked { Some(live.rv) } else { None };
+        let found =
+            |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.rv) } else { None };
         looked.into_iter().map(|(name, looked)| (name, found(looked))).collect::<Vec<_>>()
     };
-    let seen = |name: &str, there: bool| (name.to_owned(), there.then_some(Rv(7)));
+    let seen = |name: &str, there: bool| (name.to_owned(), there.then_some(ResourceVersion(7)));
     assert_eq!(look(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
     let single = double.asked();
     assert_eq!(single.len(), 2);
@@ -318,7 +336,7 @@ async fn a_look_asks_singly_or_by_list() {
 
 #[tokio::test]
 async fn a_look_gives_up_a_long_list() {
-    let double = Double::start(|_, asked| {
+    let double = FakeApiServer::start(|_, asked| {
         if asked.path.contains('?') {
             ok(&json!({ "metadata": { "continue": "next", "remainingItemCount": 5000 }, "items": [object("a")] }))
         } else {
@@ -328,29 +346,33 @@ async fn a_look_gives_up_a_long_list() {
     .await;
     let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
     let looked = double.cluster.look(&config_maps(), Some("shop"), &names).await.unwrap();
-    assert_eq!(looked.values().filter(|looked| **looked == Looked::Absent).count(), 3);
+    assert_eq!(looked.values().filter(|looked| **looked == LiveLookup::Absent).count(), 3);
     assert_eq!(double.asked().len(), 4);
 }
 
 #[tokio::test]
 async fn a_kind_that_is_not_served_is_no_absent_object() {
-    let double = Double::start(|_, _| Reply::Whole(404, "", "404 page not found\n".to_owned())).await;
+    let double =
+        FakeApiServer::start(|_, _| ScriptedReply::Whole(404, "", "404 page not found\n".to_owned())).await;
     let names: BTreeSet<String> = BTreeSet::from(["a".to_owned()]);
     let looked = double.cluster.look(&config_maps(), Some("shop"), &names).await;
-    assert_eq!(*looked.unwrap_err().fault(), Fault::NoKind);
-    assert_eq!(*double.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(), Fault::NoKind);
+    assert_eq!(*looked.unwrap_err().fault(), ClusterFault::NoKind);
+    assert_eq!(
+        *double.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(),
+        ClusterFault::NoKind
+    );
 }
 
 #[tokio::test]
 async fn a_list_reads_pages_and_starts_again_when_it_expires() {
-    let double = Double::start(|number, _| match number {
+    let double = FakeApiServer::start(|number, _| match number {
         0 => ok(&json!({ "metadata": { "continue": "t/1" }, "items": [object("a")] })),
-        1 => Reply::Whole(410, "", "{}".to_owned()),
+        1 => ScriptedReply::Whole(410, "", "{}".to_owned()),
         2 => ok(&json!({ "metadata": { "continue": "t/2" }, "items": [object("a"), 5] })),
         _ => ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [object("b")] })),
     })
     .await;
-    let members = Selector::PartOf(BTreeSet::from(["applyset-a-v1".into(), "applyset-b-v1".into()]));
+    let members = ListSelector::ApplySets(BTreeSet::from(["applyset-a-v1".into(), "applyset-b-v1".into()]));
     let listed = double.cluster.list(&config_maps(), &members).await.unwrap();
     let names: Vec<&str> = listed.iter().map(|(id, _)| id.name()).collect();
     assert_eq!(names, ["a", "b"]);
@@ -361,7 +383,7 @@ async fn a_list_reads_pages_and_starts_again_when_it_expires() {
     assert_eq!(asked[3].path, format!("/api/v1/configmaps?limit=500{selector}&continue=t%2F2"));
 }
 
-/// An aggregated document with one group per triple of group, version and freshness.
+/// Returns an aggregated document with one group per triple of group, version and freshness.
 fn document(groups: &[(&str, &str, &str)]) -> Value {
     let resource = |group: &str, version: &str| json!({ "resource": "things", "responseKind": { "group": group, "version": version, "kind": "Thing" }, "scope": "Namespaced", "verbs": ["get", "patch"] });
     let items: Vec<Value> = groups
@@ -383,22 +405,28 @@ fn document(groups: &[(&str, &str, &str)]) -> Value {
 
 #[tokio::test]
 async fn discovery_tells_unknown_from_unserved() {
-    let double = Double::start(|_, asked| match asked.path.as_str() {
+    let double = FakeApiServer::start(|_, asked| match asked.path.as_str() {
         "/api" => ok(&document(&[("", "v1", "Current")])),
         _ => ok(&document(&[("x.io", "v2,v1", "Current"), ("metrics.k8s.io", "v1beta1", "Stale")])),
     })
     .await;
-    let kinds: Kinds = double.cluster.discover().await.unwrap();
+    let kinds: KindTable = double.cluster.discover().await.unwrap();
     let get = |api_version: &str, kind: &str| kinds.get(&Gvk::from_api_version(api_version, kind));
-    let Lookup::Served(thing) = get("x.io/v1", "Thing") else { panic!() };
-    assert_eq!((&*thing.plural, thing.scope, thing.allows("patch")), ("things", Scope::Namespaced, true));
-    assert!(matches!(get("v1", "Thing"), Lookup::Served(_)));
-    assert_eq!(get("x.io/v1alpha1", "Thing"), Lookup::Unserved { versions: vec!["v2".into(), "v1".into()] });
-    assert_eq!(get("x.io/v1", "Other"), Lookup::Unserved { versions: vec![] });
-    assert_eq!(get("y.io/v1", "Thing"), Lookup::Unserved { versions: vec![] });
-    assert_eq!(get("metrics.k8s.io/v1beta1", "PodMetrics"), Lookup::Unknown);
-    assert_eq!(kinds.preferred(&GroupKind::new("metrics.k8s.io", "PodMetrics")), Lookup::Unknown);
-    let Lookup::Served(thing) = kinds.preferred(&GroupKind::new("x.io", "Thing")) else { panic!() };
+    let KindLookup::Served(thing) = get("x.io/v1", "Thing") else { panic!() };
+    assert_eq!(
+        (&*thing.plural, thing.scope, thing.allows("patch")),
+        ("things", ServedScope::Namespaced, true)
+    );
+    assert!(matches!(get("v1", "Thing"), KindLookup::Served(_)));
+    assert_eq!(
+        get("x.io/v1alpha1", "Thing"),
+        KindLookup::Unserved { versions: vec!["v2".into(), "v1".into()] }
+    );
+    assert_eq!(get("x.io/v1", "Other"), KindLookup::Unserved { versions: vec![] });
+    assert_eq!(get("y.io/v1", "Thing"), KindLookup::Unserved { versions: vec![] });
+    assert_eq!(get("metrics.k8s.io/v1beta1", "PodMetrics"), KindLookup::Unknown);
+    assert_eq!(kinds.preferred(&GroupKind::new("metrics.k8s.io", "PodMetrics")), KindLookup::Unknown);
+    let KindLookup::Served(thing) = kinds.preferred(&GroupKind::new("x.io", "Thing")) else { panic!() };
     assert_eq!(&*thing.gvk.version, "v2");
     assert_eq!(kinds.scopes().count(), 2);
     assert_eq!(kinds.unknown_groups(), BTreeSet::from(["metrics.k8s.io"]));
@@ -407,7 +435,7 @@ async fn discovery_tells_unknown_from_unserved() {
 
 #[tokio::test]
 async fn a_server_without_aggregated_discovery_is_named() {
-    let double = Double::start(|_, _| ok(&json!({ "kind": "APIGroupList", "groups": [] }))).await;
+    let double = FakeApiServer::start(|_, _| ok(&json!({ "kind": "APIGroupList", "groups": [] }))).await;
     let error = double.cluster.discover().await.unwrap_err();
     assert!(error.to_string().contains("Kubernetes 1.27 or later"), "{error}");
 }

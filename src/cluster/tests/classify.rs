@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use crate::cluster::classify::{answer, credentials};
-use crate::cluster::{Claim, Denial, Error, Fault, On, Retry, Wrong};
-use crate::object::{Class, GroupKind, ObjectId};
+use crate::cluster::{
+    CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField, RetryAdvice,
+};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
-fn config_map() -> On {
-    On::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a"))
+fn config_map() -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a"))
 }
 
-fn secret() -> On {
-    On::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some("shop"), "s"))
+fn secret() -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some("shop"), "s"))
 }
 
-/// A `Status`; `rest` holds more of its fields.
+/// Returns a `Status`; `rest` holds more of its fields.
 fn status(code: u16, reason: &str, message: &str, rest: &str) -> Vec<u8> {
     let message = serde_json::to_string(message).unwrap();
     format!(
@@ -23,7 +25,13 @@ fn status(code: u16, reason: &str, message: &str, rest: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-fn check(code: u16, body: &[u8], class: Class, retry: Retry, expected: &Fault) -> Error {
+fn check(
+    code: u16,
+    body: &[u8],
+    class: ErrorClass,
+    retry: RetryAdvice,
+    expected: &ClusterFault,
+) -> ClusterError {
     let error = answer(code, None, body, config_map());
     assert_eq!(error.fault(), expected);
     assert_eq!((error.class(), error.retry()), (class, retry), "{error}");
@@ -34,21 +42,39 @@ fn check(code: u16, body: &[u8], class: Class, retry: Retry, expected: &Fault) -
 fn conflicts_tell_version_from_manager() {
     let gone = r#"Operation cannot be fulfilled on configmaps "a": uid mismatch: the provided object specified uid 123, and no existing object was found"#;
     let details = r#","details":{"name":"a","kind":"configmaps"}"#;
-    check(409, &status(409, "Conflict", gone, details), Class::Conflict, Retry::Decide, &Fault::Stale);
+    check(
+        409,
+        &status(409, "Conflict", gone, details),
+        ErrorClass::Conflict,
+        RetryAdvice::AfterDecision,
+        &ClusterFault::VersionConflict,
+    );
     let modified = r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#;
-    check(409, &status(409, "Conflict", modified, details), Class::Conflict, Retry::Decide, &Fault::Stale);
+    check(
+        409,
+        &status(409, "Conflict", modified, details),
+        ErrorClass::Conflict,
+        RetryAdvice::AfterDecision,
+        &ClusterFault::VersionConflict,
+    );
     let other = r#"ConfigMap "a" is invalid: metadata.uid: Invalid value: "123": field is immutable"#;
     let cause = r#","details":{"name":"a","kind":"ConfigMap","causes":[{"reason":"FieldValueInvalid","message":"Invalid value: \"123\": field is immutable","field":"metadata.uid"}]}"#;
-    check(422, &status(422, "Invalid", other, cause), Class::Conflict, Retry::Decide, &Fault::Stale);
+    check(
+        422,
+        &status(422, "Invalid", other, cause),
+        ErrorClass::Conflict,
+        RetryAdvice::AfterDecision,
+        &ClusterFault::VersionConflict,
+    );
     let owned = r#"Apply failed with 2 conflicts: conflicts with "kubectl-create" using v1: …"#;
     let causes = r#","details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.a"},{"reason":"FieldManagerConflict","message":"conflict with \"kubectl-create\" using v1","field":".data.b"}]}"#;
-    let claim = |field: &str| Claim { manager: "kubectl-create".to_owned(), field: field.to_owned() };
+    let claim = |field: &str| FieldConflict { manager: "kubectl-create".to_owned(), field: field.to_owned() };
     let error = check(
         409,
         &status(409, "Conflict", owned, causes),
-        Class::Conflict,
-        Retry::Slowly,
-        &Fault::Owned { claims: vec![claim(".data.a"), claim(".data.b")] },
+        ErrorClass::Conflict,
+        RetryAdvice::Slowly,
+        &ClusterFault::FieldConflicts { claims: vec![claim(".data.a"), claim(".data.b")] },
     );
     assert_eq!(
         error.to_string(),
@@ -58,38 +84,38 @@ fn conflicts_tell_version_from_manager() {
 
 #[test]
 fn missing_things_are_told_apart() {
-    let check_missing = |body: &[u8], expected: &Fault| {
+    let check_missing = |body: &[u8], expected: &ClusterFault| {
         assert_eq!(answer(404, None, body, config_map()).fault(), expected);
     };
     let of = |kind: &str, name: &str| format!(r#","details":{{"name":"{name}","kind":"{kind}"}}"#);
     check_missing(
         &status(404, "NotFound", r#"namespaces "none" not found"#, &of("namespaces", "none")),
-        &Fault::NoNamespace { namespace: "none".to_owned() },
+        &ClusterFault::NoNamespace { namespace: "none".to_owned() },
     );
-    check_missing(&status(404, "NotFound", "", &of("configmaps", "a")), &Fault::NoObject);
+    check_missing(&status(404, "NotFound", "", &of("configmaps", "a")), &ClusterFault::NoObject);
     let other = r#"priorityclasses "high" not found"#;
     check_missing(
         &status(404, "NotFound", other, &of("priorityclasses", "high")),
-        &Fault::Invalid { fields: vec![], message: other.to_owned() },
+        &ClusterFault::Invalid { fields: vec![], message: other.to_owned() },
     );
     let generic = "the server could not find the requested resource";
-    check_missing(&status(404, "NotFound", generic, r#","details":{}"#), &Fault::NoKind);
-    check_missing(b"404 page not found\n", &Fault::NoKind);
-    let namespace = On::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, "none"));
+    check_missing(&status(404, "NotFound", generic, r#","details":{}"#), &ClusterFault::NoKind);
+    check_missing(b"404 page not found\n", &ClusterFault::NoKind);
+    let namespace = CallSubject::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, "none"));
     let body = status(404, "NotFound", "", &of("namespaces", "none"));
-    assert_eq!(*answer(404, None, &body, namespace).fault(), Fault::NoObject);
+    assert_eq!(*answer(404, None, &body, namespace).fault(), ClusterFault::NoObject);
 }
 
 #[test]
 fn an_unknown_field_is_no_trouble_of_the_server() {
     let message = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .dta: field not declared in schema";
-    let field = Wrong { field: ".dta".to_owned(), message: "field not declared in schema".to_owned() };
+    let field = InvalidField { field: ".dta".to_owned(), message: "field not declared in schema".to_owned() };
     let body = status(500, "", message, "");
-    let expected = Fault::Invalid { fields: vec![field], message: message.to_owned() };
-    check(500, &body, Class::Invalid, Retry::Slowly, &expected);
+    let expected = ClusterFault::Invalid { fields: vec![field], message: message.to_owned() };
+    check(500, &body, ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
     let two = "failed to create typed patch object (/w; apps/v1, Kind=Deployment): errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema";
     let error = answer(500, None, &status(500, "", two, ""), config_map());
-    let Fault::Invalid { fields, .. } = error.fault() else { panic!("{error}") };
+    let ClusterFault::Invalid { fields, .. } = error.fault() else { panic!("{error}") };
     assert_eq!(fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), [".spec.a", ".spec.b"]);
 }
 
@@ -105,33 +131,39 @@ fn what_is_set_at_creation_is_final() {
         r#"ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set"#,
     ];
     for message in immutable {
-        let expected = Fault::Immutable { fields: vec![], message: message.to_owned() };
-        check(422, &status(422, "Invalid", message, ""), Class::Invalid, Retry::Never, &expected);
+        let expected = ClusterFault::Immutable { fields: vec![], message: message.to_owned() };
+        check(422, &status(422, "Invalid", message, ""), ErrorClass::Invalid, RetryAdvice::Never, &expected);
     }
-    // Names and values are no rules, and nor is what a policy says: with leave to make it anew the object
-    // would be deleted for them.
+    // Names and values are no rules, nor is a policy's message: under `recreate: allowed` the
+    // object would be deleted for them.
     for message in [
         r#"Deployment.apps "immutable-web" is invalid: spec.replicas: Required value"#,
         r#"Widget.example.com "w" is invalid: spec.mode: Unsupported value: "immutable \" immutable": supported values: "a""#,
         r#"Widget.example.com "w" is invalid: spec.immutable: Required value"#,
     ] {
-        let expected = Fault::Invalid { fields: vec![], message: message.to_owned() };
-        check(422, &status(422, "Invalid", message, ""), Class::Invalid, Retry::Slowly, &expected);
+        let expected = ClusterFault::Invalid { fields: vec![], message: message.to_owned() };
+        check(422, &status(422, "Invalid", message, ""), ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
     }
     let message = r#"deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'tags' with binding 'all' denied request: image tags must be immutable"#;
-    let expected = Fault::Denied { by: Denial::Admission, message: message.to_owned() };
-    check(422, &status(422, "Invalid", message, ""), Class::Forbidden, Retry::Slowly, &expected);
+    let expected = ClusterFault::Denied { by: Denial::Admission, message: message.to_owned() };
+    check(422, &status(422, "Invalid", message, ""), ErrorClass::Forbidden, RetryAdvice::Slowly, &expected);
     let message = r#"admission webhook "tags.example.com" denied the request: image tags must be immutable"#;
-    let expected = Fault::Denied { by: Denial::Admission, message: message.to_owned() };
-    check(400, &status(400, "BadRequest", message, ""), Class::Forbidden, Retry::Slowly, &expected);
+    let expected = ClusterFault::Denied { by: Denial::Admission, message: message.to_owned() };
+    check(
+        400,
+        &status(400, "BadRequest", message, ""),
+        ErrorClass::Forbidden,
+        RetryAdvice::Slowly,
+        &expected,
+    );
     let message = r#"Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"#;
     let cause = r#","details":{"causes":[{"reason":"FieldValueInvalid","message":"Invalid value: -1: must be greater than or equal to 0","field":"spec.replicas"}]}"#;
-    let field = Wrong {
+    let field = InvalidField {
         field: "spec.replicas".to_owned(),
         message: "Invalid value: -1: must be greater than or equal to 0".to_owned(),
     };
-    let expected = Fault::Invalid { fields: vec![field], message: message.to_owned() };
-    check(422, &status(422, "Invalid", message, cause), Class::Invalid, Retry::Slowly, &expected);
+    let expected = ClusterFault::Invalid { fields: vec![field], message: message.to_owned() };
+    check(422, &status(422, "Invalid", message, cause), ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
 }
 
 #[test]
@@ -167,55 +199,73 @@ fn the_systems_words_come_without_their_number() {
 
 #[test]
 fn denials_name_their_guard() {
-    let check_denied = |message: &str, rest: &str, by: Denial, retry: Retry| {
+    let check_denied = |message: &str, rest: &str, by: Denial, retry: RetryAdvice| {
         let body = status(403, "Forbidden", message, rest);
-        check(403, &body, Class::Forbidden, retry, &Fault::Denied { by, message: message.to_owned() });
+        check(
+            403,
+            &body,
+            ErrorClass::Forbidden,
+            retry,
+            &ClusterFault::Denied { by, message: message.to_owned() },
+        );
     };
     check_denied(
         r#"configmaps "a" is forbidden: User "dev" cannot patch resource "configmaps" in API group "" in the namespace "shop""#,
         "",
         Denial::Rbac,
-        Retry::Slowly,
+        RetryAdvice::Slowly,
     );
     check_denied(
         r#"pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"#,
         "",
         Denial::Quota,
-        Retry::Slowly,
+        RetryAdvice::Slowly,
     );
     check_denied(
         r#"configmaps "a" is forbidden: unable to create new content in namespace shop because it is being terminated"#,
         r#","details":{"causes":[{"reason":"NamespaceTerminating","message":"namespace shop is being terminated","field":"metadata.namespace"}]}"#,
         Denial::Terminating,
-        Retry::Soon,
+        RetryAdvice::Soon,
     );
     check_denied(
         r#"admission webhook "no.example.com" denied the request: no"#,
         "",
         Denial::Admission,
-        Retry::Slowly,
+        RetryAdvice::Slowly,
     );
 }
 
 #[test]
 fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
     let hook = r#"Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: Post "https://w.x.svc:443/?timeout=10s": service "w" not found"#;
-    let expected = Fault::Webhook { message: hook.to_owned() };
-    check(500, &status(500, "InternalError", hook, ""), Class::Invalid, Retry::Slowly, &expected);
+    let expected = ClusterFault::Webhook { message: hook.to_owned() };
+    check(500, &status(500, "InternalError", hook, ""), ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
     let leader = "etcdserver: leader changed";
-    let expected = Fault::Server { code: 500, message: leader.to_owned() };
-    let error = check(500, &status(500, "", leader, ""), Class::Transient, Retry::Soon, &expected);
+    let expected = ClusterFault::Server { code: 500, message: leader.to_owned() };
+    let error = check(500, &status(500, "", leader, ""), ErrorClass::Transient, RetryAdvice::Soon, &expected);
     assert_eq!(error.to_string(), "ConfigMap shop/a: etcdserver: leader changed (status 500)");
     check(
         401,
         &status(401, "Unauthorized", "Unauthorized", ""),
-        Class::Forbidden,
-        Retry::Soon,
-        &Fault::Unauthorized,
+        ErrorClass::Forbidden,
+        RetryAdvice::Soon,
+        &ClusterFault::Unauthorized,
     );
-    check(410, &status(410, "Expired", "too old", ""), Class::Transient, Retry::Soon, &Fault::Expired);
+    check(
+        410,
+        &status(410, "Expired", "too old", ""),
+        ErrorClass::Transient,
+        RetryAdvice::Soon,
+        &ClusterFault::Expired,
+    );
     let ahead = r#","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1}"#;
-    check(504, &status(504, "Timeout", "", ahead), Class::Transient, Retry::Soon, &Fault::Expired);
+    check(
+        504,
+        &status(504, "Timeout", "", ahead),
+        ErrorClass::Transient,
+        RetryAdvice::Soon,
+        &ClusterFault::Expired,
+    );
     let busy = |header: Option<&str>, body: &[u8]| answer(429, header, body, config_map()).retry_after();
     assert_eq!(busy(Some("3"), b"Too many requests, please try again later."), Some(Duration::from_secs(3)));
     assert_eq!(busy(Some("86400"), b""), Some(Duration::from_mins(1)));
@@ -225,7 +275,7 @@ fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
         Some(Duration::from_secs(7))
     );
     let proxy = answer(502, None, b"<html>Bad Gateway</html>", config_map());
-    assert_eq!(proxy.class(), Class::Transient);
+    assert_eq!(proxy.class(), ErrorClass::Transient);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use super::double::kubeconfig_text;
 use crate::cluster::connect::merged;
 use crate::cluster::{Cluster, Connection, proxy};
-use crate::object::Class;
+use crate::object::ErrorClass;
 
 fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     let path = dir.path().join(name);
@@ -15,10 +15,10 @@ fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
 }
 
 async fn check_error(connection: Connection, expected: &[&str]) {
-    check_class(connection, Class::Config, expected).await;
+    check_class(connection, ErrorClass::Config, expected).await;
 }
 
-async fn check_class(connection: Connection, class: Class, expected: &[&str]) {
+async fn check_class(connection: Connection, class: ErrorClass, expected: &[&str]) {
     let error = Cluster::connect(&connection).await.unwrap_err();
     assert_eq!(error.class(), class);
     for words in expected {
@@ -64,8 +64,8 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
         let path = file(&dir, "exec", &kubeconfig_text("x", "http://127.0.0.1:1", &exec));
         Connection { kubeconfig: Some(path), ..Connection::default() }
     };
-    // What it asks may be away for a while.
-    let check_later = |script, expected| check_class(with(script), Class::Transient, expected);
+    // The service that the plugin asks may be away for a while.
+    let check_later = |script, expected| check_class(with(script), ErrorClass::Transient, expected);
     check_later("echo hunter2; echo no login >&2; exit 3", &["credential plugin failed", "no login"]).await;
     check_later("echo hunter2", &["credential plugin's answer cannot be read"]).await;
     check_later("echo '{}'", &["credential plugin's answer cannot be read"]).await;
@@ -99,14 +99,14 @@ async fn a_credential_plugin_fails_with_its_own_words_only() {
             tokio::task::yield_now().await;
         }
     }
-    // What the service manager tells is for the service alone.
+    // The service manager's environment is for the service alone.
     let env = "test -z \"$NOTIFY_SOCKET$WATCHDOG_PID$WATCHDOG_USEC\"";
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
     Cluster::connect(&with(&format!("{env} && echo '{token}'"))).await.unwrap();
 }
 
-/// A kubeconfig whose user has a plugin that is this script, and what else stands there.
+/// Returns a kubeconfig whose user has a plugin that is this script, and what else stands there.
 fn with_plugin(dir: &tempfile::TempDir, script: &str, rest: &str) -> Connection {
     let exec = format!(
         "{rest}exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never, args: [-c, {script:?}]}}"
@@ -160,7 +160,7 @@ async fn a_credential_plugin_that_gives_no_usable_token_is_asked_again() {
     ] {
         let script = format!("printf '%s' '{{\"status\":{status}}}'");
         let expected = ["the credential plugin's answer cannot be read"];
-        check_class(with_plugin(&dir, &script, ""), Class::Transient, &expected).await;
+        check_class(with_plugin(&dir, &script, ""), ErrorClass::Transient, &expected).await;
     }
 }
 

@@ -4,32 +4,32 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::double::{Double, Reply, kubeconfig_text};
-use crate::cluster::{Error, Fault};
+use super::double::{FakeApiServer, ScriptedReply, kubeconfig_text};
+use crate::cluster::{ClusterError, ClusterFault};
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A server that accepts every token but `wrong`, and is another cluster to whoever brings `other`.
-async fn double() -> Double {
-    Double::start(|_, asked| {
+/// Returns a server that accepts every token but `wrong`, and is another cluster to whoever brings `other`.
+async fn double() -> FakeApiServer {
+    FakeApiServer::start(|_, asked| {
         if asked.head.contains("Bearer wrong") {
-            return Reply::Whole(401, "", "{}".to_owned());
+            return ScriptedReply::Whole(401, "", "{}".to_owned());
         }
         let uid = if asked.head.contains("Bearer other") { "2" } else { "1" };
-        Reply::Whole(200, "", json!({"metadata": {"uid": uid}, "gitVersion": "v1"}).to_string())
+        ScriptedReply::Whole(200, "", json!({"metadata": {"uid": uid}, "gitVersion": "v1"}).to_string())
     })
     .await
 }
 
 /// With which token the server is asked by now.
-async fn token(double: &Double) -> Result<String, Error> {
+async fn token(double: &FakeApiServer) -> Result<String, ClusterError> {
     double.cluster.server_version().await?;
     let asked = double.asked().into_iter().rfind(|asked| asked.path == "/version").unwrap();
     let word = asked.head.split("Bearer ").nth(1).unwrap_or_default();
     Ok(word.split_whitespace().next().unwrap_or_default().to_owned())
 }
 
-fn replace(double: &Double, token: &str) {
+fn replace(double: &FakeApiServer, token: &str) {
     let text = kubeconfig_text("double", &format!("http://{}", double.address()), &format!("token: {token}"));
     let newer = double.kubeconfig().with_extension("newer");
     std::fs::write(&newer, text).unwrap();
@@ -75,7 +75,7 @@ async fn a_newer_token_file_is_used_before_the_old_one_is_refused() {
     following.abort();
 }
 
-/// What a plugin gave is renewed before it runs out, and whoever asks meanwhile does not wait for that.
+/// A plugin's credentials are renewed before they expire, and no caller waits for that.
 #[tokio::test]
 async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
     let double = double().await;
@@ -99,7 +99,7 @@ async fn what_a_plugin_gives_is_renewed_before_it_runs_out() {
     following.abort();
 }
 
-/// A plugin may hang for a minute. Whoever renews a Lease asks again, and is alive meanwhile.
+/// A plugin may hang for a minute. The renewal of a Lease does not wait for it.
 #[tokio::test]
 async fn what_goes_ahead_does_not_wait_for_a_plugin_that_hangs() {
     let double = double().await;
@@ -150,7 +150,7 @@ async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
     while token(&double).await.unwrap() != "newer" {
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
-    // What is refused, is of another cluster or cannot be read is tried, and left.
+    // Credentials that are refused, unreadable or of another cluster are tried, and left.
     for (bad, tried) in [("wrong", "Bearer wrong"), ("other", "Bearer other")] {
         replace(&double, bad);
         while !double.asked().iter().any(|asked| asked.head.contains(tried)) {
@@ -170,9 +170,9 @@ async fn a_newer_kubeconfig_is_used_before_the_old_one_is_refused() {
 /// The plugin takes longer than credentials that were refused are left alone.
 #[tokio::test]
 async fn many_who_are_refused_at_once_have_the_credentials_renewed_once() {
-    let double = Double::start(|_, asked| {
+    let double = FakeApiServer::start(|_, asked| {
         let known = asked.head.contains("Bearer newer");
-        Reply::Whole(if known { 200 } else { 401 }, "", json!({"gitVersion": "v1"}).to_string())
+        ScriptedReply::Whole(if known { 200 } else { 401 }, "", json!({"gitVersion": "v1"}).to_string())
     })
     .await;
     let count = double.kubeconfig().with_file_name("count");
@@ -184,7 +184,7 @@ async fn many_who_are_refused_at_once_have_the_credentials_renewed_once() {
     std::fs::write(double.kubeconfig(), text).unwrap();
     let asked = (0..4).map(|_| double.cluster.server_version());
     for answer in futures::future::join_all(asked).await {
-        assert_eq!(answer.unwrap_err().fault(), &Fault::Unauthorized);
+        assert_eq!(answer.unwrap_err().fault(), &ClusterFault::Unauthorized);
     }
     assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
     assert_eq!(token(&double).await.unwrap(), "newer");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::cluster::connect::Patience;
-use crate::cluster::{Cluster, Connection, Kind, Scope};
+use crate::cluster::connect::WatchTimeouts;
+use crate::cluster::{Cluster, Connection, ServedKind, ServedScope};
 use crate::object::Gvk;
 
 /// Any authority at all: without one the client reads all those of the system, which takes longer than the test.
@@ -26,16 +26,16 @@ const AUTHORITY: &str = concat!(
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ReceivedCall {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) head: String,
     pub(super) body: String,
 }
 
-/// What is answered.
+/// The answer to a call.
 #[derive(Clone)]
-pub(super) enum Reply {
+pub(super) enum ScriptedReply {
     /// A status, more header lines, and a body.
     Whole(u16, &'static str, String),
     /// These lines, then the end of the stream.
@@ -48,26 +48,28 @@ pub(super) enum Reply {
     Silence,
 }
 
-pub(super) type Script = dyn Fn(usize, &Asked) -> Reply + Send + Sync;
+pub(super) type ReplyScript = dyn Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync;
 
 /// A running double.
-pub(super) struct Double {
+pub(super) struct FakeApiServer {
     pub(super) cluster: Cluster,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedCall>>>,
     dir: tempfile::TempDir,
     address: SocketAddr,
 }
 
-impl Double {
-    pub(super) async fn start(script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+impl FakeApiServer {
+    pub(super) async fn start(
+        script: impl Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         let short = Connection { timeout: Duration::from_millis(500), ..Connection::default() };
-        Self::start_with(short, Patience::default(), script).await
+        Self::start_with(short, WatchTimeouts::default(), script).await
     }
 
     pub(super) async fn start_with(
         connection: Connection,
-        patience: Patience,
-        script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static,
+        patience: WatchTimeouts,
+        script: impl Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -75,9 +77,9 @@ impl Double {
         let kubeconfig = dir.path().join("config");
         std::fs::write(&kubeconfig, kubeconfig_text("double", &format!("http://{address}"), "token: t"))
             .unwrap();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedCall>>> = Arc::default();
         let log = asked.clone();
-        let script: Arc<Script> = Arc::new(script);
+        let script: Arc<ReplyScript> = Arc::new(script);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 tokio::spawn(serve(socket, log.clone(), script.clone()));
@@ -88,7 +90,7 @@ impl Double {
         Self { cluster, asked, dir, address }
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<ReceivedCall> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -101,7 +103,7 @@ impl Double {
     }
 }
 
-async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<Asked>>>, script: Arc<Script>) {
+async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<ReceivedCall>>>, script: Arc<ReplyScript>) {
     while let Some(asked) = read(&mut socket).await {
         let number = {
             let mut log = log.lock().unwrap();
@@ -114,27 +116,27 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<Asked>>>, script: Arc<S
             if text.is_empty() { String::new() } else { format!("{:x}\r\n{text}\r\n", text.len()) }
         };
         match script(number, &asked) {
-            Reply::Whole(status, headers, body) => {
+            ScriptedReply::Whole(status, headers, body) => {
                 let text =
                     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
                 socket.write_all(text.as_bytes()).await.unwrap();
             }
-            Reply::Late(wait, body) => {
+            ScriptedReply::Late(wait, body) => {
                 tokio::time::sleep(wait).await;
                 let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
                 socket.write_all(text.as_bytes()).await.unwrap();
             }
-            Reply::Lines(lines) => {
+            ScriptedReply::Lines(lines) => {
                 let text = format!("{chunked}{}0\r\n\r\n", chunk(&lines));
                 socket.write_all(text.as_bytes()).await.unwrap();
             }
-            Reply::Held(lines) => {
+            ScriptedReply::Held(lines) => {
                 let text = format!("{chunked}{}", chunk(&lines));
                 socket.write_all(text.as_bytes()).await.unwrap();
                 let _ = socket.read_u8().await;
                 return;
             }
-            Reply::Silence => {
+            ScriptedReply::Silence => {
                 let _ = socket.read_u8().await;
                 return;
             }
@@ -142,7 +144,7 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<Asked>>>, script: Arc<S
     }
 }
 
-async fn read(socket: &mut TcpStream) -> Option<Asked> {
+async fn read(socket: &mut TcpStream) -> Option<ReceivedCall> {
     let mut text = Vec::new();
     let end = loop {
         if let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -161,7 +163,7 @@ async fn read(socket: &mut TcpStream) -> Option<Asked> {
     let mut words = head.split(' ');
     let method = words.next()?.to_owned();
     let path = words.next()?.to_owned();
-    Some(Asked { method, path, head, body: String::from_utf8(body).unwrap() })
+    Some(ReceivedCall { method, path, head, body: String::from_utf8(body).unwrap() })
 }
 
 pub(super) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
@@ -173,13 +175,18 @@ pub(super) fn kubeconfig_text(name: &str, server: &str, user: &str) -> String {
     )
 }
 
-/// A kind as discovery would give it.
-pub(super) fn kind(api_version: &str, kind: &str, plural: &str) -> Arc<Kind> {
+/// Returns a kind as discovery would give it.
+pub(super) fn kind(api_version: &str, kind: &str, plural: &str) -> Arc<ServedKind> {
     let verbs = ["get", "list", "watch", "patch", "delete"].into_iter().map(Arc::from).collect();
-    let scope = if kind == "Namespace" { Scope::Cluster } else { Scope::Namespaced };
-    Arc::new(Kind { gvk: Gvk::from_api_version(api_version, kind), plural: plural.into(), scope, verbs })
+    let scope = if kind == "Namespace" { ServedScope::Cluster } else { ServedScope::Namespaced };
+    Arc::new(ServedKind {
+        gvk: Gvk::from_api_version(api_version, kind),
+        plural: plural.into(),
+        scope,
+        verbs,
+    })
 }
 
-pub(super) fn config_maps() -> Arc<Kind> {
+pub(super) fn config_maps() -> Arc<ServedKind> {
     kind("v1", "ConfigMap", "configmaps")
 }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::double::{Asked, Double, Reply, config_maps};
-use crate::cluster::connect::Patience;
-use crate::cluster::wire::{Project, Projected};
-use crate::cluster::{Connection, Fault, Informer, InformerEvent, News, Selector};
-use crate::engine::Live;
+use super::double::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps};
+use crate::cluster::connect::WatchTimeouts;
+use crate::cluster::wire::{DecodedObject, WireDecoder};
+use crate::cluster::{ClusterFault, Connection, Informer, InformerChange, InformerEvent, ListSelector};
+use crate::engine::LiveObject;
 
 fn object(name: &str, version: u64) -> Value {
     json!({ "metadata": { "name": name, "namespace": "shop", "uid": "u", "resourceVersion": version.to_string() } })
@@ -33,28 +33,28 @@ fn end_of_list(version: u64) -> String {
     bookmark(version, &json!({ "k8s.io/initial-events-end": "true" }))
 }
 
-fn is_streaming(asked: &Asked) -> bool {
+fn is_streaming(asked: &ReceivedCall) -> bool {
     asked.path.contains("sendInitialEvents=true")
 }
 
-fn inform(double: &Double) -> (Informer, Receiver<InformerEvent>) {
+fn inform(double: &FakeApiServer) -> (Informer, Receiver<InformerEvent>) {
     let (sink, events) = mpsc::channel(64);
-    (double.cluster.informer(&config_maps(), Selector::All, 0, sink), events)
+    (double.cluster.informer(&config_maps(), ListSelector::All, 0, sink), events)
 }
 
-/// The next so many pieces of news, in words.
+/// Returns the next so many pieces of news, in words.
 async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     while words.len() < count {
         let event = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
         let Ok(Some(event)) = event else { panic!("no news after {words:?}") };
-        words.push(match event.news {
-            News::Started => "started".to_owned(),
-            News::Seen(id, live) => format!("seen {}@{}", id.name(), live.rv),
-            News::Gone(id, rv) => format!("gone {}@{rv}", id.name()),
-            News::Synced => "synced".to_owned(),
-            News::Failed(error, _) => format!("failed {}", error.class()),
-            News::Resumed => "resumed".to_owned(),
+        words.push(match event.change {
+            InformerChange::Init => "started".to_owned(),
+            InformerChange::Apply(id, live) => format!("seen {}@{}", id.name(), live.rv),
+            InformerChange::Delete(id, rv) => format!("gone {}@{rv}", id.name()),
+            InformerChange::InitDone => "synced".to_owned(),
+            InformerChange::Failed(error, _) => format!("failed {}", error.class()),
+            InformerChange::Resumed => "resumed".to_owned(),
         });
     }
     words
@@ -62,9 +62,9 @@ async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String>
 
 #[tokio::test]
 async fn a_streaming_list_goes_over_into_its_watch() {
-    let double = Double::start(|_, _| {
+    let double = FakeApiServer::start(|_, _| {
         let gone = event("DELETED", &object("a", 12));
-        Reply::Held([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
+        ScriptedReply::Held([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
     })
     .await;
     let (informer, mut events) = inform(&double);
@@ -85,19 +85,19 @@ async fn a_streaming_list_goes_over_into_its_watch() {
 #[tokio::test]
 async fn pages_where_the_server_has_no_streaming_lists() {
     let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
-    let double = Double::start(move |_, asked| {
+    let double = FakeApiServer::start(move |_, asked| {
         if is_streaming(asked) {
-            Reply::Whole(
+            ScriptedReply::Whole(
                 422,
                 "",
                 json!({ "code": 422, "message": "sendInitialEvents is forbidden" }).to_string(),
             )
         } else if asked.path.contains("watch=true") {
-            Reply::Held(seen("c", 12))
+            ScriptedReply::Held(seen("c", 12))
         } else if asked.path.contains("continue=") {
-            Reply::Whole(200, "", page("", "b").to_string())
+            ScriptedReply::Whole(200, "", page("", "b").to_string())
         } else {
-            Reply::Whole(200, "", page("more", "a").to_string())
+            ScriptedReply::Whole(200, "", page("more", "a").to_string())
         }
     })
     .await;
@@ -115,11 +115,11 @@ async fn pages_where_the_server_has_no_streaming_lists() {
 
 #[tokio::test]
 async fn a_server_that_never_ends_its_list_is_read_in_pages() {
-    let double = Double::start(|_, asked| {
+    let double = FakeApiServer::start(|_, asked| {
         if asked.path.contains("watch=true") {
-            Reply::Held(String::new())
+            ScriptedReply::Held(String::new())
         } else {
-            Reply::Whole(
+            ScriptedReply::Whole(
                 200,
                 "",
                 json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a", 2)] }).to_string(),
@@ -135,17 +135,20 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
 
 #[tokio::test]
 async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
-    let double = Double::start(|number, asked| match number {
-        0 => Reply::Lines([seen("a", 3), end_of_list(10), bookmark(20, &json!({}))].concat()),
+    let double = FakeApiServer::start(|number, asked| match number {
+        0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10), bookmark(20, &json!({}))].concat()),
         1 => {
             assert!(asked.path.contains("resourceVersion=20"), "{}", asked.path);
-            Reply::Lines(seen("a", 21))
+            ScriptedReply::Lines(seen("a", 21))
         }
         2 => {
             assert!(asked.path.contains("resourceVersion=21"), "{}", asked.path);
-            Reply::Held(event("ERROR", &json!({ "kind": "Status", "code": 410, "reason": "Expired" })))
+            ScriptedReply::Held(event(
+                "ERROR",
+                &json!({ "kind": "Status", "code": 410, "reason": "Expired" }),
+            ))
         }
-        _ => Reply::Held([seen("b", 30), end_of_list(31)].concat()),
+        _ => ScriptedReply::Held([seen("b", 30), end_of_list(31)].concat()),
     })
     .await;
     let (_informer, mut events) = inform(&double);
@@ -157,10 +160,10 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
 
 #[tokio::test]
 async fn a_410_at_the_start_of_a_watch_lists_again() {
-    let double = Double::start(|number, _| match number {
-        0 => Reply::Lines([seen("a", 3), end_of_list(10)].concat()),
-        1 => Reply::Whole(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
-        _ => Reply::Held(end_of_list(31)),
+    let double = FakeApiServer::start(|number, _| match number {
+        0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10)].concat()),
+        1 => ScriptedReply::Whole(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
+        _ => ScriptedReply::Held(end_of_list(31)),
     })
     .await;
     let (_informer, mut events) = inform(&double);
@@ -172,9 +175,9 @@ async fn a_410_at_the_start_of_a_watch_lists_again() {
 
 #[tokio::test]
 async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
-    let double = Double::start(|number, _| match number {
-        0 => Reply::Lines(end_of_list(10)),
-        _ => Reply::Lines(String::new()),
+    let double = FakeApiServer::start(|number, _| match number {
+        0 => ScriptedReply::Lines(end_of_list(10)),
+        _ => ScriptedReply::Lines(String::new()),
     })
     .await;
     let (_informer, mut events) = inform(&double);
@@ -186,15 +189,15 @@ async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
 
 #[tokio::test]
 async fn a_silent_watch_is_given_up_and_resumed() {
-    let patience = Patience {
+    let patience = WatchTimeouts {
         lifetime: Duration::from_secs(100),
         grace: Duration::from_secs(100),
         silence: Duration::from_millis(300),
     };
-    let double = Double::start_with(Connection::default(), patience, |number, _| match number {
+    let double = FakeApiServer::start_with(Connection::default(), patience, |number, _| match number {
         // Only a bookmark after the list shows that this server sends them.
-        0 => Reply::Held([end_of_list(10), bookmark(11, &json!({}))].concat()),
-        _ => Reply::Held(seen("a", 12)),
+        0 => ScriptedReply::Held([end_of_list(10), bookmark(11, &json!({}))].concat()),
+        _ => ScriptedReply::Held(seen("a", 12)),
     })
     .await;
     let since = Instant::now();
@@ -207,9 +210,9 @@ async fn a_silent_watch_is_given_up_and_resumed() {
 #[tokio::test]
 async fn one_object_that_cannot_be_read_holds_up_nothing() {
     let odd = event("ADDED", &json!({ "metadata": { "name": 5 }, "spec": "text" }));
-    let double = Double::start(move |_, _| {
+    let double = FakeApiServer::start(move |_, _| {
         let unordered = format!("{{\"object\":{},\"type\":\"ADDED\"}}\n", object("b", 4));
-        Reply::Held(
+        ScriptedReply::Held(
             [odd.clone(), event("ADDED", &json!(null)), seen("a", 3), unordered, end_of_list(10)].concat(),
         )
     })
@@ -220,18 +223,20 @@ async fn one_object_that_cannot_be_read_holds_up_nothing() {
 
 #[tokio::test]
 async fn a_forbidden_kind_fails_and_recovers_by_itself() {
-    let double = Double::start(|number, _| match number {
-        0 => Reply::Whole(403, "", json!({ "code": 403, "message": "no" }).to_string()),
-        _ => Reply::Held(end_of_list(10)),
+    let double = FakeApiServer::start(|number, _| match number {
+        0 => ScriptedReply::Whole(403, "", json!({ "code": 403, "message": "no" }).to_string()),
+        _ => ScriptedReply::Held(end_of_list(10)),
     })
     .await;
     let (sink, mut events) = mpsc::channel(64);
     let sets = BTreeSet::from(["applyset-a-v1".into()]);
-    let _informer = double.cluster.informer(&config_maps(), Selector::PartOf(sets), 0, sink);
+    let _informer = double.cluster.informer(&config_maps(), ListSelector::ApplySets(sets), 0, sink);
     let first = events.recv().await.unwrap();
-    assert!(matches!(first.news, News::Started));
-    let Some(InformerEvent { news: News::Failed(error, wait), .. }) = events.recv().await else { panic!() };
-    assert!(matches!(error.fault(), Fault::Denied { .. }));
+    assert!(matches!(first.change, InformerChange::Init));
+    let Some(InformerEvent { change: InformerChange::Failed(error, wait), .. }) = events.recv().await else {
+        panic!()
+    };
+    assert!(matches!(error.fault(), ClusterFault::Denied { .. }));
     assert_eq!(error.to_string(), "ConfigMap: no");
     assert!((Duration::from_millis(400)..=Duration::from_millis(800)).contains(&wait), "{wait:?}");
     assert_eq!(told(&mut events, 2).await, ["started", "synced"]);
@@ -244,9 +249,10 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
 
 #[tokio::test]
 async fn a_relist_is_done_on_demand() {
-    let double =
-        Double::start(|number, _| Reply::Held([seen("a", 3 + number as u64), end_of_list(10)].concat()))
-            .await;
+    let double = FakeApiServer::start(|number, _| {
+        ScriptedReply::Held([seen("a", 3 + number as u64), end_of_list(10)].concat())
+    })
+    .await;
     let (informer, mut events) = inform(&double);
     assert_eq!(told(&mut events, 3).await, ["started", "seen a@3", "synced"]);
     informer.relist();
@@ -257,27 +263,28 @@ async fn a_relist_is_done_on_demand() {
 
 /// Reads nothing.
 #[derive(Clone)]
-struct Broken;
+struct BrokenDecoder;
 
-impl Project for Broken {
-    type Record = Live;
+impl WireDecoder for BrokenDecoder {
+    type Record = LiveObject;
 
-    fn project(&self, _: &str) -> Option<Projected<Live>> {
+    fn decode(&self, _: &str) -> Option<DecodedObject<LiveObject>> {
         panic!("on purpose")
     }
 }
 
 #[tokio::test]
 async fn the_end_of_an_informer_by_a_bug_is_told() {
-    let double = Double::start(|_, _| Reply::Held(seen("a", 3))).await;
+    let double = FakeApiServer::start(|_, _| ScriptedReply::Held(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = double.cluster.inform(&config_maps(), Selector::All, Broken, sink);
+    let _informer = double.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
     assert_eq!(told(&mut events, 2).await, ["started", "failed internal"]);
 }
 
 #[tokio::test]
 async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
-    let double = Double::start(|_, _| Reply::Held([seen("a", 1), end_of_list(2)].concat())).await;
+    let double =
+        FakeApiServer::start(|_, _| ScriptedReply::Held([seen("a", 1), end_of_list(2)].concat())).await;
     let (informer, mut events) = inform(&double);
     told(&mut events, 3).await;
     let signs = double.cluster.pulses().signs();
@@ -285,7 +292,7 @@ async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     assert_eq!(&*sign.name, "the watch over ConfigMap");
     // No later than the server itself ends the watch, with some patience.
     let wait = sign.due - sign.last;
-    let Patience { lifetime, grace, .. } = double.cluster.patience();
+    let WatchTimeouts { lifetime, grace, .. } = double.cluster.patience();
     assert!(wait > Duration::ZERO && wait <= lifetime + grace + Duration::from_mins(1), "{wait:?}");
     drop(informer);
     while !double.cluster.pulses().signs().is_empty() {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::wire::live_of;
-use crate::engine::{Keep, Owner, Reconcile};
+use crate::engine::{KeepPolicy, ObjectOwner, ReconcilePolicy};
 
 const SET: &str = "applyset-x-v1";
 
@@ -11,7 +11,7 @@ fn fields(manager: &str, operation: &str, owns_label: bool) -> Value {
     json!({ "manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": { "f:labels": labels } } })
 }
 
-fn check(labels: Value, annotations: Value, references: Value, entries: &[Value], expected: &Owner) {
+fn check(labels: Value, annotations: Value, references: Value, entries: &[Value], expected: &ObjectOwner) {
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
@@ -25,32 +25,33 @@ fn check(labels: Value, annotations: Value, references: Value, entries: &[Value]
 #[test]
 fn a_label_is_ours_only_where_our_entry_owns_it() {
     let label = || json!({ "applyset.kubernetes.io/part-of": SET });
-    let owner = |entries: &[Value], expected: Owner| check(label(), json!({}), json!([]), entries, &expected);
-    owner(&[fields("rhumb", "Apply", true)], Owner::Ours(SET.into()));
-    owner(&[fields("kubectl", "Apply", true), fields("rhumb", "Apply", true)], Owner::Ours(SET.into()));
-    owner(&[fields("rhumb", "Apply", false)], Owner::Labelled(SET.into()));
-    owner(&[fields("rhumb", "Update", true)], Owner::Labelled(SET.into()));
-    owner(&[fields("kubectl", "Apply", true)], Owner::Labelled(SET.into()));
-    owner(&[], Owner::Labelled(SET.into()));
+    let owner =
+        |entries: &[Value], expected: ObjectOwner| check(label(), json!({}), json!([]), entries, &expected);
+    owner(&[fields("rhumb", "Apply", true)], ObjectOwner::Ours(SET.into()));
+    owner(&[fields("kubectl", "Apply", true), fields("rhumb", "Apply", true)], ObjectOwner::Ours(SET.into()));
+    owner(&[fields("rhumb", "Apply", false)], ObjectOwner::Labelled(SET.into()));
+    owner(&[fields("rhumb", "Update", true)], ObjectOwner::Labelled(SET.into()));
+    owner(&[fields("kubectl", "Apply", true)], ObjectOwner::Labelled(SET.into()));
+    owner(&[], ObjectOwner::Labelled(SET.into()));
     // The entry without the label: somebody took it off.
-    check(json!({}), json!({}), json!([]), &[fields("rhumb", "Apply", false)], &Owner::Nobody);
+    check(json!({}), json!({}), json!([]), &[fields("rhumb", "Apply", false)], &ObjectOwner::Nobody);
 }
 
 #[test]
 fn marks_of_others_are_named() {
     let foreign = |labels: Value, annotations: Value, words: &str| {
-        check(labels.clone(), annotations.clone(), json!([]), &[], &Owner::Foreign(words.into()));
+        check(labels.clone(), annotations.clone(), json!([]), &[], &ObjectOwner::Foreign(words.into()));
         // They count for more than a label that may be a copy.
         let mut with_label = labels.clone();
         with_label["applyset.kubernetes.io/part-of"] = json!(SET);
-        check(with_label.clone(), annotations.clone(), json!([]), &[], &Owner::Foreign(words.into()));
+        check(with_label.clone(), annotations.clone(), json!([]), &[], &ObjectOwner::Foreign(words.into()));
         // They count for less than a label that we own: somebody stuck them on later.
         check(
             with_label,
             annotations,
             json!([]),
             &[fields("rhumb", "Apply", true)],
-            &Owner::Ours(SET.into()),
+            &ObjectOwner::Ours(SET.into()),
         );
     };
     foreign(
@@ -82,7 +83,7 @@ fn marks_of_others_are_named() {
 #[test]
 fn words_that_only_resemble_a_mark_are_none() {
     let nobody =
-        |labels: Value, annotations: Value| check(labels, annotations, json!([]), &[], &Owner::Nobody);
+        |labels: Value, annotations: Value| check(labels, annotations, json!([]), &[], &ObjectOwner::Nobody);
     nobody(json!({ "app.kubernetes.io/managed-by": "Helm" }), json!({}));
     nobody(json!({ "app.kubernetes.io/managed-by": "us" }), json!({ "meta.helm.sh/release-name": "web" }));
     nobody(json!({}), json!({ "configmanagement.gke.io/managed": "disabled" }));
@@ -95,13 +96,14 @@ fn what_a_controller_makes_is_never_ours() {
     let by = |controller: bool| json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-123", "uid": "u", "controller": controller }]);
     let label = || json!({ "applyset.kubernetes.io/part-of": SET });
     let ours = [fields("rhumb", "Apply", true)];
-    let controlled = Owner::Controlled("ReplicaSet shop/web-123".into());
+    let controlled = ObjectOwner::Controlled("ReplicaSet shop/web-123".into());
     check(label(), json!({}), by(true), &[], &controlled);
     check(label(), json!({}), by(true), &[fields("rhumb", "Apply", false)], &controlled);
     check(json!({}), json!({}), by(true), &ours, &controlled);
-    check(label(), json!({}), by(false), &ours, &Owner::Ours(SET.into()));
-    // Whoever may write an object may name a controller on it: what our entry owns stays ours.
-    check(label(), json!({}), by(true), &ours, &Owner::Ours(SET.into()));
+    check(label(), json!({}), by(false), &ours, &ObjectOwner::Ours(SET.into()));
+    // Anybody who may write an object may name a controller on it; an object that our entry owns
+    // stays ours.
+    check(label(), json!({}), by(true), &ours, &ObjectOwner::Ours(SET.into()));
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn another_owners_mark_on_what_we_wrote_asks_to_leave_it_alone_and_to_keep_it() 
     let label = ("labels", "applyset.kubernetes.io/part-of");
     let release = ("annotations", "rhumb.dev/release");
     let argo = "argocd.argoproj.io/instance";
-    let check = |owned: &[(&str, &str)], metadata: Value, owner: &Owner, opt_out, keep| {
+    let check = |owned: &[(&str, &str)], metadata: Value, owner: &ObjectOwner, opt_out, keep| {
         let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
         for (key, value) in [("name", "a"), ("namespace", "shop"), ("uid", "u"), ("resourceVersion", "7")] {
             object["metadata"][key] = json!(value);
@@ -132,24 +134,36 @@ fn another_owners_mark_on_what_we_wrote_asks_to_leave_it_alone_and_to_keep_it() 
     };
     let labelled = json!({ "applyset.kubernetes.io/part-of": SET });
     let references = Some("metadata.ownerReferences");
-    let pod = Owner::Controlled("Pod shop/x".into());
-    check(&[label, release], controlled(labelled.clone()), &Owner::Ours(SET.into()), references, Keep::Asked);
-    check(&[release], controlled(json!({})), &pod, references, Keep::Asked);
-    check(&[("labels", "app")], controlled(json!({})), &pod, None, Keep::Asked);
+    let pod = ObjectOwner::Controlled("Pod shop/x".into());
+    check(
+        &[label, release],
+        controlled(labelled.clone()),
+        &ObjectOwner::Ours(SET.into()),
+        references,
+        KeepPolicy::Asked,
+    );
+    check(&[release], controlled(json!({})), &pod, references, KeepPolicy::Asked);
+    check(&[("labels", "app")], controlled(json!({})), &pod, None, KeepPolicy::Asked);
     // Another tool's mark counts once our label is off.
-    let shop = Owner::Foreign("Argo CD Application shop".into());
+    let shop = ObjectOwner::Foreign("Argo CD Application shop".into());
     let marked = |labels: Value| json!({ "labels": labels });
-    check(&[release], marked(json!({ argo: "shop" })), &shop, Some(argo), Keep::No);
-    check(&[("labels", "app")], marked(json!({ argo: "shop" })), &shop, None, Keep::No);
+    check(&[release], marked(json!({ argo: "shop" })), &shop, Some(argo), KeepPolicy::No);
+    check(&[("labels", "app")], marked(json!({ argo: "shop" })), &shop, None, KeepPolicy::No);
     let both = json!({ argo: "shop", "applyset.kubernetes.io/part-of": SET });
-    check(&[label, release], marked(both), &Owner::Ours(SET.into()), None, Keep::No);
-    // What our own manifest brought is nobody else's mark.
-    check(&[release, ("labels", argo)], marked(json!({ argo: "shop" })), &Owner::Nobody, None, Keep::No);
+    check(&[label, release], marked(both), &ObjectOwner::Ours(SET.into()), None, KeepPolicy::No);
+    // A mark from our own manifest is nobody else's.
+    check(
+        &[release, ("labels", argo)],
+        marked(json!({ argo: "shop" })),
+        &ObjectOwner::Nobody,
+        None,
+        KeepPolicy::No,
+    );
 }
 
 #[test]
 fn who_asks_to_be_kept_is_kept() {
-    let check = |labels: Value, annotations: Value, expected: Keep| {
+    let check = |labels: Value, annotations: Value, expected: KeepPolicy| {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7",
@@ -158,58 +172,64 @@ fn who_asks_to_be_kept_is_kept() {
         assert_eq!(live_of(&object.to_string()).unwrap().1.keep, expected, "{object}");
     };
     let says = |key: &str, word: &str, expected| check(json!({}), json!({ key: word }), expected);
-    says("rhumb.dev/prune", "never", Keep::Asked);
-    says("rhumb.dev/prune", "Never", Keep::Confirm);
+    says("rhumb.dev/prune", "never", KeepPolicy::Asked);
+    says("rhumb.dev/prune", "Never", KeepPolicy::Confirm);
     // Somebody else's word only ever keeps it.
-    says("rhumb.dev/prune", "first", Keep::No);
-    says("rhumb.dev/reconcile", "disabled", Keep::Asked);
-    says("kustomize.toolkit.fluxcd.io/prune", "Disabled", Keep::Asked);
-    says("kustomize.toolkit.fluxcd.io/prune", "enabled", Keep::No);
-    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", Keep::Asked);
-    says("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false", Keep::Asked);
-    says("argocd.argoproj.io/sync-options", "Prune=confirm", Keep::Confirm);
-    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", Keep::Asked);
-    says("argocd.argoproj.io/sync-options", "Delete=confirm", Keep::Confirm);
-    says("argocd.argoproj.io/sync-options", "Prune=true", Keep::No);
-    says("argocd.argoproj.io/sync-options", "prune=false", Keep::Confirm);
-    says("helm.sh/resource-policy", "keep", Keep::Asked);
-    says("helm.sh/resource-policy", "retain", Keep::Confirm);
-    says("client.lifecycle.config.k8s.io/deletion", "detach", Keep::Asked);
-    says("cli-utils.sigs.k8s.io/on-remove", "keep", Keep::Asked);
-    says("kapp.k14s.io/delete-strategy", "orphan", Keep::Asked);
-    says("kapp.k14s.io/delete-strategy", "", Keep::No);
-    says("kapp.k14s.io/noop", "", Keep::Asked);
-    says("fluxcd.controlplane.io/prune", "disabled", Keep::Asked);
-    says("argocd.argoproj.io/hook", "Skip", Keep::Asked);
-    says("argocd.argoproj.io/hook", "PreSync", Keep::No);
+    says("rhumb.dev/prune", "first", KeepPolicy::No);
+    says("rhumb.dev/reconcile", "disabled", KeepPolicy::Asked);
+    says("kustomize.toolkit.fluxcd.io/prune", "Disabled", KeepPolicy::Asked);
+    says("kustomize.toolkit.fluxcd.io/prune", "enabled", KeepPolicy::No);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", KeepPolicy::Asked);
+    says("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false", KeepPolicy::Asked);
+    says("argocd.argoproj.io/sync-options", "Prune=confirm", KeepPolicy::Confirm);
+    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", KeepPolicy::Asked);
+    says("argocd.argoproj.io/sync-options", "Delete=confirm", KeepPolicy::Confirm);
+    says("argocd.argoproj.io/sync-options", "Prune=true", KeepPolicy::No);
+    says("argocd.argoproj.io/sync-options", "prune=false", KeepPolicy::Confirm);
+    says("helm.sh/resource-policy", "keep", KeepPolicy::Asked);
+    says("helm.sh/resource-policy", "retain", KeepPolicy::Confirm);
+    says("client.lifecycle.config.k8s.io/deletion", "detach", KeepPolicy::Asked);
+    says("cli-utils.sigs.k8s.io/on-remove", "keep", KeepPolicy::Asked);
+    says("kapp.k14s.io/delete-strategy", "orphan", KeepPolicy::Asked);
+    says("kapp.k14s.io/delete-strategy", "", KeepPolicy::No);
+    says("kapp.k14s.io/noop", "", KeepPolicy::Asked);
+    says("fluxcd.controlplane.io/prune", "disabled", KeepPolicy::Asked);
+    says("argocd.argoproj.io/hook", "Skip", KeepPolicy::Asked);
+    says("argocd.argoproj.io/hook", "PreSync", KeepPolicy::No);
     // Flux reads its own words from labels too, the others do not.
-    check(json!({ "kustomize.toolkit.fluxcd.io/prune": "disabled" }), json!({}), Keep::Asked);
-    check(json!({ "kustomize.toolkit.fluxcd.io/reconcile": "disabled" }), json!({}), Keep::Asked);
-    check(json!({ "rhumb.dev/prune": "never" }), json!({}), Keep::No);
+    check(json!({ "kustomize.toolkit.fluxcd.io/prune": "disabled" }), json!({}), KeepPolicy::Asked);
+    check(json!({ "kustomize.toolkit.fluxcd.io/reconcile": "disabled" }), json!({}), KeepPolicy::Asked);
+    check(json!({ "rhumb.dev/prune": "never" }), json!({}), KeepPolicy::No);
 }
 
 #[test]
 fn a_mark_by_somebody_else_says_whether_to_reconcile() {
-    let check = |map: &str, key: &'static str, word: &str, manager: &str, expected: Reconcile| {
+    let check = |map: &str, key: &'static str, word: &str, manager: &str, expected: ReconcilePolicy| {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7", map: { key: word },
                 "managedFields": [{ "manager": manager, "operation": "Apply", "fieldsType": "FieldsV1",
                     "fieldsV1": { "f:metadata": { format!("f:{map}"): { format!("f:{key}"): {} } } } }] },
         });
-        let expected = (expected == Reconcile::Disabled).then_some(key);
+        let expected = (expected == ReconcilePolicy::Disabled).then_some(key);
         assert_eq!(live_of(&object.to_string()).unwrap().1.opt_out, expected, "{object}");
     };
     let says = |key, word, expected| check("annotations", key, word, "somebody", expected);
-    says("rhumb.dev/reconcile", "disabled", Reconcile::Disabled);
-    says("rhumb.dev/reconcile", "enabled", Reconcile::Enabled);
-    says("kustomize.toolkit.fluxcd.io/reconcile", "Disabled", Reconcile::Disabled);
-    says("kustomize.toolkit.fluxcd.io/ssa", "Ignore", Reconcile::Disabled);
-    says("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::Enabled);
-    says("argocd.argoproj.io/hook", "PreSync,Skip", Reconcile::Disabled);
-    check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "disabled", "somebody", Reconcile::Disabled);
-    check("labels", "rhumb.dev/reconcile", "disabled", "somebody", Reconcile::Enabled);
-    // What we wrote ourselves is what a manifest said then.
-    check("annotations", "rhumb.dev/reconcile", "disabled", "rhumb", Reconcile::Enabled);
-    check("labels", "kustomize.toolkit.fluxcd.io/ssa", "Ignore", "rhumb", Reconcile::Enabled);
+    says("rhumb.dev/reconcile", "disabled", ReconcilePolicy::Disabled);
+    says("rhumb.dev/reconcile", "enabled", ReconcilePolicy::Enabled);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "Disabled", ReconcilePolicy::Disabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "Ignore", ReconcilePolicy::Disabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", ReconcilePolicy::Enabled);
+    says("argocd.argoproj.io/hook", "PreSync,Skip", ReconcilePolicy::Disabled);
+    check(
+        "labels",
+        "kustomize.toolkit.fluxcd.io/reconcile",
+        "disabled",
+        "somebody",
+        ReconcilePolicy::Disabled,
+    );
+    check("labels", "rhumb.dev/reconcile", "disabled", "somebody", ReconcilePolicy::Enabled);
+    // A word that we wrote was once a manifest's.
+    check("annotations", "rhumb.dev/reconcile", "disabled", "rhumb", ReconcilePolicy::Enabled);
+    check("labels", "kustomize.toolkit.fluxcd.io/ssa", "Ignore", "rhumb", ReconcilePolicy::Enabled);
 }

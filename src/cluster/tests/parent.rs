@@ -2,10 +2,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::double::{Double, Reply};
-use crate::cluster::{Fault, Parent, applyset_id};
-use crate::engine::{Rv, Uid};
-use crate::object::{Class, GroupKind};
+use super::double::{FakeApiServer, ScriptedReply};
+use crate::cluster::{ClusterFault, InventoryObject, applyset_id};
+use crate::engine::{ResourceVersion, Uid};
+use crate::object::{ErrorClass, GroupKind};
 
 #[test]
 fn the_id_is_that_of_kep_3659() {
@@ -20,9 +20,9 @@ fn stored(annotations: &Value, data: &Value) -> Value {
     })
 }
 
-fn parent() -> Parent {
-    Parent {
-        known: Some((Uid("u-1".into()), Rv(7))),
+fn parent() -> InventoryObject {
+    InventoryObject {
+        known: Some((Uid("u-1".into()), ResourceVersion(7))),
         tooling: "rhumb/v1".to_owned(),
         kinds: [GroupKind::new("apps", "Deployment"), GroupKind::new("", "ConfigMap")].into(),
         namespaces: ["shop".to_owned()].into(),
@@ -37,7 +37,7 @@ const ANNOTATIONS: &str = r#"{"applyset.kubernetes.io/tooling":"rhumb/v1","apply
 async fn a_parent_is_read_and_only_its_difference_written() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
-    let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
+    let double = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
     let read = double.cluster.parent("rhumb-system", "web").await.unwrap().unwrap();
     assert_eq!(read, parent());
     // Nothing to write: no call.
@@ -74,9 +74,9 @@ async fn a_parent_is_read_and_only_its_difference_written() {
 #[tokio::test]
 async fn a_parent_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
-    let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
+    let double = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
     let error = double.cluster.parent("rhumb-system", "web").await.unwrap_err();
-    assert_eq!(error.class(), Class::Config);
+    assert_eq!(error.class(), ErrorClass::Config);
     assert!(error.to_string().contains("it is the inventory of kubectl/v1.36"), "{error}");
 }
 
@@ -84,16 +84,17 @@ async fn a_parent_of_another_tool_is_left_alone() {
 async fn a_config_map_that_is_no_inventory_is_left_alone() {
     let read = async |metadata: Value, data: Value| {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
-        let double = Double::start(move |_, _| Reply::Whole(200, "", object.to_string())).await;
+        let double =
+            FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
         double.cluster.parent("rhumb-system", "web").await.map(|found| found.is_some())
     };
     let data = json!({ "rhumb.yaml": "a" });
     for metadata in [json!({}), json!({"labels": {"app": "web"}, "annotations": {"example.org/a": "b"}})] {
         let error = read(metadata, data.clone()).await.unwrap_err();
-        assert_eq!(error.class(), Class::Config);
+        assert_eq!(error.class(), ErrorClass::Config);
         assert!(error.to_string().contains("no inventory, and left alone"), "{error}");
     }
-    // What lost a part of what marks it, and what has nothing to lose.
+    // An inventory that lost a part of its marks, and an object that has none to lose.
     for (metadata, data) in [
         (json!({}), json!(null)),
         (json!({"labels": {"applyset.kubernetes.io/id": "a"}}), data.clone()),
@@ -111,38 +112,38 @@ async fn a_missing_namespace_is_made_with_the_parent() {
         json!({ "kind": "Status", "code": code, "message": "m", "details": { "name": name, "kind": kind } })
             .to_string()
     };
-    let double = Double::start(move |_, asked| {
+    let double = FakeApiServer::start(move |_, asked| {
         let mut there = there.lock().unwrap();
         match (asked.method.as_str(), asked.path.as_str(), *there) {
             ("POST", "/api/v1/namespaces?fieldManager=rhumb", _) => {
                 *there = true;
                 // Somebody else was faster.
-                Reply::Whole(409, "", status(409, "rhumb-system", "namespaces"))
+                ScriptedReply::Whole(409, "", status(409, "rhumb-system", "namespaces"))
             }
-            ("POST", _, true) => Reply::Whole(201, "", stored(&json!({}), &json!({})).to_string()),
-            ("POST", _, false) => Reply::Whole(404, "", status(404, "rhumb-system", "namespaces")),
-            _ => Reply::Whole(404, "", status(404, "web", "configmaps")),
+            ("POST", _, true) => ScriptedReply::Whole(201, "", stored(&json!({}), &json!({})).to_string()),
+            ("POST", _, false) => ScriptedReply::Whole(404, "", status(404, "rhumb-system", "namespaces")),
+            _ => ScriptedReply::Whole(404, "", status(404, "web", "configmaps")),
         }
     })
     .await;
     assert_eq!(double.cluster.parent("rhumb-system", "web").await.unwrap(), None);
     let made = double.cluster.save_parent("rhumb-system", "web", None, &parent()).await.unwrap();
-    assert_eq!(made.known, Some((Uid("u-1".into()), Rv(7))));
+    assert_eq!(made.known, Some((Uid("u-1".into()), ResourceVersion(7))));
     assert_eq!(double.asked().len(), 4);
 }
 
 #[tokio::test]
 async fn a_parent_that_somebody_else_wrote_is_stale() {
     for (code, name) in [(409, "web"), (404, "web")] {
-        let double = Double::start(move |_, _| {
+        let double = FakeApiServer::start(move |_, _| {
             let status =
                 json!({ "kind": "Status", "code": code, "details": { "name": name, "kind": "configmaps" } });
-            Reply::Whole(code, "", status.to_string())
+            ScriptedReply::Whole(code, "", status.to_string())
         })
         .await;
-        let after = Parent { data: [("k".to_owned(), "v".to_owned())].into(), ..parent() };
+        let after = InventoryObject { data: [("k".to_owned(), "v".to_owned())].into(), ..parent() };
         let error =
             double.cluster.save_parent("rhumb-system", "web", Some(&parent()), &after).await.unwrap_err();
-        assert_eq!(*error.fault(), Fault::Stale);
+        assert_eq!(*error.fault(), ClusterFault::VersionConflict);
     }
 }

@@ -3,10 +3,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::double::{Asked, Double, Reply, kind};
-use crate::cluster::{Evicted, PodsEvent, PodsNews};
+use super::double::{FakeApiServer, ReceivedCall, ScriptedReply, kind};
+use crate::cluster::{EvictionResult, PodsChange, PodsEvent};
 use crate::engine::{Uid, failing};
-use crate::object::{Class, ObjectId};
+use crate::object::{ErrorClass, ObjectId};
 
 fn line(what: &str, object: &Value) -> String {
     format!("{}\n", json!({ "type": what, "object": object }))
@@ -34,16 +34,16 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
         "status": { "phase": "Pending", "containerStatuses": stuck },
     });
     let failed_once = std::sync::Mutex::new(false);
-    let double = Double::start(move |_, asked: &Asked| {
+    let double = FakeApiServer::start(move |_, asked: &ReceivedCall| {
         if asked.path.contains("/statefulsets?") {
-            return Reply::Held([line("ADDED", &set), end_of_list()].concat());
+            return ScriptedReply::Held([line("ADDED", &set), end_of_list()].concat());
         }
         assert!(asked.path.starts_with("/api/v1/namespaces/shop/pods?"), "{}", asked.path);
         assert!(asked.path.contains("labelSelector=app%3Dweb"), "{}", asked.path);
         if !std::mem::replace(&mut *failed_once.lock().unwrap(), true) {
-            return Reply::Whole(500, "", "{}".to_owned());
+            return ScriptedReply::Whole(500, "", "{}".to_owned());
         }
-        Reply::Held([line("ADDED", &pod), end_of_list()].concat())
+        ScriptedReply::Held([line("ADDED", &pod), end_of_list()].concat())
     })
     .await;
     let sets = kind("apps/v1", "StatefulSet", "statefulsets");
@@ -54,11 +54,11 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
         tokio::time::timeout(Duration::from_secs(20), events.recv())
             .await
             .unwrap()
-            .map(|PodsEvent { news, .. }| news)
+            .map(|PodsEvent { change, .. }| change)
     };
-    let Some(PodsNews::Failed(error, _)) = next().await else { panic!() };
-    assert_eq!(error.class(), Class::Transient);
-    let Some(PodsNews::Seen(pods)) = next().await else { panic!() };
+    let Some(PodsChange::Failed(error, _)) = next().await else { panic!() };
+    assert_eq!(error.class(), ErrorClass::Transient);
+    let Some(PodsChange::Observed(pods)) = next().await else { panic!() };
     let failing = failing(&pods, Instant::now()).unwrap();
     assert_eq!(failing.to_string(), "pod web-1, container c: InvalidImageName");
     drop(follower);
@@ -67,7 +67,7 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
 
 #[tokio::test]
 async fn a_kind_without_pods_of_its_own_is_not_followed() {
-    let double = Double::start(|_, _| Reply::Silence).await;
+    let double = FakeApiServer::start(|_, _| ScriptedReply::Silence).await;
     let jobs = kind("batch/v1", "Job", "jobs");
     let id = ObjectId::new(&jobs.gvk.group_kind(), Some("shop"), "web");
     let (sink, _events) = mpsc::channel(8);
@@ -77,10 +77,10 @@ async fn a_kind_without_pods_of_its_own_is_not_followed() {
 
 #[tokio::test]
 async fn the_answers_to_an_eviction_are_told_apart() {
-    async fn check(code: u16, status: Value, there: &'static str, expected: Result<Evicted, &str>) {
-        let double = Double::start(move |_, asked| match &*asked.method {
-            "POST" => Reply::Whole(code, "", status.to_string()),
-            _ => Reply::Whole(200, "", json!({ "metadata": { "uid": there } }).to_string()),
+    async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResult, &str>) {
+        let double = FakeApiServer::start(move |_, asked| match &*asked.method {
+            "POST" => ScriptedReply::Whole(code, "", status.to_string()),
+            _ => ScriptedReply::Whole(200, "", json!({ "metadata": { "uid": there } }).to_string()),
         })
         .await;
         let answer = double.cluster.evict("shop", "web-1", &Uid("u".into())).await;
@@ -91,17 +91,17 @@ async fn the_answers_to_an_eviction_are_told_apart() {
         assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "u");
     }
     let status = |message: &str, causes: Value| json!({ "kind": "Status", "message": message, "details": { "name": "web-1", "kind": "pods", "causes": causes } });
-    check(201, status("", json!([])), "u", Ok(Evicted::Accepted)).await;
-    check(404, status("pods \"web-1\" not found", json!([])), "u", Ok(Evicted::Gone)).await;
+    check(201, status("", json!([])), "u", Ok(EvictionResult::Accepted)).await;
+    check(404, status("pods \"web-1\" not found", json!([])), "u", Ok(EvictionResult::Gone)).await;
     let cause = json!([{ "reason": "DisruptionBudget", "message": "The disruption budget few needs 2" }]);
-    let blocked = Ok(Evicted::Blocked("The disruption budget few needs 2".into()));
+    let blocked = Ok(EvictionResult::Blocked("The disruption budget few needs 2".into()));
     check(429, status("Cannot evict pod", cause), "u", blocked).await;
     let slow = Err("the server asks to slow down (429)");
     check(429, status("too many requests", json!([])), "u", slow).await;
     let several = "This pod has more than one PodDisruptionBudget, which is not supported.";
-    check(500, status(several, json!([])), "u", Ok(Evicted::Blocked(several.into()))).await;
+    check(500, status(several, json!([])), "u", Ok(EvictionResult::Blocked(several.into()))).await;
     check(500, status("broken", json!([])), "u", Err("broken (status 500)")).await;
-    check(409, status("the UID differs", json!([])), "v", Ok(Evicted::Gone)).await;
+    check(409, status("the UID differs", json!([])), "v", Ok(EvictionResult::Gone)).await;
     check(409, status("the UID differs", json!([])), "u", Err("it has changed meanwhile")).await;
 }
 
@@ -115,7 +115,7 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         })
     };
     let time = |minute: u32| format!("2026-01-02T03:{minute:02}:00Z");
-    let double = Double::start(move |_, asked| {
+    let double = FakeApiServer::start(move |_, asked| {
         assert!(asked.path.starts_with("/api/v1/namespaces/shop/events?"), "{}", asked.path);
         assert!(asked.path.contains("type%3DWarning"), "{}", asked.path);
         let items = if asked.path.contains("involvedObject.uid%3Da%2C") {
@@ -127,7 +127,7 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         } else {
             vec![event("b", "one\ntwo", &time(10), 2), event("b", "one\ntwo", &time(20), 3)]
         };
-        Reply::Whole(200, "", json!({ "items": items }).to_string())
+        ScriptedReply::Whole(200, "", json!({ "items": items }).to_string())
     })
     .await;
     let told = double.cluster.warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();

@@ -2,14 +2,14 @@ use serde_json::{Value, json};
 
 use crate::cluster::rolling;
 use crate::cluster::rolling::failed_before;
-use crate::engine::RollPhase::{self, FirstStart, Recovering, Replacing, Settled};
+use crate::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use crate::object::GroupKind;
 
-fn phase(kind: &str, object: &Value) -> RollPhase {
+fn phase(kind: &str, object: &Value) -> RolloutPhase {
     rolling(&GroupKind::new("apps", kind), object).unwrap().phase
 }
 
-/// A Deployment of three pods: generation seen, pods in all, of the newest template, available.
+/// Returns a Deployment of three pods: generation seen, pods in all, of the newest template, available.
 fn deployment(seen: u64, all: u32, updated: u32, available: u32, more: &Value) -> Value {
     let mut object = json!({
         "metadata": {
@@ -50,7 +50,7 @@ fn a_deployment_by_its_numbers_and_conditions() {
     let never = ("False", "2026-01-01T10:00:01Z");
     let lost = ("False", "2026-01-01T11:00:00Z");
     let first = json!({ "metadata": { "annotations": { "deployment.kubernetes.io/revision": "1" } } });
-    let check = |seen, numbers: [u32; 3], more: Value, expected: RollPhase| {
+    let check = |seen, numbers: [u32; 3], more: Value, expected: RolloutPhase| {
         let object = deployment(seen, numbers[0], numbers[1], numbers[2], &more);
         assert_eq!(phase("Deployment", &object), expected, "{seen} {numbers:?} {more}");
     };
@@ -186,7 +186,7 @@ fn a_failure_from_before_our_last_write_is_no_news() {
     check("Deployment", exceeded, late, early, false);
     check("Deployment", "ReplicaSetUpdated", early, late, false);
     check("StatefulSet", exceeded, early, late, false);
-    // What cannot be read says nothing.
+    // A value that cannot be read says nothing.
     check("Deployment", exceeded, "soon", late, false);
     check("Deployment", exceeded, early, "", false);
 }

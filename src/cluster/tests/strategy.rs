@@ -1,8 +1,8 @@
-//! Who owns a `rollingUpdate`, and what a dry run is sent instead.
+//! The owner of a `rollingUpdate`, and the content that a dry run sends.
 
 use serde_json::{Value, json};
 
-use crate::cluster::strategy::{LeftOut, owned};
+use crate::cluster::strategy::{OmittedStrategy, owned};
 use crate::object::GroupKind;
 
 fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -45,7 +45,7 @@ fn a_dry_run_leaves_out_a_strategy_that_would_be_refused() {
         let kind = GroupKind::new("apps", kind);
         let body = json!({ "spec": { "replicas": 2, field: strategy } });
         let live = live.map(|rolling| json!({ "spec": { field: { "rollingUpdate": rolling } } }));
-        let answer = LeftOut::of(&kind, &body, live.as_ref()).map(|left_out| {
+        let answer = OmittedStrategy::of(&kind, &body, live.as_ref()).map(|left_out| {
             assert_eq!(left_out.body, json!({ "spec": { "replicas": 2 } }));
             left_out.put_back(json!({ "spec": { "replicas": 2, field: { "type": "RollingUpdate" } } }))
         });
@@ -61,7 +61,7 @@ fn a_dry_run_leaves_out_a_strategy_that_would_be_refused() {
     check("Deployment", "strategy", recreate.clone(), None, None);
     check("Deployment", "strategy", recreate.clone(), Some(Value::Null), None);
     check("Deployment", "strategy", json!({ "type": "RollingUpdate" }), rolling(), None);
-    // What cannot be is for the server to say.
+    // An impossible combination is left to the server.
     let wrong = json!({ "type": "Recreate", "rollingUpdate": { "maxSurge": 1 } });
     check("Deployment", "strategy", wrong, rolling(), None);
     check("StatefulSet", "updateStrategy", on_delete.clone(), rolling(), Some(on_delete.clone()));

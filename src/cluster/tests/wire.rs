@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::double::{config_maps, kind};
 use crate::cluster::interner::Interner;
-use crate::cluster::wire::{Form, Lens, Project, ScalerLens};
-use crate::engine::{Live, Owner, ReleaseClaim, RollPhase, Rv};
+use crate::cluster::wire::{LiveDecoder, ScalerDecoder, WireDecoder, WireForm};
+use crate::engine::{LiveObject, ObjectOwner, ReleaseClaim, ResourceVersion, RolloutPhase};
 use crate::object::ObjectId;
 
-pub(super) fn live_of(text: &str) -> Option<(ObjectId, Live)> {
-    let lens = Lens::new(&config_maps(), &Arc::default(), Form::Whole);
-    lens.project(text).map(|seen| (seen.id, seen.record))
+pub(super) fn live_of(text: &str) -> Option<(ObjectId, LiveObject)> {
+    let lens = LiveDecoder::new(&config_maps(), &Arc::default(), WireForm::Whole);
+    lens.decode(text).map(|seen| (seen.id, seen.record))
 }
 
 /// A Deployment as the server sends it, with what a reader must skip.
@@ -28,13 +28,13 @@ const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadat
 #[test]
 fn a_deployment_becomes_a_record() {
     let interner: Arc<Interner> = Arc::default();
-    let lens = Lens::new(&kind("apps/v1", "Deployment", "deployments"), &interner, Form::Whole);
-    let seen = lens.project(DEPLOYMENT).unwrap();
+    let lens = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
+    let seen = lens.decode(DEPLOYMENT).unwrap();
     assert_eq!(seen.id.to_string(), "Deployment shop/web");
     let live = seen.record;
     assert_eq!(&*live.uid.0, "0c2f1d5e-1b1f-4a52-9c35-1f6c8f2b7a10");
-    assert_eq!((seen.rv, live.rv), (Rv(4711), Rv(4711)));
-    assert_eq!(live.owner, Owner::Ours("applyset-x-v1".into()));
+    assert_eq!((seen.rv, live.rv), (ResourceVersion(4711), ResourceVersion(4711)));
+    assert_eq!(live.owner, ObjectOwner::Ours("applyset-x-v1".into()));
     let release = "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789";
     assert_eq!(live.release, None, "nothing proves it yet");
     assert_eq!(live.claim.as_deref(), ReleaseClaim::parse(release).as_ref());
@@ -47,13 +47,13 @@ fn a_deployment_becomes_a_record() {
     assert!(!live.deleting && !live.finished);
     let rolling = live.rolling.unwrap();
     assert_eq!((rolling.replicas, rolling.updated, rolling.available), (3, 1, 3));
-    assert_eq!(rolling.phase, RollPhase::Replacing);
+    assert_eq!(rolling.phase, RolloutPhase::Replacing);
 }
 
 #[test]
 fn values_behind_our_entry_are_told_apart_and_no_others() {
-    let lens = |form| Lens::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
-    let values = |text: &str| lens(Form::Whole).project(text).unwrap().record.values;
+    let lens = |form| LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
+    let values = |text: &str| lens(WireForm::Whole).decode(text).unwrap().record.values;
     let known = values(DEPLOYMENT);
     assert!(known.is_some());
     let check = |from: &str, to: &str, is_same: bool| {
@@ -67,16 +67,16 @@ fn values_behind_our_entry_are_told_apart_and_no_others() {
     check(r#""resourceVersion":"4711""#, r#""resourceVersion":"4712""#, true);
     check(r#""readyReplicas":3"#, r#""readyReplicas":2"#, true);
     check(r#""spec":{"replicas":3"#, r#""spec":{"replicas":4"#, true);
-    assert_eq!(lens(Form::Metadata).project(DEPLOYMENT).unwrap().record.values, None);
+    assert_eq!(lens(WireForm::Metadata).decode(DEPLOYMENT).unwrap().record.values, None);
     assert_eq!(values(&DEPLOYMENT.replace(r#""manager":"rhumb""#, r#""manager":"kubectl""#)), None);
 }
 
 #[test]
 fn equal_texts_are_kept_once_and_let_go() {
     let interner: Arc<Interner> = Arc::default();
-    let lens = Lens::new(&kind("apps/v1", "Deployment", "deployments"), &interner, Form::Whole);
-    let one = lens.project(DEPLOYMENT).unwrap();
-    let two = lens.project(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
+    let lens = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
+    let one = lens.decode(DEPLOYMENT).unwrap();
+    let two = lens.decode(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
     assert!(Arc::ptr_eq(one.record.ours.as_ref().unwrap(), two.record.ours.as_ref().unwrap()));
     assert!(Arc::ptr_eq(&one.record.others, &two.record.others));
     assert!(Arc::ptr_eq(&one.record.health.message, &two.record.health.message));
@@ -106,7 +106,7 @@ fn hostile_shapes_cost_only_themselves() {
     for text in readable {
         let (id, live) = live_of(&text).unwrap_or_else(|| panic!("{}", &text[..text.len().min(200)]));
         assert_eq!(id.name(), "a");
-        assert_eq!((live.owner, live.release), (Owner::Nobody, None));
+        assert_eq!((live.owner, live.release), (ObjectOwner::Nobody, None));
     }
     for text in [
         "null",
@@ -127,23 +127,23 @@ fn escapes_in_names_and_marks_are_read() {
     let text = r#"{"metadata":{"name":"a","namespace":"\u0073hop","labels":{"\u0061pplyset.kubernetes.io/part-of":"applyset-\u0078-v1"}}}"#;
     let (id, live) = live_of(text).unwrap();
     assert_eq!(id.namespace(), Some("shop"));
-    assert_eq!(live.owner, Owner::Labelled("applyset-x-v1".into()));
+    assert_eq!(live.owner, ObjectOwner::Labelled("applyset-x-v1".into()));
 }
 
 #[test]
 fn a_secret_leaves_nothing_behind() {
     let interner: Arc<Interner> = Arc::default();
-    let lens = Lens::new(&kind("v1", "Secret", "secrets"), &interner, Form::Whole);
+    let lens = LiveDecoder::new(&kind("v1", "Secret", "secrets"), &interner, WireForm::Whole);
     let text = r#"{"metadata":{"name":"s","namespace":"shop","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2"}},"data":{"a":"hunter2"},"stringData":{"b":"hunter2"},"type":"Opaque"}"#;
-    let live = lens.project(text).unwrap().record;
+    let live = lens.decode(text).unwrap().record;
     assert!(!format!("{live:?} {interner:?}").contains("hunter2"));
 }
 
 #[test]
 fn jobs_and_pods_end() {
     let finished = |api_version: &str, name: &str, status: serde_json::Value| {
-        let lens = Lens::new(&kind(api_version, name, "x"), &Arc::default(), Form::Whole);
-        lens.project(&json!({ "metadata": { "name": "a" }, "status": status }).to_string())
+        let lens = LiveDecoder::new(&kind(api_version, name, "x"), &Arc::default(), WireForm::Whole);
+        lens.decode(&json!({ "metadata": { "name": "a" }, "status": status }).to_string())
             .unwrap()
             .record
             .finished
@@ -160,10 +160,10 @@ fn jobs_and_pods_end() {
 
 #[test]
 fn an_autoscaler_tells_its_target() {
-    let lens = ScalerLens::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
+    let lens = ScalerDecoder::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
     let target = |reference: serde_json::Value| {
         let object = json!({ "metadata": { "name": "h", "namespace": "shop", "resourceVersion": "1" }, "spec": { "scaleTargetRef": reference } });
-        lens.project(&object.to_string()).unwrap().record.target.map(|target| target.id.resource_name())
+        lens.decode(&object.to_string()).unwrap().record.target.map(|target| target.id.resource_name())
     };
     assert_eq!(
         target(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" })).as_deref(),

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::config::{Config, VerifyMode};
-use crate::manifest::Scope;
+use crate::manifest::KindScope;
 use crate::object::{GroupKind, ObjectId};
 
 fn read(name: &str, spec: Value, allowed: impl Into<CustomSourcePolicy>) -> Result<SourceConfig, String> {
@@ -18,9 +18,9 @@ fn an_object_is_a_source_as_of_the_file() {
     let spec = json!({ "git": { "url": url, "ref": "main", "interval": "5m" }, "observe": true });
     let config = read("shop", spec, CustomSources::Remote).unwrap();
     assert!(
-        matches!(&config.location, Location::Git { url: u, reference: Some(r), .. } if u.expose() == url && r == "main")
+        matches!(&config.location, SourceLocation::Git { url: u, reference: Some(r), .. } if u.expose() == url && r == "main")
     );
-    assert_eq!((&*config.name, config.mode), ("shop", crate::config::Mode::Observe));
+    assert_eq!((&*config.name, config.mode), ("shop", crate::config::SourceMode::Observe));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn keys_are_named_and_never_files_of_the_host() {
     };
     let verified = |policy: CustomSourcePolicy, git: Value| -> Result<_, String> {
         let location = read("a", json!({ "git": git }), policy)?.location;
-        let Location::Git { verify, .. } = location else { panic!("a repository") };
+        let SourceLocation::Git { verify, .. } = location else { panic!("a repository") };
         Ok(verify.map(|verify| (verify.keys.display().to_string(), verify.mode)))
     };
     let url = "https://a.example/b";
@@ -68,7 +68,7 @@ fn keys_are_named_and_never_files_of_the_host() {
         let why = verified(policy("null"), asking(keys)).unwrap_err();
         assert!(why.ends_with("of the configuration; names: ops, ours"), "{why}");
     }
-    // What the configuration asks for counts, whatever the object says.
+    // The configuration's requirement counts, whatever the object says.
     for git in [json!({ "url": url }), asking("ours"), asking("/etc/passwd")] {
         assert_eq!(verified(policy("{keys: ops}"), git), found("/rhumb/ops", VerifyMode::Head));
     }
@@ -138,9 +138,9 @@ fn what_a_source_has_at_most_says_the_configuration() {
         let object = json!({ "metadata": { "name": "a" }, "spec": spec });
         let custom = CustomSource::read(object, policy).unwrap();
         let list = custom.config.unwrap().allow;
-        // What is deleted with the object is held against the same list.
+        // Deletions with the object are held against the same list.
         assert_eq!(list, custom.allow);
-        let scope = if id.1.is_some() { Scope::Namespaced } else { Scope::Cluster };
+        let scope = if id.1.is_some() { KindScope::Namespaced } else { KindScope::Cluster };
         let id = ObjectId::new(&GroupKind::parse(id.0), id.1, "web");
         let found = list.refusal(&id, Some(scope)).map(|refusal| refusal.to_string());
         match refused {
@@ -211,7 +211,7 @@ fn an_object_acts_as_an_account_that_the_configuration_allows() {
         spec["git"] = json!({ "url": "https://a.example/b" });
         let found = read("a", spec, policy).map(|config| config.service_account);
         match (&found, expected) {
-            (Ok(found), Ok(expected)) => assert_eq!(found.as_ref().map(AccountName::as_str), expected),
+            (Ok(found), Ok(expected)) => assert_eq!(found.as_ref().map(ServiceAccountName::as_str), expected),
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
             _ => panic!("{found:?} is not {expected:?}"),
         }
@@ -249,7 +249,8 @@ fn a_name_in_both_is_the_files() {
     config.sources.extend(custom("a", json!({ "directory": "/file" })).config);
     let joined = config.joined(&all);
     let places: Vec<_> = joined.sources.iter().map(|source| (&*source.name, &source.location)).collect();
-    let (file, cluster) = (Location::Directory("/file".into()), Location::Directory("/cluster".into()));
+    let (file, cluster) =
+        (SourceLocation::Directory("/file".into()), SourceLocation::Directory("/cluster".into()));
     assert_eq!(places, [("a", &file), ("b", &cluster)]);
 }
 
@@ -268,35 +269,41 @@ fn object(metadata: Value, policy: &str, spec: Value) -> CustomSource {
 #[test]
 fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
     #[track_caller]
-    fn check(metadata: &Value, policy: &str, observe: bool, tie: Tie, life: Option<Life>) {
+    fn check(
+        metadata: &Value,
+        policy: &str,
+        observe: bool,
+        tie: FinalizerState,
+        life: Option<SourceLifecycle>,
+    ) {
         let custom = object(metadata.clone(), policy, json!({ "directory": "/shop", "observe": observe }));
         assert_eq!(custom.tie(), tie);
         assert_eq!(custom.followed().map(|config| config.life), life);
     }
-    let (lives, ends) = (Some(Life::Lives), Some(Life::Ends));
+    let (lives, ends) = (Some(SourceLifecycle::Lives), Some(SourceLifecycle::Ends));
     let fresh = json!({});
     let tied = json!({ "finalizers": ["a", FINALIZER] });
     let deleted = json!({ "finalizers": ["a"], "deletionTimestamp": "2030-01-01T00:00:00Z" });
     let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
     for orphan in ["", "Orphan"] {
-        check(&fresh, orphan, false, Tie::Right, lives);
-        check(&tied, orphan, false, Tie::Needless, lives);
-        check(&deleted, orphan, false, Tie::Right, None);
-        check(&going, orphan, false, Tie::Needless, None);
+        check(&fresh, orphan, false, FinalizerState::Correct, lives);
+        check(&tied, orphan, false, FinalizerState::Unneeded, lives);
+        check(&deleted, orphan, false, FinalizerState::Correct, None);
+        check(&going, orphan, false, FinalizerState::Unneeded, None);
     }
-    check(&fresh, "Delete", false, Tie::Missing, None);
-    check(&tied, "Delete", false, Tie::Right, lives);
-    check(&going, "Delete", false, Tie::UntilEmpty, ends);
+    check(&fresh, "Delete", false, FinalizerState::Missing, None);
+    check(&tied, "Delete", false, FinalizerState::Correct, lives);
+    check(&going, "Delete", false, FinalizerState::HeldUntilEmpty, ends);
     // Without its finalizer it was never followed, or a person took it off.
-    check(&deleted, "Delete", false, Tie::Right, None);
-    check(&fresh, "Delete", true, Tie::Right, lives);
-    check(&tied, "Delete", true, Tie::Needless, lives);
-    check(&going, "Delete", true, Tie::Needless, None);
+    check(&deleted, "Delete", false, FinalizerState::Correct, None);
+    check(&fresh, "Delete", true, FinalizerState::Correct, lives);
+    check(&tied, "Delete", true, FinalizerState::Unneeded, lives);
+    check(&going, "Delete", true, FinalizerState::Unneeded, None);
     let custom = object(tied, "", json!({}));
-    assert_eq!(custom.finalizers(Tie::Needless), Some(vec!["a".to_owned()]));
-    assert_eq!(custom.finalizers(Tie::Right), None);
+    assert_eq!(custom.finalizers(FinalizerState::Unneeded), Some(vec!["a".to_owned()]));
+    assert_eq!(custom.finalizers(FinalizerState::Correct), None);
     let both = Some(vec!["a".to_owned(), FINALIZER.to_owned()]);
-    assert_eq!(object(deleted, "", json!({})).finalizers(Tie::Missing), both);
+    assert_eq!(object(deleted, "", json!({})).finalizers(FinalizerState::Missing), both);
 }
 
 #[test]
@@ -307,21 +314,21 @@ fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
     let mut named = going.clone();
     named["name"] = json!("a.b");
     let spec = json!({ "directory": "/shop" });
-    assert_eq!(object(named, "Delete", spec).tie(), Tie::Needless);
-    assert_eq!(object(json!({}), "Delete", unknown.clone()).tie(), Tie::Right);
+    assert_eq!(object(named, "Delete", spec).tie(), FinalizerState::Unneeded);
+    assert_eq!(object(json!({}), "Delete", unknown.clone()).tie(), FinalizerState::Correct);
     let custom = object(going.clone(), "Delete", unknown);
     let config = custom.followed().unwrap();
-    assert_eq!((&*config.name, config.life, config.prune), ("shop", Life::Ends, Prune::On));
+    assert_eq!((&*config.name, config.life, config.prune), ("shop", SourceLifecycle::Ends, PrunePolicy::On));
     assert_eq!(config.allow, AllowList::default());
-    // What it was bounded to is all that may be deleted.
+    // Only objects within the allow-list may be deleted.
     let bounded = json!({ "colour": "red", "allow": { "kinds": ["ConfigMap"] } });
     let allow = |spec: Value| object(going.clone(), "Delete", spec).followed().unwrap().allow;
     assert_eq!(allow(bounded).kinds, Some(["ConfigMap".parse().unwrap()].into()));
     assert_eq!(allow(json!({ "allow": { "namespaces": null } })), AllowList::nothing());
     let kept = object(going.clone(), "Delete", json!({ "directory": "/shop", "prune": false }));
-    assert_eq!(kept.followed().unwrap().prune, Prune::On);
-    // Whoever writes neither word means nothing that could be undone.
+    assert_eq!(kept.followed().unwrap().prune, PrunePolicy::On);
+    // A value that is neither word means nothing that could not be undone.
     let unclear = object(going, "delete", json!({ "directory": "/shop" }));
-    assert_eq!((unclear.policy, unclear.tie()), (DeletionPolicy::Orphan, Tie::Needless));
+    assert_eq!((unclear.policy, unclear.tie()), (DeletionPolicy::Orphan, FinalizerState::Unneeded));
     assert!(unclear.config.unwrap_err().starts_with("spec.deletionPolicy: unknown variant `delete`"));
 }

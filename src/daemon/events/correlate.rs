@@ -1,5 +1,6 @@
-//! Which Events are written, and when: the same thing again raises a count, many like things become one, and no
-//! source writes more than one a second for long. As client-go's correlator.
+//! The choice of Events to write, and their times, as in client-go's correlator. A repetition
+//! raises a count, many similar ones become one, and no source writes more than one a second for
+//! long.
 //!
 //! **Invariant:** pure. The time is an argument.
 
@@ -8,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::cluster::{LONGEST_MESSAGE, Occurrence, Severity};
+use crate::cluster::{EventType, KubernetesEvent, LONGEST_MESSAGE};
 use crate::engine::Uid;
 use crate::object::{GroupKind, Gvk, ObjectId};
 use crate::render::harmless_line;
-use crate::report::{Happening, Notice};
+use crate::report::{EventReason, EventRecord};
 
-/// So many Events of a source may be written at once.
+/// The burst of Events of a source.
 const BURST: u32 = 25;
 
 /// Then one each.
@@ -24,72 +25,73 @@ const EVERY: Duration = Duration::from_secs(1);
 const SIMILAR: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
 
-/// So many wait to be written; of more, the oldest one about a mere object that is no warning is not written at all.
+/// The maximum number of waiting Events. Beyond it the oldest one about an object that is no
+/// warning is dropped.
 const WAITING: usize = 256;
 
-/// So often one is tried.
+/// The maximum number of tries of one Event.
 const TRIES: u32 = 12;
 
-/// Of so many Events is remembered that they were made.
+/// The number of written Events that are remembered.
 const REMEMBERED: usize = 1024;
 
 /// The longest name of an object, less what an Event's name has behind it.
 const LONGEST_NAME: usize = 253 - 24;
 
-/// Where a revision is found that an Event follows from.
+/// The annotation with the revision that an Event follows from.
 const REVISION: &str = "rhumb.dev/revision";
 
-/// What makes two Events the same.
+/// The identity of an Event for counting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct EventKey {
     about: ObjectId,
     uid: Option<Uid>,
-    reason: Happening,
+    reason: EventReason,
     message: String,
 }
 
 /// An Event that waits to be written.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingEvent {
     source: String,
-    key: Key,
+    key: EventKey,
     name: String,
-    occurrence: Occurrence,
-    /// Whether it is about a source: what happens to many objects is counted there.
+    occurrence: KubernetesEvent,
+    /// Indicates whether it is about a source: what happens to many objects is counted there.
     of_source: bool,
-    /// How often it was tried in vain.
+    /// The number of failed tries.
     tried: u32,
 }
 
-/// Whether an Event is there already.
+/// Indicates whether an Event is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum EventWriteKind {
     /// It is made.
-    Make,
+    Create,
     /// It is, and happened again.
-    Repeat,
+    Patch,
 }
 
 /// An Event that is to be written now.
 #[derive(Debug)]
-pub(super) struct Write {
-    /// How.
-    pub(super) deed: Deed,
+pub(super) struct EventWrite {
+    /// The kind of write.
+    pub(super) deed: EventWriteKind,
     /// Its name.
     pub(super) name: String,
-    /// What it says.
-    pub(super) occurrence: Occurrence,
-    /// Of which source.
+    /// The Event.
+    pub(super) occurrence: KubernetesEvent,
+    /// The source.
     pub(super) source: String,
-    key: Key,
+    key: EventKey,
     of_source: bool,
     tried: u32,
-    /// How much of its count is new.
+    /// The number of new occurrences in its count.
     added: u32,
 }
 
-impl Write {
-    /// Whether it was tried before, in vain as it seemed.
+impl EventWrite {
+    /// Returns whether it was tried before, in vain as it seemed.
     pub(super) fn tried_before(&self) -> bool {
         self.tried > 0
     }
@@ -97,33 +99,33 @@ impl Write {
 
 /// An Event that was made.
 #[derive(Debug)]
-struct Made {
+struct WrittenEvent {
     name: String,
     count: u32,
     first: Timestamp,
 }
 
 /// Different messages about the same, with their times.
-type Messages = VecDeque<(Instant, String)>;
+type SimilarMessages = VecDeque<(Instant, String)>;
 
-/// What is to be written, and what was.
+/// The Events to write, and those written.
 #[derive(Debug)]
-pub(super) struct Correlator {
+pub(super) struct EventCorrelator {
     namespace: String,
-    waiting: VecDeque<Waiting>,
-    made: HashMap<Key, Made>,
+    waiting: VecDeque<WaitingEvent>,
+    made: HashMap<EventKey, WrittenEvent>,
     /// The keys of what was made, the oldest first.
-    order: VecDeque<Key>,
-    similar: HashMap<(ObjectId, Happening), Messages>,
-    /// When each source has its next whole burst again.
+    order: VecDeque<EventKey>,
+    similar: HashMap<(ObjectId, EventReason), SimilarMessages>,
+    /// The time at which each source has its next whole burst.
     full: HashMap<String, Instant>,
     /// The number in the name of the last Event.
     number: u64,
-    /// How many are not written, since somebody was told.
+    /// The number of dropped Events since the last log line about them.
     lost: u64,
 }
 
-impl Correlator {
+impl EventCorrelator {
     /// Nothing was written yet. The sources' `ConfigMap`s are in this namespace.
     pub(super) fn new(namespace: &str) -> Self {
         Self {
@@ -139,7 +141,7 @@ impl Correlator {
     }
 
     /// Takes a notice: it becomes an Event on its object, and one on its source.
-    pub(super) fn offer(&mut self, notice: &Notice, now: Instant) {
+    pub(super) fn offer(&mut self, notice: &EventRecord, now: Instant) {
         let Some(regarding) = &notice.regarding else { return };
         if !is_told(notice.reason) {
             return;
@@ -165,7 +167,7 @@ impl Correlator {
 
     fn add(
         &mut self,
-        notice: &Notice,
+        notice: &EventRecord,
         (id, gvk, uid): (ObjectId, Gvk, Option<Uid>),
         (mut message, made, is_of_source): (String, &str, bool),
         now: Instant,
@@ -179,16 +181,17 @@ impl Correlator {
         message.push_str(made);
         message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
         let key_message = if alike { String::new() } else { message.clone() };
-        let key = Key { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
+        let key =
+            EventKey { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.key == key) {
             waiting.occurrence.count += 1;
             (waiting.occurrence.last, waiting.occurrence.message) = (notice.at, message);
             return;
         }
         let revision = notice.revision.iter().map(|revision| (REVISION.to_owned(), revision.clone()));
-        let occurrence = Occurrence {
+        let occurrence = KubernetesEvent {
             reason: notice.reason.to_string(),
-            severity: if notice.reason.is_warning() { Severity::Warning } else { Severity::Normal },
+            severity: if notice.reason.is_warning() { EventType::Warning } else { EventType::Normal },
             count: 1,
             first: notice.at,
             last: notice.at,
@@ -203,36 +206,37 @@ impl Correlator {
             self.lose_one();
         }
         let (source, of_source) = (notice.source.clone(), is_of_source);
-        self.waiting.push_back(Waiting { source, key, name, occurrence, of_source, tried: 0 });
+        self.waiting.push_back(WaitingEvent { source, key, name, occurrence, of_source, tried: 0 });
     }
 
-    /// Makes room. What is told of a source stands for what many of its objects would say, so it goes last.
+    /// Drops one Event to make room. An Event about a source stands for many of its objects, so it
+    /// goes last.
     fn lose_one(&mut self) {
-        let worth = |one: &Waiting| (one.of_source, one.occurrence.severity == Severity::Warning);
+        let worth = |one: &WaitingEvent| (one.of_source, one.occurrence.severity == EventType::Warning);
         let least = self.waiting.iter().enumerate().min_by_key(|(_, one)| worth(one));
         if let Some(lost) = least.map(|(index, _)| index).and_then(|index| self.waiting.remove(index)) {
             self.lost += u64::from(lost.occurrence.count);
         }
     }
 
-    /// How many things are told by no Event, once nothing waits any more; each is counted once.
+    /// Returns how many things are told by no Event, once nothing waits any more; each is counted once.
     pub(super) fn take_lost(&mut self) -> u64 {
         if self.waiting.is_empty() { std::mem::take(&mut self.lost) } else { 0 }
     }
 
-    /// How many things no Event will tell where none is written any more.
+    /// Returns how many things no Event will tell where none is written any more.
     pub(super) fn left(&self) -> u64 {
         self.lost + self.waiting.iter().map(|one| u64::from(one.occurrence.count)).sum::<u64>()
     }
 
-    /// A name that no Event of this process has: one notice may have two, about objects of the same name.
-    fn name(&mut self, occurrence: &Occurrence, number: u64) -> String {
+    /// Returns a name that no Event of this process has: one notice may have two, about objects of the same name.
+    fn name(&mut self, occurrence: &KubernetesEvent, number: u64) -> String {
         self.number = number.max(self.number + 1);
         event_name(occurrence.id.name(), self.number)
     }
 
-    /// Whether so many different things were said of an object lately that this is only one more of them.
-    fn is_one_of_many(&mut self, id: &ObjectId, reason: Happening, message: &str, now: Instant) -> bool {
+    /// Returns whether so many different things were said of an object lately that this is only one more of them.
+    fn is_one_of_many(&mut self, id: &ObjectId, reason: EventReason, message: &str, now: Instant) -> bool {
         let over = |at: &Instant| now.duration_since(*at) >= SIMILAR_WITHIN;
         if self.similar.len() >= REMEMBERED {
             self.similar.retain(|_, messages| messages.back().is_some_and(|(at, _)| !over(at)));
@@ -258,57 +262,58 @@ impl Correlator {
         true
     }
 
-    /// The next Event that may be written now: a warning first.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Write> {
+    /// Returns the next Event that may be written now: a warning first.
+    pub(super) fn next(&mut self, now: Instant) -> Option<EventWrite> {
         let may = |full: &HashMap<String, Instant>, source: &str| {
             full.get(source).is_none_or(|full| full.saturating_duration_since(now) <= EVERY * (BURST - 1))
         };
         let (full, waiting) = (&self.full, &self.waiting);
-        let allowed = |of: Severity| {
+        let allowed = |of: EventType| {
             waiting.iter().position(|one| one.occurrence.severity == of && may(full, &one.source))
         };
-        let index = allowed(Severity::Warning).or_else(|| allowed(Severity::Normal))?;
-        let Waiting { source, key, name, mut occurrence, of_source, tried } = self.waiting.remove(index)?;
+        let index = allowed(EventType::Warning).or_else(|| allowed(EventType::Normal))?;
+        let WaitingEvent { source, key, name, mut occurrence, of_source, tried } =
+            self.waiting.remove(index)?;
         let added = occurrence.count;
         let full = self.full.entry(source.clone()).or_insert(now);
         *full = (*full).max(now) + EVERY;
         let (deed, name) = if let Some(made) = self.made.get_mut(&key) {
             made.count += occurrence.count;
             (occurrence.count, occurrence.first) = (made.count, made.first);
-            (Deed::Repeat, made.name.clone())
+            (EventWriteKind::Patch, made.name.clone())
         } else {
             self.remember(&key, &name, &occurrence);
-            (Deed::Make, name)
+            (EventWriteKind::Create, name)
         };
-        Some(Write { deed, name, occurrence, source, key, of_source, tried, added })
+        Some(EventWrite { deed, name, occurrence, source, key, of_source, tried, added })
     }
 
-    fn remember(&mut self, key: &Key, name: &str, occurrence: &Occurrence) {
+    fn remember(&mut self, key: &EventKey, name: &str, occurrence: &KubernetesEvent) {
         if self.order.len() >= REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
             self.made.remove(&oldest);
         }
-        let made = Made { name: name.to_owned(), count: occurrence.count, first: occurrence.first };
+        let made = WrittenEvent { name: name.to_owned(), count: occurrence.count, first: occurrence.first };
         self.made.insert(key.clone(), made);
         self.order.push_back(key.clone());
     }
 
     /// An Event that was to be changed is not there any more: it is made anew.
-    pub(super) fn expired(&mut self, write: Write) {
-        let Write { mut occurrence, key, source, of_source, tried, added, .. } = write;
+    pub(super) fn expired(&mut self, write: EventWrite) {
+        let EventWrite { mut occurrence, key, source, of_source, tried, added, .. } = write;
         self.forget(&key);
         (occurrence.count, occurrence.first) = (added, occurrence.last);
         let name = self.name(&occurrence, 0);
-        self.waiting.push_front(Waiting { source, key, name, occurrence, of_source, tried });
+        self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, tried });
     }
 
     /// One could not be written, and may be later: it waits again, under the same name, as it may have been made.
     /// Whether it is worth another try.
-    pub(super) fn failed(&mut self, write: Write) -> bool {
-        let Write { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
+    pub(super) fn failed(&mut self, write: EventWrite) -> bool {
+        let EventWrite { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
         match self.made.get_mut(&key) {
-            Some(made) if deed == Deed::Repeat => made.count -= added,
+            Some(made) if deed == EventWriteKind::Patch => made.count -= added,
             _ => self.forget(&key),
         }
         if tried + 1 >= TRIES {
@@ -316,30 +321,30 @@ impl Correlator {
             return false;
         }
         occurrence.count = added;
-        self.waiting.push_front(Waiting { source, key, name, occurrence, of_source, tried: tried + 1 });
+        self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, tried: tried + 1 });
         true
     }
 
     /// One is not written, and nobody misses it.
-    pub(super) fn unwritten(&mut self, write: &Write) {
+    pub(super) fn unwritten(&mut self, write: &EventWrite) {
         match self.made.get_mut(&write.key) {
-            Some(made) if write.deed == Deed::Repeat => made.count -= write.added,
+            Some(made) if write.deed == EventWriteKind::Patch => made.count -= write.added,
             _ => self.forget(&write.key),
         }
     }
 
     /// One is not written, and will not be: what it says counts as lost.
-    pub(super) fn given_up(&mut self, write: &Write) {
+    pub(super) fn given_up(&mut self, write: &EventWrite) {
         self.unwritten(write);
         self.lost += u64::from(write.added);
     }
 
-    fn forget(&mut self, key: &Key) {
+    fn forget(&mut self, key: &EventKey) {
         self.made.remove(key);
         self.order.retain(|other| other != key);
     }
 
-    /// When the next one that waits may be written.
+    /// Returns when the next one that waits may be written.
     pub(super) fn due(&self) -> Option<Instant> {
         let sources: HashSet<&String> = self.waiting.iter().map(|waiting| &waiting.source).collect();
         let full = sources.into_iter().filter_map(|source| self.full.get(source));
@@ -347,15 +352,16 @@ impl Correlator {
     }
 }
 
-/// What people look for beside an object; every single object of a large commit is not.
-fn is_told(happening: Happening) -> bool {
+/// Returns whether an event reason gets a Kubernetes Event: people look for it beside an object.
+/// The single objects of a large commit do not.
+fn is_told(happening: EventReason) -> bool {
     !matches!(
         happening,
-        Happening::Created | Happening::Configured | Happening::Pruned | Happening::Recreated
+        EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated
     )
 }
 
-/// A name in the form of a DNS subdomain, which not every object has.
+/// Returns a name in the form of a DNS subdomain, which not every object has.
 fn event_name(object: &str, number: u64) -> String {
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
     let name: String = object.chars().take(LONGEST_NAME).map(plain).collect();

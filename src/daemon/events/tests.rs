@@ -1,4 +1,4 @@
-//! What the API server may answer to an Event, and what comes of it.
+//! The API server's possible answers to an Event, and their consequences.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,16 +11,16 @@ use super::*;
 use crate::cluster::Connection;
 use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
-use crate::report::{Draft, Happening, Regarding};
+use crate::report::{EventDraft, EventReason, EventRegarding};
 
 /// A writer, and an API server that gives each Event the next of these answers.
-struct Bed {
-    writer: Writer,
-    recorder: Recorder,
+struct WriterFixture {
+    writer: EventWriter,
+    recorder: EventRecorder,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Bed {
+impl WriterFixture {
     async fn new(answers: &[(u16, Value)]) -> Self {
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let (heard, answers) = (asked.clone(), Arc::new(Mutex::new(answers.to_vec())));
@@ -59,19 +59,19 @@ impl Bed {
         let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
         let cluster = Cluster::connect(&connection).await.unwrap();
         let (_, terms) = watch::channel(None);
-        let correlator = Correlator::new("rhumb-system");
-        let writer = Writer { cluster, terms, correlator, denied: HashMap::new(), rest: None };
-        Self { writer, recorder: Recorder::new(Timestamp::UNIX_EPOCH), asked }
+        let correlator = EventCorrelator::new("rhumb-system");
+        let writer = EventWriter { cluster, terms, correlator, denied: HashMap::new(), rest: None };
+        Self { writer, recorder: EventRecorder::new(Timestamp::UNIX_EPOCH), asked }
     }
 
     fn happens(&mut self, name: &str) {
         let gvk = Gvk::new("apps", "v1", "Deployment");
         let id = ObjectId::new(&gvk.group_kind(), Some("shop"), name);
-        let draft = Draft {
-            reason: Happening::Refused,
+        let draft = EventDraft {
+            reason: EventReason::Refused,
             source: "shop".into(),
             object: Some(id.clone()),
-            regarding: Some(Regarding { object: Some((id, gvk, Some(Uid("u".into())))), parent: None }),
+            regarding: Some(EventRegarding { object: Some((id, gvk, Some(Uid("u".into())))), parent: None }),
             message: "no".to_owned(),
             revision: None,
             author: None,
@@ -102,7 +102,7 @@ fn status(code: u16, message: &str, causes: Value) -> (u16, Value) {
 /// As long as a token is replaced.
 #[tokio::test]
 async fn credentials_that_are_not_accepted_are_tried_again() {
-    let mut bed = Bed::new(&[status(401, "Unauthorized", json!([]))]).await;
+    let mut bed = WriterFixture::new(&[status(401, "Unauthorized", json!([]))]).await;
     bed.happens("web");
     assert_eq!(bed.write().await, ["POST 401", "POST 201"]);
     bed.happens("api");
@@ -115,7 +115,7 @@ async fn a_namespace_that_goes_silences_no_other_of_its_name() {
     let causes = json!([{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]);
     let gone =
         status(403, "unable to create new content in namespace shop because it is being terminated", causes);
-    let mut bed = Bed::new(&[gone]).await;
+    let mut bed = WriterFixture::new(&[gone]).await;
     bed.happens("web");
     assert_eq!(bed.write().await, ["POST 403"]);
     bed.happens("api");
@@ -125,7 +125,7 @@ async fn a_namespace_that_goes_silences_no_other_of_its_name() {
 #[tokio::test]
 async fn where_no_events_may_be_made_the_server_is_asked_once() {
     let words = "events is forbidden: User \"rhumb\" cannot create resource \"events\"";
-    let mut bed = Bed::new(&[status(403, words, json!([]))]).await;
+    let mut bed = WriterFixture::new(&[status(403, words, json!([]))]).await;
     for name in ["web", "api", "db"] {
         bed.happens(name);
     }
@@ -138,7 +138,7 @@ async fn where_no_events_may_be_made_the_server_is_asked_once() {
 
 #[tokio::test]
 async fn what_the_server_refuses_for_good_is_counted() {
-    let mut bed = Bed::new(&[status(422, "Event \"web.1\" is invalid", json!([]))]).await;
+    let mut bed = WriterFixture::new(&[status(422, "Event \"web.1\" is invalid", json!([]))]).await;
     bed.happens("web");
     assert_eq!((bed.write().await, bed.writer.correlator.take_lost()), (vec!["POST 422".to_owned()], 1));
 }

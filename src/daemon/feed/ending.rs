@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::super::event::Event;
-use super::missing::{Lookup, Wanted};
-use super::{Feed, Order, SLACK};
-use crate::engine::{Reading, Release};
+use super::super::event::LoopEvent;
+use super::missing::{ContentLookup, WantedContents};
+use super::{FeedRequest, SLACK, SourceFeed};
+use crate::engine::{Release, SourceReading};
 use crate::object::Revision;
 
-/// What stands for the revision of a source that wants nothing any more.
+/// The text in place of the revision of a source that wants nothing any more.
 const DELETED: &str = "deleted";
 
-/// How often it shows that it lives.
+/// The interval of its heartbeat.
 const REST: Duration = Duration::from_secs(30);
 
-impl Feed {
+impl SourceFeed {
     /// As [`Feed::run`], where nothing is wanted any more.
-    pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<Order>) {
+    pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<FeedRequest>) {
         let number = self.dialect.source;
-        let reading = Reading { revision: Some(Revision::new(DELETED)), ..Reading::default() };
-        let mut told = Some(Event::Read(number, reading, BTreeSet::new()));
+        let reading = SourceReading { revision: Some(Revision::new(DELETED)), ..SourceReading::default() };
+        let mut told = Some(LoopEvent::Read(number, reading, BTreeSet::new()));
         loop {
             self.pulse.beat(REST + SLACK);
             if let Some(event) = told.take()
@@ -38,20 +38,22 @@ impl Feed {
             };
             let Some(order) = order else { return };
             told = match order {
-                Order::Look(reading) => Some(Event::Checked(number, reading)),
-                Order::LookBack(undo) => Some(self.shelf().look_back(undo, self.head()).await),
-                Order::Resolve(revision, contents) => {
+                FeedRequest::Look(reading) => Some(LoopEvent::Checked(number, reading)),
+                FeedRequest::LookBack(undo) => Some(self.shelf().look_back(undo, self.head()).await),
+                FeedRequest::Resolve(revision, contents) => {
                     let found = self.shelf().resolve(revision, contents).await;
                     Some(match found {
-                        Lookup::Done(event) => *event,
-                        Lookup::Missing(Wanted { revision, contents }) => {
+                        ContentLookup::Done(event) => *event,
+                        ContentLookup::Missing(WantedContents { revision, contents }) => {
                             let release = |hash| Release { hash, revision: revision.clone() };
                             let none = contents.into_iter().map(|(id, hash)| (id, release(hash), None));
-                            Event::Resolved(none.collect())
+                            LoopEvent::Resolved(none.collect())
                         }
                     })
                 }
-                Order::Scopes(_) | Order::Anchor(_) | Order::Hint | Order::Pin(_) => None,
+                FeedRequest::Scopes(_) | FeedRequest::Anchor(_) | FeedRequest::Hint | FeedRequest::Pin(_) => {
+                    None
+                }
             };
         }
     }

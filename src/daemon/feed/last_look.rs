@@ -1,4 +1,4 @@
-//! When a source was last looked at with success.
+//! The time of a source's last successful look.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,7 +15,7 @@ impl LastLook {
         self.0.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// When it was; none before the first one.
+    /// Returns when it was; none before the first one.
     pub(in crate::daemon) fn get(&self) -> Option<Timestamp> {
         let at = self.0.load(Ordering::Relaxed);
         (at != 0).then(|| Timestamp::from_millisecond(at).ok()).flatten()

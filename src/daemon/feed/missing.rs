@@ -1,41 +1,51 @@
-//! Older revisions that are not here: brought from where the source is, once that can be read.
+//! Older revisions that are not in the store: fetched from the source, once that can be read.
 //!
-//! What cannot be read now is not lost: a new state directory holds nothing but the newest revision of a remote, and
-//! a repository may be away for a time. Only what the source itself no longer has is told to be gone.
+//! A revision that cannot be read now is not lost. A new state directory holds only the newest
+//! revision of a remote, and a repository may be away for a time. Only a revision that the source
+//! itself no longer has is reported as gone.
 
 use super::super::act::blocking;
-use super::super::event::Event;
-use super::{Feed, Shelf, past};
+use super::super::event::LoopEvent;
+use super::{ContentReader, SourceFeed, past};
 use crate::engine::Release;
-use crate::object::{Class, Hash, ObjectId, Revision};
-use crate::source::Error;
+use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
+use crate::source::SourceError;
 
 /// Contents of one revision.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedContents {
     pub(super) revision: Revision,
-    pub(super) contents: Vec<(ObjectId, Hash)>,
+    pub(super) contents: Vec<(ObjectId, ContentHash)>,
 }
 
-/// What is wanted of revisions that are not here.
-pub(super) type Missing = Vec<Wanted>;
+/// The wanted contents of revisions that are not here.
+pub(super) type MissingContents = Vec<WantedContents>;
 
-/// What came of a look-up.
-pub(super) enum Lookup {
+/// The result of a look-up.
+pub(super) enum ContentLookup {
     /// An answer.
-    Done(Box<Event>),
+    Done(Box<LoopEvent>),
     /// The revision cannot be read here and now.
-    Missing(Wanted),
+    Missing(WantedContents),
 }
 
-impl Shelf {
-    pub(super) async fn resolve(self, revision: Revision, contents: Vec<(ObjectId, Hash)>) -> Lookup {
-        let wanted = Wanted { revision, contents };
+impl ContentReader {
+    pub(super) async fn resolve(
+        self,
+        revision: Revision,
+        contents: Vec<(ObjectId, ContentHash)>,
+    ) -> ContentLookup {
+        let wanted = WantedContents { revision, contents };
         let (wanted, found) = self.look_up(wanted).await;
-        found.map_or(Lookup::Missing(wanted), |found| Lookup::Done(Box::new(Event::Resolved(found))))
+        found.map_or(ContentLookup::Missing(wanted), |found| {
+            ContentLookup::Done(Box::new(LoopEvent::Resolved(found)))
+        })
     }
 
-    async fn look_up(self, wanted: Wanted) -> (Wanted, Result<past::Resolved, Error>) {
+    async fn look_up(
+        self,
+        wanted: WantedContents,
+    ) -> (WantedContents, Result<past::ResolvedContents, SourceError>) {
         let Self { reader, dialect, scopes } = self;
         blocking(move || {
             let found = past::resolve(&reader, &dialect, scopes, &wanted.revision, &wanted.contents);
@@ -45,10 +55,10 @@ impl Shelf {
     }
 }
 
-impl Feed {
+impl SourceFeed {
     /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the source itself
     /// cannot be read.
-    pub(super) async fn bring_missing(&mut self) -> Vec<Event> {
+    pub(super) async fn bring_missing(&mut self) -> Vec<LoopEvent> {
         if self.told.is_none() || self.trouble.is_some() {
             return Vec::new();
         }
@@ -56,7 +66,7 @@ impl Feed {
         for wanted in std::mem::take(&mut self.missing) {
             self.pulse.beat(super::DEED);
             if let Err(error) = self.source.bring(&wanted.revision).await
-                && error.class() == Class::Transient
+                && error.class() == ErrorClass::Transient
             {
                 tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");
                 self.missing.push(wanted);
@@ -64,7 +74,7 @@ impl Feed {
             }
             let (wanted, found) = self.shelf().look_up(wanted).await;
             let revision = wanted.revision;
-            told.push(Event::Resolved(found.unwrap_or_else(|error| {
+            told.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
                 tracing::warn!(%revision, "an older revision cannot be read: {error}");
                 let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
                 wanted.contents.into_iter().map(none).collect()

@@ -4,37 +4,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::act::blocking;
-use super::super::event::Event;
-use super::super::reading::{Dialect, Read};
-use super::{Extent, advance, authored, refusal};
-use crate::engine::Reading;
-use crate::manifest::Scopes;
+use super::super::event::LoopEvent;
+use super::super::reading::{FileReading, ReadSettings};
+use super::{ReadExtent, advance, authored, refusal};
+use crate::engine::SourceReading;
+use crate::manifest::KindScopes;
 use crate::object::GroupKind;
-use crate::source::{Disk, Error, Source};
+use crate::source::{DiskSnapshot, Source, SourceError};
 
 /// Reads what was on disk, once.
-pub(in crate::daemon) async fn once(disk: Arc<Disk>, dialect: Dialect, scopes: Scopes) -> Event {
+pub(in crate::daemon) async fn once(
+    disk: Arc<DiskSnapshot>,
+    dialect: ReadSettings,
+    scopes: KindScopes,
+) -> LoopEvent {
     blocking(move || {
         let (reading, unknown) = read_disk(&disk, &dialect, scopes);
-        Event::Read(dialect.source, reading, unknown)
+        LoopEvent::Read(dialect.source, reading, unknown)
     })
     .await
 }
 
 /// Reads all files that were on disk.
 pub(in crate::daemon) fn read_disk(
-    disk: &Disk,
-    dialect: &Dialect,
-    mut scopes: Scopes,
-) -> (Reading, BTreeSet<GroupKind>) {
+    disk: &DiskSnapshot,
+    dialect: &ReadSettings,
+    mut scopes: KindScopes,
+) -> (SourceReading, BTreeSet<GroupKind>) {
     let snapshot = &disk.snapshot;
-    let mut reading = Reading { revision: Some(snapshot.revision.clone()), ..Reading::default() };
+    let mut reading = SourceReading { revision: Some(snapshot.revision.clone()), ..SourceReading::default() };
     reading.authored = disk.commit.as_ref().map(authored);
-    let mut files: BTreeMap<&Arc<str>, Read> = BTreeMap::new();
-    for again in [Again::First, Again::WithDefinitions] {
+    let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
+    for again in [ReadAttempt::First, ReadAttempt::WithDefinitions] {
         for file in &snapshot.files {
-            let known = |read: &Read| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
-            if again == Again::WithDefinitions && files.get(&file.path).is_some_and(known) {
+            let known = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
+            if again == ReadAttempt::WithDefinitions && files.get(&file.path).is_some_and(known) {
                 continue;
             }
             let bytes = disk.read(file.blob).unwrap_or_default();
@@ -49,7 +53,7 @@ pub(in crate::daemon) fn read_disk(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum ReadAttempt {
     First,
     WithDefinitions,
 }
@@ -57,13 +61,13 @@ enum Again {
 /// Reads a source at its newest revision, once.
 pub(in crate::daemon) async fn at_newest(
     mut source: Source,
-    dialect: Dialect,
-    scopes: Scopes,
-) -> Result<Reading, Error> {
+    dialect: ReadSettings,
+    scopes: KindScopes,
+) -> Result<SourceReading, SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
     let step =
-        blocking(move || advance(&reader, &dialect, scopes, (None, Extent::Changes), &observed.revision))
+        blocking(move || advance(&reader, &dialect, scopes, (None, ReadExtent::Changes), &observed.revision))
             .await?;
     Ok(step.reading)
 }

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::reading::{Dialect, Read};
-use crate::engine::{Past, Release, Shared, Undo};
-use crate::manifest::Scopes;
-use crate::object::{Hash, ObjectId, Revision};
-use crate::source::{Ancestry, Error, MAX_FILE, Reader};
+use super::super::reading::{FileReading, ReadSettings};
+use crate::engine::{PastRevision, Release, SharedDesired, UndoRequest};
+use crate::manifest::KindScopes;
+use crate::object::{ContentHash, ObjectId, Revision};
+use crate::source::{Ancestry, MAX_FILE, RevisionReader, SourceError};
 
-/// All that a revision says of some objects.
+/// Returns all that a revision says of some objects.
 fn contents(
-    reader: &Reader,
-    dialect: &Dialect,
-    mut scopes: Scopes,
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    mut scopes: KindScopes,
     revision: &Revision,
     ids: BTreeSet<&ObjectId>,
-) -> Result<BTreeMap<ObjectId, Vec<Shared>>, Error> {
-    let mut found: BTreeMap<ObjectId, Vec<Shared>> = BTreeMap::new();
+) -> Result<BTreeMap<ObjectId, Vec<SharedDesired>>, SourceError> {
+    let mut found: BTreeMap<ObjectId, Vec<SharedDesired>> = BTreeMap::new();
     for file in reader.snapshot(revision)?.files.iter().filter(|file| file.size <= MAX_FILE) {
         let Ok(bytes) = reader.read(file.blob) else { continue };
-        let Read { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
+        let FileReading { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
         for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
             found.entry(object.id.clone()).or_default().push(object);
         }
@@ -28,19 +28,19 @@ fn contents(
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
-pub(super) type Resolved = Vec<(ObjectId, Release, Option<Shared>)>;
+pub(super) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesired>)>;
 
 /// Looks up contents in an older revision.
 pub(super) fn resolve(
-    reader: &Reader,
-    dialect: &Dialect,
-    scopes: Scopes,
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    scopes: KindScopes,
     revision: &Revision,
-    wanted: &[(ObjectId, Hash)],
-) -> Result<Resolved, Error> {
+    wanted: &[(ObjectId, ContentHash)],
+) -> Result<ResolvedContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
     let found = contents(reader, dialect, scopes, revision, ids)?;
-    let lookup = |(id, hash): &(ObjectId, Hash)| {
+    let lookup = |(id, hash): &(ObjectId, ContentHash)| {
         let content = found.get(id).and_then(|all| all.iter().find(|desired| desired.is_release(*hash)));
         (id.clone(), Release { hash: *hash, revision: revision.clone() }, content.cloned())
     };
@@ -49,26 +49,26 @@ pub(super) fn resolve(
 
 /// Looks up where a way back leads to, or says why it leads nowhere.
 pub(super) fn look_back(
-    reader: &Reader,
-    dialect: &Dialect,
-    scopes: Scopes,
-    (undo, head): (&Undo, Option<&Revision>),
-) -> Result<Past, String> {
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    scopes: KindScopes,
+    (undo, head): (&UndoRequest, Option<&Revision>),
+) -> Result<PastRevision, String> {
     let revision = target(reader, undo)?;
     was_followed(reader, undo, &revision, head)?;
-    let unreadable = |error: Error| format!("revision {} cannot be read: {error}", revision.short());
+    let unreadable = |error: SourceError| format!("revision {} cannot be read: {error}", revision.short());
     let found = contents(reader, dialect, scopes, &revision, undo.objects.iter().collect());
     let mut contents = BTreeMap::new();
     for (id, all) in found.map_err(unreadable)? {
-        match <[Shared; 1]>::try_from(all) {
+        match <[SharedDesired; 1]>::try_from(all) {
             Ok([content]) => drop(contents.insert(id, content)),
             Err(_) => return Err(format!("revision {} names {id} more than once", revision.short())),
         }
     }
-    Ok(Past { revision, contents })
+    Ok(PastRevision { revision, contents })
 }
 
-fn target(reader: &Reader, undo: &Undo) -> Result<Revision, String> {
+fn target(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
     if let Some(name) = &undo.to {
         let found = reader.named(name).map_err(|error| error.to_string())?;
         return found.ok_or_else(|| format!("no revision is called {name}, or more than one"));
@@ -81,11 +81,11 @@ fn target(reader: &Reader, undo: &Undo) -> Result<Revision, String> {
     }
 }
 
-/// Whoever may push a branch must not decide what runs: a way back leads to what was in force here, or to what the
-/// followed reference has come past.
+/// Returns whether a revision was in force here, or is one that the followed reference has passed.
+/// A push to another branch must not decide which revision runs.
 fn was_followed(
-    reader: &Reader,
-    undo: &Undo,
+    reader: &RevisionReader,
+    undo: &UndoRequest,
     revision: &Revision,
     head: Option<&Revision>,
 ) -> Result<(), String> {

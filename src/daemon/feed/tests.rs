@@ -1,4 +1,4 @@
-//! What a feed tells of a source, and what it does not tell twice.
+//! The reports of a feed about its source, without repetitions.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::super::reading::Names;
+use super::super::reading::TextInterner;
 use super::*;
-use crate::pulse::Pulses;
-use crate::source::{GitLocation, Location, Verification, VerifiedCommits};
+use crate::pulse::Heartbeats;
+use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, VerifyExtent};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
-struct Bed {
+struct FeedFixture {
     dir: TempDir,
     _state: TempDir,
-    feed: Feed,
-    told: mpsc::Receiver<Event>,
+    feed: SourceFeed,
+    told: mpsc::Receiver<LoopEvent>,
 }
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
@@ -39,30 +39,30 @@ fn make(folder: &Path) {
     git(folder, &["commit", "--quiet", "--message=x"]);
 }
 
-impl Bed {
+impl FeedFixture {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo");
-        let location = Location::Git(GitLocation::new(path.to_str().unwrap())).awaited();
+        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).awaited();
         Self::of(dir, &location)
     }
 
-    fn of(dir: TempDir, location: &Location) -> Self {
+    fn of(dir: TempDir, location: &ResolvedLocation) -> Self {
         let state = TempDir::new().unwrap();
         let source = Source::open("test", location, state.path()).unwrap();
-        let dialect = Dialect {
+        let dialect = ReadSettings {
             source: 0,
             applyset: "set".into(),
             namespace: "default".into(),
             allow: Arc::default(),
-            names: Names::default(),
+            names: TextInterner::default(),
         };
         let (events, told) = mpsc::channel(8);
-        let pulse = Pulses::default().expect("test", Duration::MAX);
+        let pulse = Heartbeats::default().expect("test", Duration::MAX);
         Self {
             dir,
             _state: state,
-            feed: Feed::new(source, dialect, Scopes::builtin(), (events, pulse)),
+            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), (events, pulse)),
             told,
         }
     }
@@ -81,22 +81,22 @@ impl Bed {
     }
 }
 
-fn said(event: Event) -> Option<String> {
+fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
-        Event::Read(_, reading, _) => {
+        LoopEvent::Read(_, reading, _) => {
             let whole = reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
             format!("read {} files {whole}", reading.files.len())
         }
-        Event::Unreadable(_, why) => format!("unreadable: {why}"),
-        Event::Place(_, place) => format!("at {place}"),
-        Event::Repository(..) => return None,
+        LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
+        LoopEvent::Place(_, place) => format!("at {place}"),
+        LoopEvent::Repository(..) => return None,
         other => panic!("{other:?}"),
     })
 }
 
 #[tokio::test]
 async fn trouble_is_told_once_and_so_is_its_end() {
-    let mut bed = Bed::new();
+    let mut bed = FeedFixture::new();
     let path = bed.path();
     let missing = bed.look().await;
     assert!(missing.starts_with("unreadable: ") && missing.contains("no such file or folder"), "{missing}");
@@ -118,7 +118,7 @@ async fn trouble_is_told_once_and_so_is_its_end() {
 
 #[tokio::test]
 async fn a_place_is_told_before_what_was_read_there() {
-    let mut bed = Bed::new();
+    let mut bed = FeedFixture::new();
     bed.look().await;
     make(&bed.path());
     git(&bed.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
@@ -127,7 +127,7 @@ async fn a_place_is_told_before_what_was_read_there() {
 
 #[tokio::test]
 async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
-    let mut bed = Bed::new();
+    let mut bed = FeedFixture::new();
     make(&bed.path());
     fs::write(bed.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
     git(&bed.path(), &["add", "."]);
@@ -136,8 +136,8 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     git(&bed.path(), &["rm", "--quiet", "b.yaml"]);
     git(&bed.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let told = bed.feed.carry_out(Deed::ReadAgain(Box::new(Scopes::builtin()))).await;
-    let [Event::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
+    let told = bed.feed.carry_out(FeedTask::ReadAgain(Box::new(KindScopes::builtin()))).await;
+    let [LoopEvent::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
     assert_eq!(bed.look().await, "");
@@ -145,16 +145,16 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
 
 #[tokio::test]
 async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
-    let mut bed = Bed::new();
+    let mut bed = FeedFixture::new();
     make(&bed.path());
     bed.look().await;
     let aside = bed.dir.path().join("aside");
     fs::rename(bed.path(), &aside).unwrap();
-    let told = bed.feed.carry_out(Deed::LookAfter(3)).await;
-    assert!(matches!(&told[..], [Event::Unreadable(..)]), "{told:?}");
+    let told = bed.feed.carry_out(FeedTask::LookAfter(3)).await;
+    assert!(matches!(&told[..], [LoopEvent::Unreadable(..)]), "{told:?}");
     fs::rename(&aside, bed.path()).unwrap();
     let told = bed.feed.look().await;
-    assert!(matches!(&told[..], [Event::Read(..), Event::Checked(0, 3)]), "{told:?}");
+    assert!(matches!(&told[..], [LoopEvent::Read(..), LoopEvent::Checked(0, 3)]), "{told:?}");
 }
 
 #[tokio::test]
@@ -164,9 +164,10 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     make(&origin);
     // It accepts connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let location = Location::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
-    let Bed { dir: _dir, _state: state, feed, mut told } = Bed::of(dir, &location);
-    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut Scopes::builtin());
+    let location =
+        ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
+    let FeedFixture { dir: _dir, _state: state, feed, mut told } = FeedFixture::of(dir, &location);
+    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
@@ -175,9 +176,9 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     git(&store, &["fetch", "--quiet", origin.to_str().unwrap(), "+refs/heads/main:refs/rhumb/keep/main"]);
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    orders.send(Order::Resolve(revision, vec![wanted])).await.unwrap();
+    orders.send(FeedRequest::Resolve(revision, vec![wanted])).await.unwrap();
     let answer = tokio::time::timeout(std::time::Duration::from_secs(10), told.recv()).await;
-    let Ok(Some(Event::Resolved(found))) = answer else { panic!("{answer:?}") };
+    let Ok(Some(LoopEvent::Resolved(found))) = answer else { panic!("{answer:?}") };
     assert!(found[0].2.is_some());
     drop(orders);
     running.await.unwrap();
@@ -190,25 +191,28 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     make(&path);
     let head = Command::new("git").current_dir(&path).args(["rev-parse", "HEAD"]).output().unwrap();
     let head = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
-    let verify = Some(Verification { keys: dir.path().join("none"), extent: VerifiedCommits::Range });
-    let location = Location::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
-    let anchor = |accepted: Option<&Revision>| Anchor { accepted: accepted.cloned(), ..Anchor::default() };
-    let Bed { mut feed, dir, _state, .. } = Bed::of(dir, &location);
+    let verify = Some(SignatureVerification { keys: dir.path().join("none"), extent: VerifyExtent::Range });
+    let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(path.to_str().unwrap()) });
+    let anchor = |accepted: Option<&Revision>| VerificationAnchor {
+        accepted: accepted.cloned(),
+        ..VerificationAnchor::default()
+    };
+    let FeedFixture { mut feed, dir, _state, .. } = FeedFixture::of(dir, &location);
     assert!(feed.look().await.is_empty());
     let told = feed.anchor(anchor(None)).await;
-    assert!(told.iter().any(|event| matches!(event, Event::Unreadable(_, why) if why.contains("keys"))));
-    let Bed { mut feed, dir: _dir, _state, .. } = Bed::of(dir, &location);
+    assert!(told.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys"))));
+    let FeedFixture { mut feed, dir: _dir, _state, .. } = FeedFixture::of(dir, &location);
     let told = feed.anchor(anchor(Some(&head))).await;
-    let accepted = |event: &Event| matches!(event, Event::Accepted(0, revision) if *revision == head);
+    let accepted = |event: &LoopEvent| matches!(event, LoopEvent::Accepted(0, revision) if *revision == head);
     assert!(
-        told.iter().any(accepted) && told.iter().any(|event| matches!(event, Event::Read(..))),
+        told.iter().any(accepted) && told.iter().any(|event| matches!(event, LoopEvent::Read(..))),
         "{told:?}"
     );
     assert!(feed.anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
     assert!(!feed.look().await.iter().any(accepted));
 }
 
-/// What the feed answers when the first revision is asked for, of which only a second one is there.
+/// Returns the feed's answer for the first revision, of which only a second one is in the store.
 async fn first_of_two(
     place: impl Fn(&Path) -> String,
     disturb: impl Fn(&Path),
@@ -221,22 +225,22 @@ async fn first_of_two(
     let first = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
     fs::write(origin.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
     git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
-    let location = Location::Git(GitLocation::new(place(&origin)));
-    let Bed { dir: _dir, _state, feed, mut told } = Bed::of(dir, &location);
-    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut Scopes::builtin());
+    let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
+    let FeedFixture { dir: _dir, _state, feed, mut told } = FeedFixture::of(dir, &location);
+    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
     let limit = std::time::Duration::from_secs(20);
-    while !matches!(tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap(), Event::Read(..)) {}
+    while !matches!(tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap(), LoopEvent::Read(..)) {}
     disturb(&origin);
-    orders.send(Order::Resolve(first, vec![wanted])).await.unwrap();
+    orders.send(FeedRequest::Resolve(first, vec![wanted])).await.unwrap();
     let found = loop {
         match tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap() {
-            Event::Resolved(found) => break found,
-            Event::Unreadable(..) => {
+            LoopEvent::Resolved(found) => break found,
+            LoopEvent::Unreadable(..) => {
                 mend(&origin);
-                orders.send(Order::Look(1)).await.unwrap();
+                orders.send(FeedRequest::Look(1)).await.unwrap();
             }
             _ => {}
         }
@@ -266,7 +270,7 @@ async fn an_older_revision_is_fetched_when_it_is_not_here() {
     assert!(!first_of_two(url, rewrite, |_| {}).await, "it is gone");
 }
 
-/// What cannot be read now is not lost.
+/// A revision that cannot be read now is not lost.
 #[tokio::test]
 async fn an_older_revision_is_awaited_while_the_repository_is_away() {
     let away = |repo: &Path| fs::rename(repo, aside(repo)).unwrap();
@@ -284,13 +288,13 @@ async fn an_older_revision_is_awaited_while_the_repository_is_away() {
 
 #[tokio::test]
 async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
-    let mut bed = Bed::new();
+    let mut bed = FeedFixture::new();
     make(&bed.dir.path().join("repo"));
-    let pulses = Pulses::default();
+    let pulses = Heartbeats::default();
     bed.feed.pulse = pulses.expect("the source test", Duration::MAX);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(bed.feed.run(from_loop));
-    while !matches!(bed.told.recv().await.unwrap(), Event::Read(..)) {}
+    while !matches!(bed.told.recv().await.unwrap(), LoopEvent::Read(..)) {}
     let begun = Instant::now();
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {

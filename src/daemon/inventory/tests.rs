@@ -29,14 +29,17 @@ fn so_many_places_are_named_the_first_and_the_last_ones() {
 fn what_an_older_version_took_over_from_objects_is_cut() {
     let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
     let text: String = (0..4).map(line).collect();
-    let parent = Parent { data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]), ..Parent::default() };
+    let parent = InventoryObject {
+        data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]),
+        ..InventoryObject::default()
+    };
     assert!(is_overlong(Some(&parent)));
     let all = acknowledged(&parent);
-    let text = Acknowledged::text(&all);
+    let text = Acknowledgement::text(&all);
     assert_eq!(all.len(), 4);
     assert!(text.len() < 4 * 600, "{}", text.len());
-    let many = Acknowledged::text(&vec![all[0].clone(); 5000]);
-    assert!(Acknowledged::text(&Acknowledged::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
+    let many = Acknowledgement::text(&vec![all[0].clone(); 5000]);
+    assert!(Acknowledgement::text(&Acknowledgement::parse_all(&many)).len() < ACKNOWLEDGED_MOST);
 }
 
 #[test]
@@ -70,34 +73,35 @@ fn no_name_is_read_as_another_or_as_two() {
             reason: "it is asked for by name".to_owned(),
         };
         let data = [(PENDING.to_owned(), format!("{pending}\n{pending}\n"))].into();
-        let parent = Parent { data, ..Parent::default() };
+        let parent = InventoryObject { data, ..InventoryObject::default() };
         assert_eq!(pending_prunes(&parent), [pending.clone(), pending], "{name:?}");
     }
 }
 
-/// A source that has nothing, wants nothing, and looks into these namespaces for these kinds.
+/// Returns a source that has nothing, wants nothing, and looks into these namespaces for these kinds.
 fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
-    use crate::engine::{Adopt, AllowList, BlastRadius, Budget, Prune, Source};
+    use crate::engine::{AdoptPolicy, AllowList, BlastRadius, Budget, PrunePolicy, SourceState};
     let mut engine = Engine::new(Budget::default());
     let namespaces: Option<BTreeSet<_>> =
         namespaces.map(|names| names.iter().map(|name| (*name).into()).collect());
     let radius = BlastRadius { count: 10, percent: 10 };
-    let mut source = Source::new("shop", "applyset-shop", Adopt::IfUnowned, Prune::On, radius);
+    let mut source =
+        SourceState::new("shop", "applyset-shop", AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
     source.watcher = engine.add_watcher(namespaces.clone());
     let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
     source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
     engine.add_source(source);
-    engine.scoped(crate::manifest::Scopes::builtin());
+    engine.scoped(crate::manifest::KindScopes::builtin());
     engine
 }
 
 #[test]
 fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from() {
-    let parent = Parent {
+    let parent = InventoryObject {
         kinds: ["ConfigMap", "Secret", "Node"].map(GroupKind::parse).into(),
         namespaces: ["one", "two"].map(str::to_owned).into(),
         annotations: [(PLACE.to_owned(), "/srv/old".to_owned())].into(),
-        ..Parent::default()
+        ..InventoryObject::default()
     };
     let (here, both) = ("/srv/new", "/srv/old and /srv/new");
     let (one, two) = (&["one"][..], &["one", "two"][..]);
@@ -111,8 +115,8 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, place) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.inventory(0, read(Some(&parent), here, &Seals::default()));
-        let tidied = wanted(&engine, 0, here, Some(&parent), Tidy::Exact).unwrap();
+        engine.inventory(0, read(Some(&parent), here, &HashSeals::default()));
+        let tidied = wanted(&engine, 0, here, Some(&parent), InventoryWriteMode::Exact).unwrap();
         let mut named: Vec<String> = tidied.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         assert_eq!(named.join(" "), kinds);
@@ -127,7 +131,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
-    engine.read(0, crate::engine::Reading { revision, ..crate::engine::Reading::default() });
+    engine.read(0, crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() });
     assert!(engine.source(0).is_whole());
     let kept: Vec<ObjectId> = ended(&engine, 0, text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);

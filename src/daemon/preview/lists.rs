@@ -1,4 +1,4 @@
-//! What a preview sees of the cluster: the inventory, what the source has, and the autoscalers.
+//! A preview's view of the cluster: the inventory, the source's objects, and the autoscalers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,43 +9,44 @@ use tokio::sync::mpsc;
 use super::super::inventory;
 use super::super::kinds::UNLISTED;
 use super::super::proofs::prove_absent;
-use super::Preview;
-use crate::cluster::{Error, Kind, Lookup, News, Scope, Selector};
-use crate::engine::{GROUP_DOWN, Inventory, KindState, Listing, Sealing};
-use crate::object::{Class, GroupKind, Gvk, ObjectId};
+use super::PreviewRun;
+use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
+use crate::engine::{GROUP_DOWN, Inventory, KindState, SealStatus, WatchScope};
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
-/// How long the autoscalers may take to be listed.
+/// The time limit for listing the autoscalers.
 const SCALERS: Duration = Duration::from_secs(10);
 
-impl Preview {
+impl PreviewRun {
     /// Lists what is ours, and looks whether the rest exists.
-    pub(super) async fn list(&mut self) -> Result<(), Error> {
+    pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
         let name = self.engine.source(self.source).name.clone();
         let parent = self.cluster.parent(&self.namespace, &name).await?;
-        let mut kinds: BTreeMap<GroupKind, Arc<Kind>> = BTreeMap::new();
-        if inventory::sealing(parent.as_ref(), self.engine.seals()) == Sealing::Locked {
+        let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
+        if inventory::sealing(parent.as_ref(), self.engine.seals()) == SealStatus::Locked {
             self.read_key().await?;
         }
         let mut known = inventory::read(parent.as_ref(), &self.outlook().place, self.engine.seals());
         known.kinds.retain(|kind| self.engine.admits(self.source, kind));
         for held in &known.kinds {
             match self.kinds.preferred(held) {
-                Lookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
-                Lookup::Unserved { .. } => {
-                    self.engine.informer(self.whole(held), KindState::Blind(UNLISTED.into(), Class::Source));
-                }
-                Lookup::Unknown => {
+                KindLookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
+                KindLookup::Unserved { .. } => {
                     self.engine
-                        .informer(self.whole(held), KindState::Blind(GROUP_DOWN.into(), Class::Source));
+                        .informer(self.whole(held), KindState::Blind(UNLISTED.into(), ErrorClass::Source));
+                }
+                KindLookup::Unknown => {
+                    self.engine
+                        .informer(self.whole(held), KindState::Blind(GROUP_DOWN.into(), ErrorClass::Source));
                 }
             }
         }
         let declared: Vec<(ObjectId, Option<Gvk>)> =
             self.concerned().map(|id| (id.clone(), self.want(id).map(|want| want.gvk().clone()))).collect();
         for (id, gvk) in &declared {
-            if let Some(Lookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
+            if let Some(KindLookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
                 kinds.insert(id.group_kind(), kind);
-            } else if let Lookup::Served(kind) = self.kinds.preferred(&id.group_kind()) {
+            } else if let KindLookup::Served(kind) = self.kinds.preferred(&id.group_kind()) {
                 kinds.entry(id.group_kind()).or_insert(kind);
             }
         }
@@ -54,7 +55,7 @@ impl Preview {
             unplaced: false,
             ..known
         };
-        let unlisted = |kind: &&GroupKind| matches!(self.kinds.preferred(kind), Lookup::Unserved { .. });
+        let unlisted = |kind: &&GroupKind| matches!(self.kinds.preferred(kind), KindLookup::Unserved { .. });
         let missing = inventory.kinds.iter().filter(unlisted).cloned().collect();
         self.engine.inventory(self.source, inventory);
         prove_absent(&self.cluster, &mut self.engine, missing).await?;
@@ -66,27 +67,27 @@ impl Preview {
         Ok(())
     }
 
-    /// The list of a kind as a whole.
-    fn whole(&self, kind: &GroupKind) -> Listing {
-        Listing::whole(self.engine.source(self.source).watcher, kind)
+    /// Returns the list of a kind as a whole.
+    fn whole(&self, kind: &GroupKind) -> WatchScope {
+        WatchScope::whole(self.engine.source(self.source).watcher, kind)
     }
 
-    /// The lists of a kind: one, or one for each namespace that the source looks into.
-    pub(super) fn lists_of(&self, kind: &Kind) -> Vec<Listing> {
+    /// Returns the lists of a kind: one, or one for each namespace that the source looks into.
+    pub(super) fn lists_of(&self, kind: &ServedKind) -> Vec<WatchScope> {
         let whole = self.whole(&kind.gvk.group_kind());
         match (&self.outlook().namespaces, kind.scope) {
-            (Some(namespaces), Scope::Namespaced) => {
-                let part = |name: &Arc<str>| Listing { namespace: Some(name.clone()), ..whole.clone() };
+            (Some(namespaces), ServedScope::Namespaced) => {
+                let part = |name: &Arc<str>| WatchScope { namespace: Some(name.clone()), ..whole.clone() };
                 namespaces.iter().map(part).collect()
             }
             _ => vec![whole],
         }
     }
 
-    async fn list_part(&mut self, kind: &Arc<Kind>, listing: &Listing) -> Result<(), Error> {
-        // What another source has of what this one wants is shown as the loop would see it.
+    async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
+        // Another source's object that this one wants is shown as the loop would see it.
         let sets = self.engine.sources().iter().map(|source| source.applyset.clone()).collect();
-        let selector = Selector::part_of(&sets, listing.namespace.as_ref());
+        let selector = ListSelector::part_of(&sets, listing.namespace.as_ref());
         match self.outlook().acting.list(kind, &selector).await {
             Ok(all) => {
                 self.engine.list_started(listing);
@@ -105,17 +106,19 @@ impl Preview {
 
     pub(super) async fn scalers(&mut self) {
         let scaler = Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler");
-        let (true, Lookup::Served(kind)) = (self.outlook().scalable, self.kinds.get(&scaler)) else { return };
+        let (true, KindLookup::Served(kind)) = (self.outlook().scalable, self.kinds.get(&scaler)) else {
+            return;
+        };
         let (to, mut from) = mpsc::channel(64);
         let informer = self.cluster.scalers(&kind, to);
         let mut targets = HashMap::new();
         let listed = async {
             while let Some(event) = from.recv().await {
-                match event.news {
-                    News::Seen(id, scaler) => drop(targets.insert(id, scaler.target)),
-                    News::Synced => return true,
-                    News::Failed(..) => return false,
-                    News::Started | News::Gone(..) | News::Resumed => {}
+                match event.change {
+                    InformerChange::Apply(id, scaler) => drop(targets.insert(id, scaler.target)),
+                    InformerChange::InitDone => return true,
+                    InformerChange::Failed(..) => return false,
+                    InformerChange::Init | InformerChange::Delete(..) | InformerChange::Resumed => {}
                 }
             }
             false

@@ -8,31 +8,31 @@ use serde_json::Value;
 
 use super::super::act::blocking;
 use super::super::drift;
-use super::{CONCURRENCY, Preview};
+use super::{CONCURRENCY, PreviewRun};
 use crate::change::{self, Impact, ImpactKind};
-use crate::cluster::{Error, Fault};
+use crate::cluster::{ClusterError, ClusterFault};
 use crate::engine::{
-    Action, Apply, Decision, Engine, Form, Guard, Plan, Planned, Prior, Purpose, Reason, Recreate, Removal,
-    Verdict, replaceable, units,
+    Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlannedAction,
+    PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, replaceable, units,
 };
 use crate::object::{GroupKind, ObjectId};
 
-impl Preview {
-    /// What becomes of these decisions.
+impl PreviewRun {
+    /// Returns the plan of these decisions.
     pub(super) async fn plan(&self, decisions: BTreeMap<ObjectId, Decision>) -> Plan {
         let source = self.engine.source(self.source);
-        let mut planned: Vec<Planned> = stream::iter(&decisions)
+        let mut planned: Vec<PlannedObject> = stream::iter(&decisions)
             .map(|(id, decision)| self.planned(id, decision))
             .buffer_unordered(CONCURRENCY)
             .filter_map(|planned| async { planned })
             .collect()
             .await;
         planned.sort_by_cached_key(|p| {
-            let deletion = p.verdict == Verdict::Delete;
+            let deletion = p.verdict == PlannedAction::Delete;
             let rank = i16::from(crate::graph::rank(&p.id.group_kind()));
             (deletion, p.wave, if deletion { -rank } else { rank }, p.id.clone())
         });
-        let changed = planned.iter().filter(|planned| planned.verdict != Verdict::Unchanged);
+        let changed = planned.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
         let changed: Vec<&ObjectId> = changed.map(|planned| &planned.id).collect();
         let units = units(&planned, &self.engine.parts(&changed));
         let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
@@ -48,12 +48,12 @@ impl Preview {
         }
     }
 
-    /// What is planned of an object, and which of its fields are not looked at.
-    async fn planned(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
+    /// Returns the plan of one object, and its fields that are not compared.
+    async fn planned(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
         let planned = match self.engine.prior(self.source, id) {
-            Some(Prior { why, is_wanted }) => {
-                let verdict = if is_wanted { Verdict::Refuse } else { Verdict::Unchanged };
-                Planned { verdict, reason: Some(why.to_string()), ..self.base(id)? }
+            Some(PriorSource { why, is_wanted }) => {
+                let verdict = if is_wanted { PlannedAction::Refuse } else { PlannedAction::Unchanged };
+                PlannedObject { verdict, reason: Some(why.to_string()), ..self.base(id)? }
             }
             None => self.planned_by(id, decision).await?,
         };
@@ -65,10 +65,10 @@ impl Preview {
             (Some(reason), Some(ignored)) => Some(format!("{reason}; {ignored}")),
             (reason, ignored) => reason.or(ignored),
         };
-        Some(Planned { reason, ..planned })
+        Some(PlannedObject { reason, ..planned })
     }
 
-    async fn planned_by(&self, id: &ObjectId, decision: &Decision) -> Option<Planned> {
+    async fn planned_by(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
         let base = self.base(id)?;
         let reason = decision.reason.as_ref();
         match &decision.action {
@@ -80,34 +80,35 @@ impl Preview {
                     self.unchecked(base, &format!("the definition of {} is applied first", gvk.kind)).await
                 }
                 Some(Reason::Kept(why)) if self.engine.source(self.source).incomplete.is_none() => {
-                    Planned { reason: Some(why.to_string()), ..base }
+                    PlannedObject { reason: Some(why.to_string()), ..base }
                 }
                 Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
-                    Planned { reason: Some(reason.to_string()), ..base }
+                    PlannedObject { reason: Some(reason.to_string()), ..base }
                 }
                 Some(reason) => {
-                    let verdict = if reason.is_refusal() { Verdict::Refuse } else { Verdict::Wait };
-                    Planned { verdict, reason: Some(reason.to_string()), ..base }
+                    let verdict =
+                        if reason.is_refusal() { PlannedAction::Refuse } else { PlannedAction::Wait };
+                    PlannedObject { verdict, reason: Some(reason.to_string()), ..base }
                 }
             }),
             _ => None,
         }
     }
 
-    /// The object as it stands in the plan when nothing is to be done.
-    fn base(&self, id: &ObjectId) -> Option<Planned> {
+    /// Returns the object as it stands in the plan when nothing is to be done.
+    fn base(&self, id: &ObjectId) -> Option<PlannedObject> {
         let entry = self.engine.entry(id)?;
         let want = self.want(id);
         let gvk = match want {
             Some(want) => want.gvk().clone(),
             None => self.engine.live(id)?.gvk.clone(),
         };
-        Some(Planned {
+        Some(PlannedObject {
             id: id.clone(),
             gvk,
             origin: want.map(|want| want.origin().clone()),
             wave: entry.want().map_or(0, |(_, desired)| desired.wave),
-            verdict: Verdict::Unchanged,
+            verdict: PlannedAction::Unchanged,
             impact: Impact { kind: ImpactKind::None, pods: 0 },
             fields: Vec::new(),
             reason: None,
@@ -116,13 +117,20 @@ impl Preview {
         })
     }
 
-    async fn apply(&self, base: Planned, apply: &Apply, reason: Option<&Reason>) -> Planned {
+    async fn apply(
+        &self,
+        base: PlannedObject,
+        apply: &ApplyRequest,
+        reason: Option<&Reason>,
+    ) -> PlannedObject {
         let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
         let claim = apply.claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
         let before = match apply.guard {
-            Guard::Absent => Ok(None),
-            Guard::Uid(_) | Guard::Exact(..) => self.outlook().acting.get(&kind, &base.id).await,
+            Precondition::Absent => Ok(None),
+            Precondition::Uid(_) | Precondition::Exact(..) => {
+                self.outlook().acting.get(&kind, &base.id).await
+            }
         };
         let live = before.as_ref().ok().cloned().flatten();
         let body = blocking(move || match live {
@@ -132,12 +140,16 @@ impl Preview {
         let body = match body.await {
             Ok(body) => body,
             Err(error) => {
-                return Planned { verdict: Verdict::Refuse, reason: Some(error.to_string()), ..base };
+                return PlannedObject {
+                    verdict: PlannedAction::Refuse,
+                    reason: Some(error.to_string()),
+                    ..base
+                };
             }
         };
         // Nothing is written, so what changes meanwhile is no conflict.
         let guard = match &apply.guard {
-            Guard::Exact(uid, _) => Guard::Uid(uid.clone()),
+            Precondition::Exact(uid, _) => Precondition::Uid(uid.clone()),
             guard => guard.clone(),
         };
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
@@ -145,7 +157,7 @@ impl Preview {
         match (before, after) {
             (Ok(before), Ok(after)) => {
                 let who = match &before {
-                    Some(shown) if apply.purpose == Purpose::Repair => {
+                    Some(shown) if apply.purpose == ApplyPurpose::Repair => {
                         drift::who_changed(&self.contents, &base.id, apply, shown.clone()).await
                     }
                     _ => None,
@@ -162,85 +174,91 @@ impl Preview {
         }
     }
 
-    /// What the server does not take as it is: deleted and created again where the manifest allows that.
+    /// Returns the plan of an object that the server does not accept as it is: deleted and created
+    /// again where the manifest allows it.
     fn refused(
         &self,
-        base: Planned,
-        apply: &Apply,
-        error: &Error,
+        base: PlannedObject,
+        apply: &ApplyRequest,
+        error: &ClusterError,
         before: Option<Value>,
         body: &Value,
-    ) -> Planned {
+    ) -> PlannedObject {
         let reason = error.reason();
-        if !matches!(error.fault(), Fault::Immutable { .. }) {
-            return Planned { verdict: Verdict::Refuse, reason: Some(reason), ..base };
+        if !matches!(error.fault(), ClusterFault::Immutable { .. }) {
+            return PlannedObject { verdict: PlannedAction::Refuse, reason: Some(reason), ..base };
         }
-        if apply.want.traits.recreate != Recreate::Allowed {
+        if apply.want.traits.recreate != RecreatePolicy::Allowed {
             let reason = Some(replaceable(&reason).to_string());
-            return Planned { verdict: Verdict::Refuse, reason, ..base };
+            return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
         let pods =
             self.engine.live(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
         // The server shows no object that would be made anew: what the manifest asks for stands in for it.
         let after = before.as_ref().map(|before| change::laid_over(before, body));
         let impact = Impact { kind: ImpactKind::Recreate, pods };
-        Planned { verdict: Verdict::Recreate, impact, ..shown(base, before, after, Some(reason)) }
+        PlannedObject { verdict: PlannedAction::Recreate, impact, ..shown(base, before, after, Some(reason)) }
     }
 
-    /// Whether the server misses a namespace that the source brings.
-    fn makes_namespace(&self, id: &ObjectId, error: &Error) -> bool {
-        let missing = matches!(error.fault(), Fault::NoNamespace { .. });
+    /// Returns whether the server misses a namespace that the source brings.
+    fn makes_namespace(&self, id: &ObjectId, error: &ClusterError) -> bool {
+        let missing = matches!(error.fault(), ClusterFault::NoNamespace { .. });
         let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
         self.engine.entry(&namespace).is_some_and(|entry| entry.want().is_some())
     }
 
-    /// A creation that the server cannot check yet.
-    async fn unchecked(&self, base: Planned, why: &str) -> Planned {
+    /// Returns a creation that the server cannot check yet.
+    async fn unchecked(&self, base: PlannedObject, why: &str) -> PlannedObject {
         let want =
             self.engine.entry(&base.id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
         let after = match &want {
-            Some(want) => self.content(want, Form::PLAIN).await,
+            Some(want) => self.content(want, ApplyVariant::PLAIN).await,
             None => None,
         };
         let note = format!("not checked by the server yet, as {why}");
-        Planned { verdict: Verdict::Create, ..shown(base, None, after, Some(note)) }
+        PlannedObject { verdict: PlannedAction::Create, ..shown(base, None, after, Some(note)) }
     }
 
-    async fn delete(&self, base: Planned, removal: Removal) -> Planned {
+    async fn delete(&self, base: PlannedObject, removal: DeletionReason) -> PlannedObject {
         let before = match self.kind(&base.id.group_kind()) {
             Some(kind) => self.outlook().acting.get(&kind, &base.id).await.ok().flatten(),
             None => None,
         };
         let (verdict, reason) = match removal {
-            Removal::Prune => (Verdict::Delete, Some("not wanted any more".to_owned())),
-            Removal::Recreate => (Verdict::Recreate, None),
+            DeletionReason::Prune => (PlannedAction::Delete, Some("not wanted any more".to_owned())),
+            DeletionReason::Recreate => (PlannedAction::Recreate, None),
         };
-        Planned { verdict, ..shown(base, before, None, reason) }
+        PlannedObject { verdict, ..shown(base, before, None, reason) }
     }
 }
 
-fn note(engine: &Engine, apply: &Apply, reason: Option<&Reason>) -> Option<String> {
+fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
-        Purpose::Adopt => Some("it exists and is taken over".to_owned()),
-        Purpose::Transfer => Some("it is taken over from another source".to_owned()),
-        Purpose::Repair => Some("somebody changed it".to_owned()),
-        Purpose::Step => Some("its rollout goes on".to_owned()),
-        Purpose::Restart => {
+        ApplyPurpose::Adopt => Some("it exists and is taken over".to_owned()),
+        ApplyPurpose::Transfer => Some("it is taken over from another source".to_owned()),
+        ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
+        ApplyPurpose::Step => Some("its rollout goes on".to_owned()),
+        ApplyPurpose::Restart => {
             let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
         }
-        Purpose::Create | Purpose::Change => None,
+        ApplyPurpose::Create | ApplyPurpose::Change => None,
     };
     own.or_else(|| reason.map(ToString::to_string))
 }
 
-/// What differs between the live object and the server's answer.
-fn shown(base: Planned, before: Option<Value>, after: Option<Value>, reason: Option<String>) -> Planned {
+/// Returns the differences between the live object and the server's answer.
+fn shown(
+    base: PlannedObject,
+    before: Option<Value>,
+    after: Option<Value>,
+    reason: Option<String>,
+) -> PlannedObject {
     let fields = change::fields(&base.id, before.as_ref(), after.as_ref());
     let impact = change::impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
-    let verdict = if before.is_none() { Verdict::Create } else { Verdict::Configure };
+    let verdict = if before.is_none() { PlannedAction::Create } else { PlannedAction::Configure };
     let (before, after) = change::presentable_pair(&base.id, before.as_ref(), after.as_ref());
     let (before, after) = (before.map(Arc::new), after.map(Arc::new));
-    Planned { verdict, impact, fields, reason, before, after, ..base }
+    PlannedObject { verdict, impact, fields, reason, before, after, ..base }
 }

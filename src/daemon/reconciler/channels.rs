@@ -2,39 +2,39 @@
 
 use tokio::sync::mpsc;
 
-use super::super::event::Event;
+use super::super::event::LoopEvent;
 use super::BACKLOG;
-use super::answers::Question;
+use super::answers::Inquiry;
 use crate::cluster::{DataEvent, InformerEvent, PodsEvent, Scaler};
-use crate::engine::{Live, Rv};
+use crate::engine::{LiveObject, ResourceVersion};
 
-/// What happens, by who tells it.
-pub(super) struct Channels {
-    pub(super) events: mpsc::Sender<Event>,
-    pub(super) from_tasks: mpsc::Receiver<Event>,
-    pub(super) from_informers: mpsc::Receiver<InformerEvent<Live>>,
+/// The events of the loop, by channel.
+pub(super) struct LoopChannels {
+    pub(super) events: mpsc::Sender<LoopEvent>,
+    pub(super) from_tasks: mpsc::Receiver<LoopEvent>,
+    pub(super) from_informers: mpsc::Receiver<InformerEvent<LiveObject>>,
     pub(super) from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
-    pub(super) from_parents: mpsc::Receiver<InformerEvent<Rv>>,
-    pub(super) to_orders: mpsc::Sender<InformerEvent<Rv>>,
-    pub(super) from_orders: mpsc::Receiver<InformerEvent<Rv>>,
+    pub(super) from_parents: mpsc::Receiver<InformerEvent<ResourceVersion>>,
+    pub(super) to_orders: mpsc::Sender<InformerEvent<ResourceVersion>>,
+    pub(super) from_orders: mpsc::Receiver<InformerEvent<ResourceVersion>>,
     pub(super) from_pods: mpsc::Receiver<PodsEvent>,
     pub(super) from_data: mpsc::Receiver<DataEvent>,
-    pub(super) questions: mpsc::Sender<Question>,
-    pub(super) asked: mpsc::Receiver<Question>,
+    pub(super) questions: mpsc::Sender<Inquiry>,
+    pub(super) asked: mpsc::Receiver<Inquiry>,
 }
 
-/// Where those tell what happens who are not tasks.
-pub(super) struct Sinks {
-    pub(super) informers: mpsc::Sender<InformerEvent<Live>>,
+/// The senders for those that are not tasks.
+pub(super) struct LoopSinks {
+    pub(super) informers: mpsc::Sender<InformerEvent<LiveObject>>,
     pub(super) scalers: mpsc::Sender<InformerEvent<Scaler>>,
-    pub(super) parents: mpsc::Sender<InformerEvent<Rv>>,
+    pub(super) parents: mpsc::Sender<InformerEvent<ResourceVersion>>,
     pub(super) pods: mpsc::Sender<PodsEvent>,
     pub(super) data: mpsc::Sender<DataEvent>,
 }
 
-impl Channels {
+impl LoopChannels {
     /// Opens them.
-    pub(super) fn open() -> (Sinks, Self) {
+    pub(super) fn open() -> (LoopSinks, Self) {
         let (events, from_tasks) = mpsc::channel(BACKLOG);
         let (informers, from_informers) = mpsc::channel(BACKLOG);
         let (scalers, from_scalers) = mpsc::channel(BACKLOG);
@@ -42,7 +42,7 @@ impl Channels {
         let (to_orders, from_orders) = mpsc::channel(BACKLOG);
         let (pods, from_pods) = mpsc::channel(BACKLOG);
         let (data, from_data) = mpsc::channel(BACKLOG);
-        // Who asks waits: a page that asks for more than can be answered slows itself down.
+        // The channel is short: a page that asks for more than can be answered slows itself down.
         let (questions, asked) = mpsc::channel(1);
         let channels = Self {
             events,
@@ -57,6 +57,6 @@ impl Channels {
             questions,
             asked,
         };
-        (Sinks { informers, scalers, parents, pods, data }, channels)
+        (LoopSinks { informers, scalers, parents, pods, data }, channels)
     }
 }

@@ -5,47 +5,50 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::super::event::Event;
-use super::super::inventory::Call;
-use super::{Reconciler, Until};
+use super::super::event::LoopEvent;
+use super::super::inventory::CallState;
+use super::{Reconciler, StopCondition};
 use crate::cluster::{
-    BudgetObject, Error, Fault, Selector, Within, explain_unread_claims, explain_unreadable_budget,
+    BudgetObject, ClusterError, ClusterFault, ListSelector, NamespaceSelector, explain_unread_claims,
+    explain_unreadable_budget,
 };
-use crate::engine::{Book, Budget, Engine, FULL, Live, NotABook, SETTLES, Sealing, Telling};
-use crate::object::{Class, ObjectId};
-use crate::report::Happening;
+use crate::engine::{
+    Budget, Engine, FULL, LiveObject, ParseLedgerError, QueuePublication, RolloutLedger, SETTLES, SealStatus,
+};
+use crate::object::{ErrorClass, ObjectId};
+use crate::report::EventReason;
 
 /// The shortest wait before the budget object is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
-/// While others are in the way, or anything is held of it, it is read again at this interval: nothing else tells that
-/// they end, or that somebody took it away.
+/// The interval of reads while others are in the way or hold anything of it: nothing else tells
+/// that they end.
 const OTHERS: Duration = Duration::from_secs(3);
 const _: () = assert!(OTHERS.as_secs() * 2 < SETTLES.as_secs(), "who holds a claim notices its loss in time");
-/// Where others share it, it is read again at this interval, so that the status tells of them.
+/// The interval of reads where others share it, so that the status covers them.
 const SHARED: Duration = Duration::from_secs(15);
 /// A process that ends tries so many times to leave its claims in order.
 const LEAVES: u32 = 5;
 
-/// What is known of the budget object.
+/// The state of the rollout ledger's ConfigMap.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct RolloutLedgerStore {
     object: Option<BudgetObject>,
-    call: Call,
+    call: CallState,
     /// Before this it is not asked for, or written, again.
     pub(super) due: Option<Instant>,
-    /// When it is read again, as others share it. What is to be written waits for that never.
+    /// The time of the next read, as others share it. A write never waits for it.
     reread: Option<Instant>,
-    /// Whether it is to be read before anything is written.
+    /// Indicates whether it is to be read before anything is written.
     stale: bool,
-    /// What was told of the queue.
-    telling: Telling,
-    /// How the hashes of Secrets stand in it.
-    sealing: Sealing,
-    /// Why it cannot be opened, or written, as it was last told.
+    /// The published part of the queue.
+    telling: QueuePublication,
+    /// The state of the seals of Secret hashes in it.
+    sealing: SealStatus,
+    /// The reason for the last failed read or write, as logged.
     told: Option<String>,
-    /// That a person has to mend it, and how; none where it can be read.
+    /// The command that a person mends it with; none where it can be read.
     pub(super) unreadable: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     failures: u32,
@@ -53,16 +56,16 @@ pub(super) struct Keeper {
     end: CancellationToken,
 }
 
-impl Default for Keeper {
+impl Default for RolloutLedgerStore {
     fn default() -> Self {
         Self {
             object: None,
-            call: Call::None,
+            call: CallState::None,
             due: None,
             reread: None,
             stale: true,
-            telling: Telling::default(),
-            sealing: Sealing::Fine,
+            telling: QueuePublication::default(),
+            sealing: SealStatus::Fine,
             told: None,
             unreadable: None,
             failures: 0,
@@ -71,13 +74,13 @@ impl Default for Keeper {
     }
 }
 
-impl Keeper {
-    /// Whether nothing about it is on its way.
+impl RolloutLedgerStore {
+    /// Returns whether nothing about it is on its way.
     pub(super) fn is_quiet(&self) -> bool {
-        self.call == Call::None
+        self.call == CallState::None
     }
 
-    /// When the loop is to come back to it.
+    /// Returns when the loop is to come back to it.
     pub(super) fn wakes(&self) -> Option<Instant> {
         let all = [self.telling.due, self.reread].into_iter().flatten();
         self.due.or_else(|| all.min().filter(|_| self.is_quiet()))
@@ -89,7 +92,7 @@ impl Keeper {
     }
 }
 
-/// An engine that claims under a name of its own, and knows the time.
+/// Returns an engine that claims under a name of its own, and knows the time.
 pub(super) fn engine(budget: Budget) -> Engine {
     let mut engine = Engine::new(budget);
     engine.claim_as(&holder());
@@ -97,7 +100,7 @@ pub(super) fn engine(budget: Budget) -> Engine {
     engine
 }
 
-/// A name for this process that no other one has, on this host or another. [`Book::holder_words`] reads it.
+/// Returns a name for this process that no other one has, on this host or another. [`Book::holder_words`] reads it.
 fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -108,15 +111,15 @@ impl Reconciler {
     /// Reads the budget object where that has to be done, and writes it where it does not say what it should.
     pub(super) fn keep_budget(&mut self) {
         let now = Instant::now();
-        if self.keeper.call == Call::Busy || self.keeper.due.is_some_and(|due| due > now) {
+        if self.keeper.call == CallState::Busy || self.keeper.due.is_some_and(|due| due > now) {
             return;
         }
         let waited =
             self.keeper.due.take().is_some() || self.keeper.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
         if self.keeper.stale || waited {
-            self.keeper.call = Call::Busy;
-            self.spawn(async move { Event::Budget(cluster.budget(&namespace).await) });
+            self.keeper.call = CallState::Busy;
+            self.spawn(async move { LoopEvent::Budget(cluster.budget(&namespace).await) });
         } else if let Some(next) = self.book_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.want_seal();
@@ -127,15 +130,15 @@ impl Reconciler {
                 self.keeper.due = Some(now + PERSON);
                 return self.tell_full(text.len());
             }
-            self.keeper.call = Call::Busy;
+            self.keeper.call = CallState::Busy;
             self.engine.saving_book(&next);
             let known = self.keeper.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
-                Event::Budget(saved.map(Some))
+                LoopEvent::Budget(saved.map(Some))
             });
         } else {
-            // Whoever only observes asks for nothing, and takes nothing back.
+            // A process that only observes asks for nothing, and takes nothing back.
             let others = if self.is_only_observing() { Vec::new() } else { self.engine.others() };
             self.reread_for(others, now);
         }
@@ -145,7 +148,7 @@ impl Reconciler {
     fn reread_for(&mut self, others: Vec<ObjectId>, now: Instant) {
         let holds = !self.is_only_observing() && self.engine.relies_on_book();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.until == Until::Stopped && self.engine.shares_budget();
+        let shared = self.until == StopCondition::Stopped && self.engine.shares_budget();
         let wait = match (waits, shared) {
             (true, _) => OTHERS,
             (false, true) => SHARED,
@@ -158,22 +161,22 @@ impl Reconciler {
     }
 
     /// Takes over what the budget object says, where it can be opened.
-    fn take_book(&mut self, text: &str) -> Result<(), NotABook> {
-        self.keeper.sealing = Book::sealing(text, self.engine.seals())?;
-        // Whoever writes nothing can go on with what can be read.
+    fn take_book(&mut self, text: &str) -> Result<(), ParseLedgerError> {
+        self.keeper.sealing = RolloutLedger::sealing(text, self.engine.seals())?;
+        // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
-            self.keeper.sealing = Sealing::Fine;
+            self.keeper.sealing = SealStatus::Fine;
         }
         match self.keeper.sealing {
-            Sealing::Locked => {
+            SealStatus::Locked => {
                 self.engine.lock_book();
                 self.rest_without_key();
                 return Ok(());
             }
-            Sealing::Stale => self.engine.want_seal(),
-            Sealing::Fine => {}
+            SealStatus::Stale => self.engine.want_seal(),
+            SealStatus::Fine => {}
         }
-        let book = Book::parse(text, self.engine.seals())?;
+        let book = RolloutLedger::parse(text, self.engine.seals())?;
         let unread = Some(book.unread.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
@@ -193,7 +196,7 @@ impl Reconciler {
         if self.keeper.unreadable.as_ref() == Some(&why) {
             return;
         }
-        tracing::warn!(message_id = Happening::RecordUnreadable.message_id(), "{why}");
+        tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
         for source in 0..self.ledgers.len() {
             self.notice_unreadable(source, why.clone());
         }
@@ -221,21 +224,24 @@ impl Reconciler {
         self.keeper.told = why;
     }
 
-    /// The claims as they should be, or else the queue as it is. Whoever does not stay leaves no queue behind.
-    fn book_to_write(&mut self, now: Instant) -> Option<Book> {
-        // Whoever only observes writes nothing at all, not even what waits.
+    /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
+    /// that does not stay leaves no queue behind.
+    fn book_to_write(&mut self, now: Instant) -> Option<RolloutLedger> {
+        // A process that only observes writes nothing at all, not even its queue.
         if self.is_only_observing() {
             return None;
         }
         let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
         match engine.next_book() {
-            Some(next) if self.until == Until::Stopped => Some(telling.beside(engine, next, now)),
+            Some(next) if self.until == StopCondition::Stopped => Some(telling.beside(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
-            // What an older version wrote, or was sealed by an older key, is sealed now.
-            None if self.keeper.sealing == Sealing::Stale && engine.seals().number().is_some() => {
+            // A ledger of an older version, or sealed by an older key, is sealed anew.
+            None if self.keeper.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
                 engine.known_book().cloned()
             }
-            None if self.until == Until::Stopped => engine.first_book().or_else(|| telling.book(engine, now)),
+            None if self.until == StopCondition::Stopped => {
+                engine.first_book().or_else(|| telling.book(engine, now))
+            }
             None => engine.first_book(),
         }
     }
@@ -248,20 +254,25 @@ impl Reconciler {
             let cluster = self.hands.cluster.clone();
             // By a list: the right to get it is nobody's who has nothing in that namespace.
             let fields = Some(format!("metadata.name={}", id.name()).into());
-            let selector = Selector::Within(Arc::new(Within { namespace, labels: None, fields }));
+            let selector =
+                ListSelector::Namespace(Arc::new(NamespaceSelector { namespace, labels: None, fields }));
             self.spawn(async move {
                 let found = cluster.list(&kind, &selector).await;
                 let live = found.map(|found| found.into_iter().next().map(|(_, live)| Box::new(live)));
-                Event::Other(id, live)
+                LoopEvent::Other(id, live)
             });
         }
     }
 
-    pub(super) fn other_looked_at(&mut self, id: &ObjectId, looked: Result<Option<Box<Live>>, Error>) {
+    pub(super) fn other_looked_at(
+        &mut self,
+        id: &ObjectId,
+        looked: Result<Option<Box<LiveObject>>, ClusterError>,
+    ) {
         match looked {
             Ok(live) => self.engine.other_seen(id, live.as_deref(), Instant::now()),
             // As long as nobody knows, the claim counts.
-            Err(error) if error.class() == Class::Forbidden => {
+            Err(error) if error.class() == ErrorClass::Forbidden => {
                 if self.engine.other_hidden(id, error.to_string().into()) {
                     tracing::warn!(object = %id, "what another daemon has claimed counts, as it may not be looked at: {error}");
                 }
@@ -288,29 +299,32 @@ impl Reconciler {
     /// Whether this is the last loop of a daemon with sources that nobody takes over. Under Leases another replica writes
     /// what it sees itself, and a write that is not answered keeps the Lease from being released.
     fn is_last(&self) -> bool {
-        let ends = self.until == Until::Stopped && self.keeper.end.is_cancelled();
+        let ends = self.until == StopCondition::Stopped && self.keeper.end.is_cancelled();
         ends && !self.hands.cluster.is_fenced()
     }
 
-    /// Says in the budget object what holds once this process has ended. Whoever does not stay takes the claims of what
-    /// has come to rest back, and leaves the others to whoever looks at them next. A daemon leaves its claims to the next
-    /// one, which goes on with them, and takes its queue back: nothing waits for a process that is gone.
+    /// Writes the rollout ledger as it should be once this process has ended. A one-shot apply
+    /// takes its settled claims back, and leaves the others to whoever looks at them next. A daemon
+    /// leaves its claims to the next one, which goes on with them. It takes its queue back: nothing
+    /// waits for a process that is gone.
     async fn leave_claims(&mut self) {
-        let goes_on = self.until == Until::Stopped && !self.is_last();
+        let goes_on = self.until == StopCondition::Stopped && !self.is_last();
         if goes_on || self.is_only_observing() {
             return;
         }
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
         for _ in 0..LEAVES {
             let next = match self.until {
-                Until::Stopped => self.engine.unqueued_book(),
-                Until::Settled(_) | Until::Healthy(_) => self.engine.last_book(),
+                StopCondition::Stopped => self.engine.unqueued_book(),
+                StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_book(),
             };
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
             let saved = cluster.save_budget(&namespace, self.keeper.object.as_ref(), &text).await;
             let told = match saved {
                 Ok(_) => return,
-                Err(error) if *error.fault() == Fault::Stale => cluster.budget(&namespace).await,
+                Err(error) if *error.fault() == ClusterFault::VersionConflict => {
+                    cluster.budget(&namespace).await
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = &told {
@@ -324,13 +338,17 @@ impl Reconciler {
     /// Returns what a budget object that cannot be written goes on saying.
     fn left_behind(&self) -> &'static str {
         match self.until {
-            Until::Stopped => "it shows a queue that nobody works on before the next daemon writes its own",
-            Until::Settled(_) | Until::Healthy(_) => "what was claimed counts until it has long rested",
+            StopCondition::Stopped => {
+                "it shows a queue that nobody works on before the next daemon writes its own"
+            }
+            StopCondition::Settled(_) | StopCondition::Healthy(_) => {
+                "what was claimed counts until it has long rested"
+            }
         }
     }
 
-    pub(super) fn budget_answered(&mut self, answer: Result<Option<BudgetObject>, Error>) {
-        self.keeper.call = Call::None;
+    pub(super) fn budget_answered(&mut self, answer: Result<Option<BudgetObject>, ClusterError>) {
+        self.keeper.call = CallState::None;
         match answer {
             Ok(object) => {
                 self.keeper.failures = 0;
@@ -344,7 +362,7 @@ impl Reconciler {
                 (self.keeper.object, self.keeper.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.
-            Err(error) if *error.fault() == Fault::Stale => {
+            Err(error) if *error.fault() == ClusterFault::VersionConflict => {
                 self.keeper.stale = true;
                 self.keeper.telling.failed(&mut self.engine);
             }
@@ -353,7 +371,7 @@ impl Reconciler {
                 self.keeper.telling.failed(&mut self.engine);
                 self.keeper.stale = true;
                 let wait = match error.class() {
-                    Class::Config | Class::Forbidden => PERSON,
+                    ErrorClass::Config | ErrorClass::Forbidden => PERSON,
                     _ => PERSON.min(AGAIN * 2_u32.saturating_pow(self.keeper.failures)),
                 };
                 self.keeper.failures = self.keeper.failures.saturating_add(1).min(10);

@@ -1,22 +1,22 @@
-//! When one pass is over, and its summary.
+//! The end of one pass, and its summary.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::super::pass::{Ending, Pass};
-use super::{Reconciler, Until};
-use crate::engine::{Judgement, Life, Reason, Reconcile, Source, Want};
-use crate::health::Status;
-use crate::object::{Class, Gvk, ObjectId, Origin};
-use crate::report::Told;
+use super::super::pass::{PassEnding, PassResult};
+use super::{Reconciler, StopCondition};
+use crate::engine::{PruneDecision, Reason, ReconcilePolicy, SourceLifecycle, SourceState, WantedObject};
+use crate::health::HealthStatus;
+use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
+use crate::report::Outcome;
 
 impl Reconciler {
-    /// Whether something is left that passes by itself.
+    /// Returns whether something is left that passes by itself.
     pub(in crate::daemon) fn is_moving(&self) -> bool {
         self.open.iter().any(|(id, reason)| self.moves(id, reason, 8))
     }
 
-    /// Whether a reason passes by itself soon; `depth` bounds chains of objects that wait for each other.
+    /// Returns whether a reason passes by itself soon; `depth` bounds chains of objects that wait for each other.
     fn moves(&self, id: &ObjectId, reason: &Reason, depth: u8) -> bool {
         let works = |id: &ObjectId| self.works(id, depth);
         match reason {
@@ -30,8 +30,8 @@ impl Reconciler {
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
-            // Whoever waits until all is healthy waits in the queue too.
-            Reason::Budget(short) if matches!(self.until, Until::Healthy(_)) => short.passes(),
+            // A pass that waits for health waits in the queue too.
+            Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.passes(),
             Reason::Budget(_) => self.engine.is_any_under_way() || self.engine.due(Instant::now()).is_some(),
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
@@ -43,7 +43,7 @@ impl Reconciler {
                 let arrives = |crd| works(crd) || (!self.open.contains_key(crd) && is_established(crd));
                 others.is_empty() && definition.is_some_and(arrives)
             }
-            Reason::Blind(_, _, class) => *class == Class::Transient,
+            Reason::Blind(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.prune_moves(id),
             Reason::UnknownKind(_)
             | Reason::Refused(..)
@@ -65,14 +65,14 @@ impl Reconciler {
         }
     }
 
-    /// Whether an object is on its way to what is wanted.
+    /// Returns whether an object is on its way to what is wanted.
     fn works(&self, id: &ObjectId, depth: u8) -> bool {
         if let Some(reason) = self.open.get(id) {
             return depth > 0 && self.moves(id, reason, depth - 1);
         }
         match self.engine.shown(id) {
             Some(_) if self.engine.is_under_way(id) => true,
-            Some(live) => matches!(live.health.status, Status::InProgress | Status::Unknown),
+            Some(live) => matches!(live.health.status, HealthStatus::InProgress | HealthStatus::Unknown),
             None => self.engine.entry(id).is_some(),
         }
     }
@@ -81,23 +81,25 @@ impl Reconciler {
         let source = self.engine.live(id).and_then(|live| self.engine.source_of(live));
         let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
         let judged = judged.map(|(_, judgement)| judgement);
-        let works = |id| self.engine.shown(id).is_some_and(|live| live.health.status == Status::InProgress);
+        let works =
+            |id| self.engine.shown(id).is_some_and(|live| live.health.status == HealthStatus::InProgress);
         let progress = || self.engine.is_any_under_way() || self.engine.all_live().any(|(id, _)| works(id));
-        // What ends tells the order of its deletions by contents that are read again first.
-        let ends = source.is_some_and(|source| self.engine.source(source).life == Life::Ends);
+        // The order of deletions of an ending source follows from contents that are read again
+        // first.
+        let ends = source.is_some_and(|source| self.engine.source(source).life == SourceLifecycle::Ends);
         let recalls = || ends && !self.engine.unresolved().is_empty();
-        matches!(judged, Some(Judgement::Delete))
-            || (matches!(judged, Some(Judgement::Later(_))) && (progress() || recalls()))
+        matches!(judged, Some(PruneDecision::Delete))
+            || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
     }
 
     /// Sums up.
-    pub(in crate::daemon) fn sum_up(&self, ending: Ending) -> Pass {
+    pub(in crate::daemon) fn sum_up(&self, ending: PassEnding) -> PassResult {
         let mut told = self.told.clone();
         for (id, reason) in &self.open {
             let word = if reason.is_refusal() {
-                Told::Refused(reason.clone())
+                Outcome::Refused(reason.clone())
             } else {
-                Told::Waiting(reason.clone())
+                Outcome::Waiting(reason.clone())
             };
             told.insert(id.clone(), word);
         }
@@ -105,11 +107,11 @@ impl Reconciler {
         let incomplete = sources
             .iter()
             .filter_map(|source| Some((source.name.to_string(), source.incomplete.as_ref()?.to_string())));
-        Pass {
+        PassResult {
             ending,
             unhealthy: self.unhealthy(),
             held: self.engine.held_steps(Instant::now()),
-            diagnostics: sources.iter().flat_map(Source::diagnostics).collect(),
+            diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
             left: self.endings(),
             notes: (0..sources.len()).flat_map(|source| self.engine.notes(source)).collect(),
@@ -125,10 +127,15 @@ impl Reconciler {
         }
     }
 
-    fn places(&self, told: &BTreeMap<ObjectId, Told>) -> BTreeMap<ObjectId, (Gvk, Option<Origin>)> {
+    fn places(
+        &self,
+        told: &BTreeMap<ObjectId, Outcome>,
+    ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
         let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.wants.first()) {
-            Some((_, Want::Object(desired))) => Some((desired.gvk.clone(), Some(desired.origin.clone()))),
-            Some((_, Want::Held(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
+            Some((_, WantedObject::Object(desired))) => {
+                Some((desired.gvk.clone(), Some(desired.origin.clone())))
+            }
+            Some((_, WantedObject::Unusable(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
             None => {
                 let kind = self.version(&id.group_kind());
                 let live = self.engine.live(id).map(|live| live.gvk.clone());
@@ -138,12 +145,12 @@ impl Reconciler {
         told.keys().filter_map(|id| Some((id.clone(), place(id)?))).collect()
     }
 
-    /// Whether all is healthy; tells of what is not, each time that its health changes.
+    /// Returns whether all is healthy; tells of what is not, each time that its health changes.
     pub(super) fn is_healthy(&mut self) -> bool {
         let sick = self.unhealthy();
         let known = std::mem::replace(&mut self.sick, sick.clone());
         for (id, health) in sick.into_iter().filter(|(id, health)| known.get(id) != Some(health)) {
-            self.tell(&id, Told::Unhealthy(health));
+            self.tell(&id, Outcome::Unhealthy(health));
         }
         self.sick.is_empty()
     }
@@ -153,11 +160,13 @@ impl Reconciler {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             // Nothing is done about its health, as it asks.
-            if matches!(self.open.get(id), Some(Reason::LeftAlone(Reconcile::Disabled) | Reason::OptedOut(_)))
-            {
+            if matches!(
+                self.open.get(id),
+                Some(Reason::LeftAlone(ReconcilePolicy::Disabled) | Reason::OptedOut(_))
+            ) {
                 return None;
             }
-            // What was just written is not as healthy as the view before it.
+            // An object that was just written is not as healthy as the view before it.
             let written = entry.candidate().is_none();
             let live = if written { self.engine.shown(id) } else { self.engine.live(id) }?;
             let words = || match &*live.health.message {

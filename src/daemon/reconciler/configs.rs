@@ -5,45 +5,46 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::super::event::Event;
-use super::super::inventory::Call;
-use super::{Reconciler, Until};
-use crate::cluster::{ConfigKey, DataEvent, DataFollower, DataNews, Error, ServiceAccount};
-use crate::engine::{Apply, KEY_SECRET, Known, Purpose, Writes};
-use crate::object::{Class, GroupKind, ObjectId};
+use super::super::event::LoopEvent;
+use super::super::inventory::CallState;
+use super::{Reconciler, StopCondition};
+use crate::cluster::{ClusterError, ConfigKey, DataChange, DataEvent, DataFollower, ServiceAccount};
+use crate::engine::{ApplyPurpose, ApplyRequest, KEY_SECRET, ReadState, SourceWrites};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// The shortest wait before the key is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON: Duration = Duration::from_secs(15);
 
-/// What a follower has in common: a kind, a namespace, and as whom they are read.
-type Group = (GroupKind, Option<String>, Option<ServiceAccount>);
+/// The kind, namespace and account that a follower reads.
+type FollowGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 
-/// What is known of the key, and the followers that are open.
-pub(super) struct Configs {
+/// The state of the key, and the open followers.
+pub(super) struct ConfigFollowers {
     key: Option<ConfigKey>,
-    call: Call,
+    call: CallState,
     /// Before this the key is not asked for again.
     pub(super) due: Option<Instant>,
-    /// Whether the key is to be read.
+    /// Indicates whether the key is to be read.
     stale: bool,
-    /// Why there is no key, as it was last told.
+    /// The reason for a missing key, as last logged.
     told: Option<String>,
-    open: BTreeMap<Group, (BTreeSet<ObjectId>, Option<DataFollower>)>,
+    open: BTreeMap<FollowGroup, (BTreeSet<ObjectId>, Option<DataFollower>)>,
     sink: mpsc::Sender<DataEvent>,
-    /// What cannot be read, and as whom.
+    /// The objects that cannot be read, each with the account.
     unreadable: BTreeSet<(ObjectId, Option<ServiceAccount>)>,
-    /// Who tells of an object that several follow: what each of them says may be old beside what another one has said.
+    /// The follower whose reports count for an object that several follow: the others' may be
+    /// older.
     tellers: BTreeMap<ObjectId, Option<ServiceAccount>>,
 }
 
-impl Configs {
+impl ConfigFollowers {
     /// Nothing is known, and nothing is followed.
     pub(super) fn new(sink: mpsc::Sender<DataEvent>) -> Self {
         Self {
             key: None,
-            call: Call::None,
+            call: CallState::None,
             due: None,
             stale: true,
             told: None,
@@ -54,12 +55,12 @@ impl Configs {
         }
     }
 
-    /// Whether nothing about the key is on its way.
+    /// Returns whether nothing about the key is on its way.
     pub(super) fn is_quiet(&self) -> bool {
-        self.call == Call::None
+        self.call == CallState::None
     }
 
-    /// Whether one of those that follow an object may yet tell of it.
+    /// Returns whether one of those that follow an object may yet tell of it.
     fn is_readable(&self, id: &ObjectId) -> bool {
         let mut following =
             self.open.iter().filter(|(_, (ids, _))| ids.contains(id)).map(|(group, _)| &group.2);
@@ -75,7 +76,7 @@ impl Configs {
         }
     }
 
-    /// Whether it was told why there is no key.
+    /// Returns whether it was told why there is no key.
     pub(super) fn is_blind(&self) -> bool {
         self.key.is_none() && self.told.is_some()
     }
@@ -86,24 +87,24 @@ impl Reconciler {
     pub(super) fn keep_configs(&mut self) {
         let now = Instant::now();
         let due = self.configs.due.is_none_or(|due| due <= now);
-        if self.configs.stale && self.configs.call == Call::None && due {
-            self.configs.call = Call::Busy;
+        if self.configs.stale && self.configs.call == CallState::None && due {
+            self.configs.call = CallState::Busy;
             (self.configs.stale, self.configs.due) = (false, None);
             let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
-            self.spawn(async move { Event::ConfigKey(cluster.config_key(&namespace).await) });
+            self.spawn(async move { LoopEvent::ConfigKey(cluster.config_key(&namespace).await) });
         }
         self.follow_data();
     }
 
-    pub(super) fn config_key_answered(&mut self, answer: Result<Option<ConfigKey>, Error>) {
-        self.configs.call = Call::None;
+    pub(super) fn config_key_answered(&mut self, answer: Result<Option<ConfigKey>, ClusterError>) {
+        self.configs.call = CallState::None;
         match answer {
             Ok(Some(key)) => {
                 self.configs.told = None;
                 let before = self.engine.seals().number();
                 if let Some(made) = key.key() {
-                    self.engine.release_key(Known::Is(made.clone()));
-                    self.engine.config_key(Known::Is(made));
+                    self.engine.release_key(ReadState::Value(made.clone()));
+                    self.engine.config_key(ReadState::Value(made));
                 }
                 self.configs.key = Some(key);
                 if self.engine.seals().number() != before {
@@ -112,7 +113,7 @@ impl Reconciler {
             }
             Ok(None) => self.make_config_key(),
             Err(error) => {
-                let passes = error.class() == Class::Transient;
+                let passes = error.class() == ErrorClass::Transient;
                 self.configs.stale = true;
                 let wait = if passes { AGAIN } else { PERSON };
                 self.configs.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random()));
@@ -123,7 +124,7 @@ impl Reconciler {
         }
     }
 
-    /// What can be opened and sealed is another than before.
+    /// Reacts to a change of the keys that open and seal hashes.
     fn seals_changed(&mut self) {
         self.keeper.unlocked();
         for source in 0..self.ledgers.len() {
@@ -131,9 +132,9 @@ impl Reconciler {
         }
     }
 
-    /// Whether no source writes anything.
+    /// Returns whether no source writes anything.
     pub(super) fn is_only_observing(&self) -> bool {
-        self.engine.sources().iter().all(|source| source.writes == Writes::Observed)
+        self.engine.sources().iter().all(|source| source.writes == SourceWrites::Observed)
     }
 
     /// Makes the key where a source that writes needs it. The one that was known is made again: another one would say
@@ -144,19 +145,19 @@ impl Reconciler {
         }
         let key = self.configs.key.clone().or_else(ConfigKey::random);
         let Some(key) = key else { return self.no_config_key("the system gives no random bytes") };
-        self.configs.call = Call::Busy;
+        self.configs.call = CallState::Busy;
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
         self.spawn_write(async move {
-            Event::ConfigKey(cluster.make_config_key(&namespace, &key).await.map(Some))
+            LoopEvent::ConfigKey(cluster.make_config_key(&namespace, &key).await.map(Some))
         });
     }
 
-    /// Until there is a key nothing is pruned, and nothing is restarted for data that changed. What is released together
-    /// with a Secret waits, and nothing else does.
+    /// Records a missing key. Until there is one nothing is pruned, and nothing is restarted for
+    /// changed data. Objects released together with a Secret wait, and nothing else does.
     fn no_config_key(&mut self, why: &str) {
         if self.configs.key.is_none() {
-            self.engine.release_key(Known::Blind(why.into()));
-            self.engine.config_key(Known::Blind(why.into()));
+            self.engine.release_key(ReadState::Unreadable(why.into()));
+            self.engine.config_key(ReadState::Unreadable(why.into()));
         }
         if self.configs.told.as_deref() != Some(why) {
             let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
@@ -173,7 +174,7 @@ impl Reconciler {
     /// Opens the watches of what is used now, and closes the others.
     fn follow_data(&mut self) {
         let Some(used) = self.engine.take_data_to_follow() else { return };
-        let mut wanted: BTreeMap<Group, BTreeSet<ObjectId>> = BTreeMap::new();
+        let mut wanted: BTreeMap<FollowGroup, BTreeSet<ObjectId>> = BTreeMap::new();
         for id in used {
             let users = self.engine.sources_using(&id).into_iter();
             let accounts: BTreeSet<_> =
@@ -204,33 +205,33 @@ impl Reconciler {
                 self.configs.open.insert(group, (ids, follower));
             }
         }
-        // Whoever follows what nobody tells of any more is asked again.
+        // A follower that nobody reports from any more is asked again.
         self.configs.relist_untold();
     }
 
     pub(super) fn data_told(&mut self, event: DataEvent) {
-        let DataEvent { id, account, news } = event;
+        let DataEvent { id, account, change: news } = event;
         let group = (id.group_kind(), id.namespace().map(str::to_owned), account.clone());
-        // What a watch told that has been closed since.
+        // The watch that reported it has been closed since.
         if !self.configs.open.get(&group).is_some_and(|(ids, _)| ids.contains(&id)) {
             return;
         }
         let teller = (id.clone(), account.clone());
         match news {
-            DataNews::Is(data) => {
+            DataChange::Value(data) => {
                 self.configs.unreadable.remove(&teller);
                 if *self.configs.tellers.entry(id.clone()).or_insert_with(|| account.clone()) == account {
-                    self.engine.config_data(&id, Known::Is(data));
+                    self.engine.config_data(&id, ReadState::Value(data));
                 }
             }
-            DataNews::Failed(why, Class::Internal) => {
+            DataChange::Failed(why, ErrorClass::Internal) => {
                 tracing::error!(object = %id, "what is in it is not followed any more: {why}");
-                self.engine.config_data(&id, Known::Blind(why));
+                self.engine.config_data(&id, ReadState::Unreadable(why));
             }
-            DataNews::Failed(why, Class::Transient) => {
+            DataChange::Failed(why, ErrorClass::Transient) => {
                 tracing::debug!(object = %id, "what is in it cannot be read now: {why}");
             }
-            DataNews::Failed(why, _) => {
+            DataChange::Failed(why, _) => {
                 if self.configs.unreadable.insert(teller) {
                     tracing::warn!(object = %id, "what is in it cannot be read, so nothing is restarted for it: {why}");
                 }
@@ -239,7 +240,7 @@ impl Reconciler {
                     self.configs.relist_untold();
                 }
                 if !self.configs.is_readable(&id) {
-                    self.engine.config_data(&id, Known::Blind(why));
+                    self.engine.config_data(&id, ReadState::Unreadable(why));
                 }
             }
         }
@@ -254,8 +255,8 @@ impl Reconciler {
     }
 
     /// Says why pods are restarted, where nothing in git tells it.
-    pub(super) fn tell_restart(&self, id: &ObjectId, apply: &Apply) {
-        if let (Purpose::Restart, Some(started), Until::Stopped) =
+    pub(super) fn tell_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
+        if let (ApplyPurpose::Restart, Some(started), StopCondition::Stopped) =
             (apply.purpose, apply.form.started, self.until)
         {
             let changed = self.engine.changed_words(id, started);

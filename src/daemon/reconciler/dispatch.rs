@@ -4,62 +4,64 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::act::Hands;
-use super::super::drift::Question;
-use super::super::event::Event;
-use super::super::feed::Order;
-use super::{Reconciler, Until};
+use super::super::act::Executor;
+use super::super::drift::ComparisonRequest;
+use super::super::event::LoopEvent;
+use super::super::feed::FeedRequest;
+use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, Apply, Failure, OWN, Outcome, Owner, Prune, Purpose, Reason, Release, Removal, Rule, SourceId,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN, ObjectOwner, PrunePolicy, Reason,
+    RefusalRule, Release, SourceId, WriteFailure,
 };
-use crate::object::{GroupKind, Hash, ObjectId};
-use crate::queue::Queue;
-use crate::report::Told;
+use crate::object::{ContentHash, GroupKind, ObjectId};
+use crate::queue::WorkQueue;
+use crate::report::Outcome;
 
 /// The longest rest after somebody else wrote first: the next view is on its way.
 const CONFLICT: Duration = Duration::from_secs(1);
 
-/// So many conflicts in a row are decided again as soon as the newer view is here: while a workload rolls,
-/// its status alone makes every view old within moments.
+/// The maximum number of conflicts in a row after which an object is decided on as soon as the
+/// newer view is here. While a workload rolls out, its status alone makes every view old within
+/// moments.
 const SWIFT: u32 = 3;
 
 /// After so many conflicts in a row it is no race any more, and the rests get longer.
 const CONFLICTS: u32 = 8;
 const CONFLICTING: Duration = Duration::from_secs(15);
 
-/// The longest rest of an object that the user may not write: a role that is granted is noticed within it, by
-/// one of them, and the others follow at once. Where there are many, each asks less often.
+/// The longest rest of an object that the user may not write. One of them notices a role that is
+/// granted within it, and the others follow at once. Where there are many, each asks less often.
 const RIGHTS: Duration = Duration::from_secs(15);
 const RIGHTS_EACH: Duration = Duration::from_millis(50);
 
-/// What is counted of an action.
+/// Returns the metric label of an action.
 fn word(action: &Action) -> &'static str {
     match action {
         Action::DryRun(_) => "dry-run",
         Action::Apply(apply) => match apply.purpose {
-            Purpose::Create => "create",
-            Purpose::Change => "change",
-            Purpose::Repair => "repair",
-            Purpose::Adopt => "adopt",
-            Purpose::Transfer => "transfer",
-            Purpose::Step => "step",
-            Purpose::Restart => "restart",
+            ApplyPurpose::Create => "create",
+            ApplyPurpose::Change => "change",
+            ApplyPurpose::Repair => "repair",
+            ApplyPurpose::Adopt => "adopt",
+            ApplyPurpose::Transfer => "transfer",
+            ApplyPurpose::Step => "step",
+            ApplyPurpose::Restart => "restart",
         },
-        Action::Delete(_, _, Removal::Prune) => "prune",
-        Action::Delete(_, _, Removal::Recreate) => "recreate",
+        Action::Delete(_, _, DeletionReason::Prune) => "prune",
+        Action::Delete(_, _, DeletionReason::Recreate) => "recreate",
         _ => "other",
     }
 }
 
-/// What is looked at together: of one kind and namespace, and by whom.
-type LookGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
+/// The kind, namespace and account that are looked up together.
+type LookupGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 
 /// Questions that are asked together.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct LookupBatch {
     looks: Vec<ObjectId>,
-    compares: Vec<Question>,
+    compares: Vec<ComparisonRequest>,
 }
 
 impl Reconciler {
@@ -74,7 +76,7 @@ impl Reconciler {
                 continue;
             }
             // Several sources may follow the same repository.
-            let mut by_source: BTreeMap<Option<SourceId>, Vec<(ObjectId, Hash)>> = BTreeMap::new();
+            let mut by_source: BTreeMap<Option<SourceId>, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
             for (id, hash) in wanted {
                 by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
             }
@@ -84,7 +86,7 @@ impl Reconciler {
             for (source, wanted) in by_source {
                 match source.and_then(|source| self.feeds[source].as_ref()) {
                     Some(feed) => {
-                        if feed.try_send(Order::Resolve(revision.clone(), wanted.clone())).is_ok() {
+                        if feed.try_send(FeedRequest::Resolve(revision.clone(), wanted.clone())).is_ok() {
                             self.resolving.extend(wanted.into_iter().map(|(id, _)| id));
                         }
                     }
@@ -99,9 +101,9 @@ impl Reconciler {
         }
     }
 
-    /// The source that brought what an object shows: the one that says that it goes back, else the one in whose
-    /// inventory it is, else the one that wants it. None for an object of a source that is not ours: its revisions
-    /// are of another repository.
+    /// Returns the source that brought the content that an object shows. It is the one that says so
+    /// in its rollback, else the one in whose inventory the object is, else the one that wants it.
+    /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
         // Known from the parent, before anything is listed or read.
         if let Some(source) = self.engine.returns_in(id) {
@@ -109,12 +111,12 @@ impl Reconciler {
         }
         let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
         match self.engine.shown(id) {
-            Some(live) if matches!(live.owner, Owner::Ours(_)) => self.engine.source_of(live),
+            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.source_of(live),
             _ => wanting(),
         }
     }
 
-    pub(super) fn process(&mut self, id: ObjectId, now: Instant, batch: &mut Batch) {
+    pub(super) fn process(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
         let decision = self.engine.decide(&id, now);
         if let Some(again) = decision.again {
             self.queue.add_at(id.clone(), now + again);
@@ -139,10 +141,10 @@ impl Reconciler {
             (Action::Look, _) => batch.looks.push(id),
             (Action::Compare(want, form), _) => {
                 let shown = self.engine.shown(&id);
-                batch.compares.push(Question::new(id.clone(), want, form, shown));
+                batch.compares.push(ComparisonRequest::new(id.clone(), want, form, shown));
             }
             (Action::Inspect(want, form), Some(kind)) => {
-                let question = Question::new(id.clone(), want, form, self.engine.shown(&id));
+                let question = ComparisonRequest::new(id.clone(), want, form, self.engine.shown(&id));
                 self.spawn(self.hands_for(&id).inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
@@ -165,34 +167,34 @@ impl Reconciler {
         }
     }
 
-    /// The cluster as the source sees it that an object is of.
+    /// Returns the cluster as the source sees it that an object is of.
     pub(super) fn cluster_for(&self, id: &ObjectId) -> &Cluster {
         self.cluster_of(self.engine.acting_for(id))
     }
 
-    /// The cluster as a source sees it; as rhumb itself does, where there is none.
+    /// Returns the cluster as a source sees it; as rhumb itself does, where there is none.
     pub(super) fn cluster_of(&self, source: Option<SourceId>) -> &Cluster {
         let watcher = source.map_or(OWN, |source| self.engine.source(source).watcher);
         self.watched.cluster_of(watcher)
     }
 
-    /// What an object is read and written with.
-    pub(super) fn hands_for(&self, id: &ObjectId) -> Hands {
+    /// Returns the executor for an object.
+    pub(super) fn hands_for(&self, id: &ObjectId) -> Executor {
         self.hands_of(self.engine.acting_for(id))
     }
 
-    /// What the objects of a source are read and written with.
-    fn hands_of(&self, source: Option<SourceId>) -> Hands {
-        Hands { cluster: self.cluster_of(source).clone(), contents: self.hands.contents.clone() }
+    /// Returns the executor for the objects of a source.
+    fn hands_of(&self, source: Option<SourceId>) -> Executor {
+        Executor { cluster: self.cluster_of(source).clone(), contents: self.hands.contents.clone() }
     }
 
-    pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::Kind>> {
+    pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::ServedKind>> {
         let wanted =
             self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
         wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
     }
 
-    pub(super) fn spawn(&mut self, task: impl Future<Output = Event> + Send + 'static) {
+    pub(super) fn spawn(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
         let events = self.channels.events.clone();
         self.tasks.spawn(async move {
             let _ = events.send(task.await).await;
@@ -200,7 +202,7 @@ impl Reconciler {
     }
 
     /// As [`Self::spawn`], for what may be written: a stop waits for its answer.
-    pub(super) fn spawn_write(&mut self, task: impl Future<Output = Event> + Send + 'static) {
+    pub(super) fn spawn_write(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
         let underway = self.underway.clone();
         self.spawn(async move {
             let event = task.await;
@@ -210,11 +212,11 @@ impl Reconciler {
         });
     }
 
-    pub(super) fn ask(&mut self, batch: Batch) {
+    pub(super) fn ask(&mut self, batch: LookupBatch) {
         if !batch.compares.is_empty() {
             self.spawn(self.hands.clone().compare(batch.compares));
         }
-        let mut groups: HashMap<LookGroup, Vec<ObjectId>> = HashMap::new();
+        let mut groups: HashMap<LookupGroup, Vec<ObjectId>> = HashMap::new();
         for id in batch.looks {
             let account = self.cluster_for(&id).account().cloned();
             let group = (id.group_kind(), id.namespace().map(str::to_owned), account);
@@ -222,7 +224,7 @@ impl Reconciler {
         }
         for ((_, namespace, account), ids) in groups {
             let cluster = self.hands.cluster.acting_as(account);
-            let hands = Hands { cluster, contents: self.hands.contents.clone() };
+            let hands = Executor { cluster, contents: self.hands.contents.clone() };
             match ids.first().and_then(|id| self.kind_of(id)) {
                 Some(kind) => self.spawn(hands.look(kind, namespace, ids)),
                 None => ids.iter().for_each(|id| self.queue.done(id)),
@@ -252,11 +254,11 @@ impl Reconciler {
                         self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
                     if self.refused.insert(id.clone(), told.clone()) != Some(told) {
-                        let told = Told::Refused(reason.clone());
+                        let told = Outcome::Refused(reason.clone());
                         self.tell(id, told);
                     }
                 } else if !passing && !known_fight {
-                    self.tell(id, Told::Waiting(reason.clone()));
+                    self.tell(id, Outcome::Waiting(reason.clone()));
                 }
                 self.open.insert(id.clone(), reason);
             }
@@ -267,19 +269,25 @@ impl Reconciler {
             }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
-                if self.until != Until::Stopped && !self.told.contains_key(id) {
-                    self.tell(id, Told::Unchanged);
+                if self.until != StopCondition::Stopped && !self.told.contains_key(id) {
+                    self.tell(id, Outcome::Unchanged);
                 }
             }
         }
     }
 
-    /// Whether single files are applied, and nothing is said of what they do not name.
+    /// Returns whether single files are applied, and nothing is said of what they do not name.
     fn is_partial(&self) -> bool {
-        self.engine.sources().iter().any(|source| source.prune == Prune::Partial)
+        self.engine.sources().iter().any(|source| source.prune == PrunePolicy::Partial)
     }
 
-    pub(super) fn was_done(&mut self, id: &ObjectId, action: &Action, outcome: Outcome, told: Option<Told>) {
+    pub(super) fn was_done(
+        &mut self,
+        id: &ObjectId,
+        action: &Action,
+        outcome: ActionResult,
+        told: Option<Outcome>,
+    ) {
         self.writes -= 1;
         if self.retries.remove(id)
             && let Some(parked) = self.parked.pop_first()
@@ -290,7 +298,7 @@ impl Reconciler {
         self.queue.tick(now);
         self.count(id, action, &outcome);
         let outcome = match outcome {
-            Outcome::Failed(failure) => Outcome::Failed(self.with_backoff(id, failure)),
+            ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
                 self.window = (self.window * 2).min(self.concurrency);
                 // A question that is answered says nothing about the write.
@@ -301,21 +309,21 @@ impl Reconciler {
                 carried_out
             }
         };
-        if let Outcome::Failed(failure) = &outcome {
+        if let ActionResult::Failed(failure) = &outcome {
             tracing::debug!(object = %id, "not carried out: {failure}");
         }
         let unchanged = match (&outcome, action) {
-            (Outcome::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
+            (ActionResult::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
             _ => false,
         };
-        if let (Outcome::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
+        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
             self.tell_restart(id, apply);
         }
-        let repair = matches!(action, Action::Apply(Apply { purpose: Purpose::Repair, .. }));
-        let repaired = repair && !unchanged && matches!(outcome, Outcome::Applied(_));
+        let repair = matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }));
+        let repaired = repair && !unchanged && matches!(outcome, ActionResult::Applied(_));
         self.engine.outcome(id, action, outcome, now);
         if let Some(told) = told {
-            let told = if unchanged { Told::Unchanged } else { told };
+            let told = if unchanged { Outcome::Unchanged } else { told };
             if repaired {
                 self.tell_repair(id, told);
             } else {
@@ -325,39 +333,39 @@ impl Reconciler {
         self.queue.done(id);
     }
 
-    fn count(&self, id: &ObjectId, action: &Action, outcome: &Outcome) {
+    fn count(&self, id: &ObjectId, action: &Action, outcome: &ActionResult) {
         let failed = match outcome {
-            Outcome::Failed(failure) => Some(failure.class()),
+            ActionResult::Failed(failure) => Some(failure.class()),
             _ => None,
         };
         self.metrics.wrote(word(action), failed);
-        if let (Action::Apply(Apply { purpose: Purpose::Repair, .. }), None) = (action, failed)
+        if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
             && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.want())
         {
             self.metrics.repaired(&self.engine.source(source).name);
         }
     }
 
-    fn with_backoff(&mut self, id: &ObjectId, failure: Failure) -> Failure {
-        let backoff = |queue: &mut Queue<ObjectId>| queue.backoff(id, super::super::random());
+    fn with_backoff(&mut self, id: &ObjectId, failure: WriteFailure) -> WriteFailure {
+        let backoff = |queue: &mut WorkQueue<ObjectId>| queue.backoff(id, super::super::random());
         match failure {
-            Failure::Unknown(why, wait) => {
+            WriteFailure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
-                Failure::Unknown(why, wait.max(backoff(&mut self.queue).min(super::OUTAGE)))
+                WriteFailure::Unknown(why, wait.max(backoff(&mut self.queue).min(super::OUTAGE)))
             }
-            Failure::Refused(why, Rule::Rights, wait) => {
+            WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
                 let most = RIGHTS.max(RIGHTS_EACH * self.engine.denied() as u32);
                 let rest = backoff(&mut self.queue).min(most);
-                Failure::Refused(why, Rule::Rights, wait.map(|wait| wait.max(rest)))
+                WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(rest)))
             }
-            Failure::Refused(why, rule, wait) => {
-                Failure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
+            WriteFailure::Refused(why, rule, wait) => {
+                WriteFailure::Refused(why, rule, wait.map(|wait| wait.max(backoff(&mut self.queue))))
             }
-            Failure::Conflict(_) => {
+            WriteFailure::Conflict(_) => {
                 let failures = self.queue.failures(id);
                 let most = if failures < CONFLICTS { CONFLICT } else { CONFLICTING };
                 let rest = backoff(&mut self.queue).min(most);
-                Failure::Conflict(if failures < SWIFT { Duration::ZERO } else { rest })
+                WriteFailure::Conflict(if failures < SWIFT { Duration::ZERO } else { rest })
             }
         }
     }

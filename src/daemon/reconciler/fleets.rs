@@ -5,23 +5,25 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::super::event::Event;
+use super::super::event::LoopEvent;
 use super::{BACKLOG, Reconciler};
-use crate::cluster::{Denial, Error, Evicted, Fault, Informer, InformerEvent, News};
-use crate::engine::{DuePod, Eviction, NodeFacts, NodeNews};
-use crate::object::{Class, ObjectId};
+use crate::cluster::{
+    ClusterError, ClusterFault, Denial, EvictionResult, Informer, InformerChange, InformerEvent,
+};
+use crate::engine::{EvictionOutcome, NodeChange, NodeFacts, PodToEvict};
+use crate::object::{ErrorClass, ObjectId};
 
 /// The watch of the nodes.
 pub(super) struct NodeWatch {
     open: Option<Informer>,
-    /// What it tells. Each watch has one of its own, so that nothing is heard of one that was closed.
+    /// The events. Each watch has its own channel, so that nothing is heard of one that was closed.
     pub(super) told: mpsc::Receiver<InformerEvent<NodeFacts>>,
     /// Workloads of which it was told that the user may not evict their pods.
     denied: BTreeSet<ObjectId>,
 }
 
-pub(super) fn lacks_rights(error: &Error) -> bool {
-    matches!(error.fault(), Fault::Denied { by: Denial::Rbac | Denial::Impersonation, .. })
+pub(super) fn lacks_rights(error: &ClusterError) -> bool {
+    matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. })
 }
 
 impl NodeWatch {
@@ -39,30 +41,30 @@ impl Reconciler {
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
-                    Ok(Evicted::Accepted | Evicted::Gone) => Eviction::Going,
-                    Ok(Evicted::Blocked(why)) => Eviction::Refused(why),
-                    Err(error) if lacks_rights(&error) => Eviction::Denied(
+                    Ok(EvictionResult::Accepted | EvictionResult::Gone) => EvictionOutcome::Going,
+                    Ok(EvictionResult::Blocked(why)) => EvictionOutcome::Refused(why),
+                    Err(error) if lacks_rights(&error) => EvictionOutcome::Denied(
                         format!("the user may not create pods/eviction in namespace {namespace}").into(),
                     ),
                     // It may be gone all the same: its next view tells.
-                    Err(error) => Eviction::Refused(error.reason().into()),
+                    Err(error) => EvictionOutcome::Refused(error.reason().into()),
                 };
-                Event::Evicted(pod, answer)
+                LoopEvent::Evicted(pod, answer)
             });
         }
     }
 
-    pub(super) fn was_evicted(&mut self, pod: &DuePod, answer: &Eviction) {
+    pub(super) fn was_evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
         match answer {
-            Eviction::Going => {
+            EvictionOutcome::Going => {
                 self.nodes.denied.remove(&pod.of);
                 tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
             }
             // It is tried again and again, and told once.
-            Eviction::Denied(lacks) if self.nodes.denied.insert(pod.of.clone()) => {
+            EvictionOutcome::Denied(lacks) if self.nodes.denied.insert(pod.of.clone()) => {
                 tracing::warn!(object = %pod.of, "no pod of it can be evicted, and its step waits: {lacks}");
             }
-            Eviction::Denied(_) | Eviction::Refused(_) => {}
+            EvictionOutcome::Denied(_) | EvictionOutcome::Refused(_) => {}
         }
         self.engine.evicted(pod, answer, Instant::now());
     }
@@ -77,24 +79,24 @@ impl Reconciler {
             }
             (false, Some(_)) => {
                 self.nodes = NodeWatch::closed();
-                self.engine.nodes(NodeNews::Closed);
+                self.engine.nodes(NodeChange::Closed);
             }
             _ => {}
         }
     }
 
     pub(super) fn node_told(&mut self, event: InformerEvent<NodeFacts>) {
-        let news = match event.news {
-            News::Started => NodeNews::Started,
-            News::Seen(id, facts) => NodeNews::Seen(id.name().into(), facts),
-            News::Gone(id, _) => NodeNews::Gone(id.name().into()),
-            News::Synced => NodeNews::Synced,
-            News::Failed(error, _) if error.class() == Class::Internal => {
+        let news = match event.change {
+            InformerChange::Init => NodeChange::Init,
+            InformerChange::Apply(id, facts) => NodeChange::Apply(id.name().into(), facts),
+            InformerChange::Delete(id, _) => NodeChange::Delete(id.name().into()),
+            InformerChange::InitDone => NodeChange::InitDone,
+            InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
                 self.fatal = Some(error.into());
                 return;
             }
-            News::Failed(error, _) => NodeNews::Failed(error.reason().into()),
-            News::Resumed => NodeNews::Resumed,
+            InformerChange::Failed(error, _) => NodeChange::Failed(error.reason().into()),
+            InformerChange::Resumed => NodeChange::Resumed,
         };
         self.engine.nodes(news);
     }

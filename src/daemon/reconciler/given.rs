@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::event::Event;
-use super::super::inventory::Call;
-use super::{Reconciler, Until};
+use super::super::event::LoopEvent;
+use super::super::inventory::CallState;
+use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
-use crate::engine::{self, Life, Rv, SourceId, Writes};
-use crate::object::Class;
-use crate::report::Happening;
+use crate::engine::{self, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::object::ErrorClass;
+use crate::report::EventReason;
 
 /// The shortest wait before an orders object is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -17,24 +17,24 @@ const PERSON: Duration = Duration::from_secs(15);
 
 /// The orders object of one source.
 #[derive(Debug)]
-pub(super) struct OrderLedger {
+pub(super) struct OrderStore {
     /// As last read.
-    object: Sought,
-    /// Whether a call about it is on its way.
-    call: Call,
+    object: OrdersState,
+    /// Indicates whether a call about it is on its way.
+    call: CallState,
     /// The newest version that its watch has shown since it was asked for.
-    seen: Rv,
+    seen: ResourceVersion,
     /// Keys that ask if anybody serves the source.
     questions: Vec<String>,
     /// Keys that are no orders.
     refused: Vec<String>,
-    /// Why the last call about it failed, as the log told it.
+    /// The reason for the last failed call about it, as logged.
     trouble: Option<String>,
 }
 
-/// What is known of an orders object.
+/// The state of an orders object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Sought {
+enum OrdersState {
     /// Nothing: it was never read, or not since it went.
     Unread,
     /// It does not exist.
@@ -43,61 +43,71 @@ enum Sought {
     Says(OrdersObject),
 }
 
-impl Default for OrderLedger {
+impl Default for OrderStore {
     fn default() -> Self {
         let (questions, refused) = (Vec::new(), Vec::new());
-        Self { object: Sought::Unread, call: Call::None, seen: Rv(0), questions, refused, trouble: None }
+        Self {
+            object: OrdersState::Unread,
+            call: CallState::None,
+            seen: ResourceVersion(0),
+            questions,
+            refused,
+            trouble: None,
+        }
     }
 }
 
 impl Reconciler {
     /// An orders object was written: by a person, or by us.
-    pub(super) fn orders_changed(&mut self, event: InformerEvent<Rv>) {
+    pub(super) fn orders_changed(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, rv)) = self.own_news(event, "the orders objects") else { return };
         let source = source_of_orders(id.name()).and_then(|name| self.source_named(name));
         let Some(source) = source else { return };
         let ledger = &mut self.orders[source];
         match rv {
             Some(rv) => ledger.seen = rv,
-            // Who may write there may have taken its label away.
-            None => ledger.object = Sought::Unread,
+            // Somebody who may write there may have taken its label away.
+            None => ledger.object = OrdersState::Unread,
         }
     }
 
     /// Reads them all again, as an audit of what the watch told.
     pub(super) fn reread_orders(&mut self) {
         for ledger in &mut self.orders {
-            ledger.object = Sought::Unread;
+            ledger.object = OrdersState::Unread;
         }
     }
 
     /// Reads the orders objects of which there is something new, makes those that are missing, and takes out what is
     /// done. A source goes on whatever becomes of its own.
     pub(super) fn keep_orders(&mut self) {
-        if self.until != Until::Stopped {
+        if self.until != StopCondition::Stopped {
             return;
         }
         self.tell_orders();
         for source in 0..self.orders.len() {
             let state = self.engine.source(source);
             let parent = self.ledgers[source].parent.parent().and_then(|parent| parent.known.as_ref());
-            let Some((parent, _)) = parent.filter(|_| state.writes == Writes::Allowed) else { continue };
-            let (parent, lives, name) = (parent.clone(), state.life == Life::Lives, state.name.clone());
+            let Some((parent, _)) = parent.filter(|_| state.writes == SourceWrites::Allowed) else {
+                continue;
+            };
+            let (parent, lives, name) =
+                (parent.clone(), state.life == SourceLifecycle::Lives, state.name.clone());
             let ledger = &self.orders[source];
-            if ledger.call == Call::Busy {
+            if ledger.call == CallState::Busy {
                 continue;
             }
             let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
             match ledger.object.clone() {
-                Sought::Absent if lives => {
+                OrdersState::Absent if lives => {
                     self.call_begins(source);
                     self.spawn_write(async move {
                         let made = cluster.make_orders(&namespace, &name, &parent).await;
-                        Event::Orders(source, made.map(Some))
+                        LoopEvent::Orders(source, made.map(Some))
                     });
                 }
-                Sought::Absent => {}
-                Sought::Says(object) if object.known.1 >= ledger.seen => {
+                OrdersState::Absent => {}
+                OrdersState::Says(object) if object.known.1 >= ledger.seen => {
                     let spent = self.engine.spent_orders(source);
                     let spent = spent.iter().map(ToString::to_string);
                     let others = ledger.questions.iter().chain(&ledger.refused);
@@ -109,17 +119,17 @@ impl Reconciler {
                     self.call_begins(source);
                     self.spawn_write(async move {
                         let struck = cluster.strike_orders(&namespace, &name, &object, &keys).await;
-                        Event::Orders(source, struck.map(Some))
+                        LoopEvent::Orders(source, struck.map(Some))
                     });
                 }
-                Sought::Unread | Sought::Says(_) => self.read_orders(source, Duration::ZERO),
+                OrdersState::Unread | OrdersState::Says(_) => self.read_orders(source, Duration::ZERO),
             }
         }
     }
 
-    /// What its watch shows from here on may be newer than the answer.
+    /// Marks the beginning of a call: the watch's news from here on may be newer than the answer.
     fn call_begins(&mut self, source: SourceId) {
-        (self.orders[source].call, self.orders[source].seen) = (Call::Busy, Rv(0));
+        (self.orders[source].call, self.orders[source].seen) = (CallState::Busy, ResourceVersion(0));
     }
 
     fn read_orders(&mut self, source: SourceId, wait: Duration) {
@@ -128,7 +138,7 @@ impl Reconciler {
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
         self.spawn(async move {
             tokio::time::sleep(wait).await;
-            Event::Orders(source, cluster.orders(&namespace, &name).await)
+            LoopEvent::Orders(source, cluster.orders(&namespace, &name).await)
         });
     }
 
@@ -136,34 +146,34 @@ impl Reconciler {
     pub(super) fn orders_answered(
         &mut self,
         source: SourceId,
-        answer: Result<Option<OrdersObject>, cluster::Error>,
+        answer: Result<Option<OrdersObject>, cluster::ClusterError>,
     ) {
         let ledger = &mut self.orders[source];
-        ledger.call = Call::None;
+        ledger.call = CallState::None;
         let object = match answer {
             Ok(object) => object,
             // Somebody else was faster, as people are.
-            Err(error) if error.class() == Class::Conflict => {
-                ledger.object = Sought::Unread;
+            Err(error) if error.class() == ErrorClass::Conflict => {
+                ledger.object = OrdersState::Unread;
                 return;
             }
             Err(error) => {
                 let words = format!("orders wait until this passes: {error}");
-                let wait = if error.class() == Class::Transient { AGAIN } else { PERSON };
+                let wait = if error.class() == ErrorClass::Transient { AGAIN } else { PERSON };
                 if ledger.trouble.as_ref() != Some(&words) {
                     ledger.trouble = Some(words.clone());
-                    self.notice(Happening::OrderIgnored, source, None, (words, None));
+                    self.notice(EventReason::OrderIgnored, source, None, (words, None));
                 }
                 return self.read_orders(source, wait.mul_f64(1.0 + super::super::random()));
             }
         };
         let Some(object) = object else {
-            ledger.object = Sought::Absent;
+            ledger.object = OrdersState::Absent;
             return self.engine.take_orders(source, Vec::new());
         };
         let list = engine::parse_orders(&object.data);
         let news = list.why.filter(|_| ledger.refused != list.refused);
-        ledger.object = Sought::Says(object);
+        ledger.object = OrdersState::Says(object);
         (ledger.questions, ledger.refused) = (list.questions, list.refused);
         let count = ledger.refused.len();
         self.engine.take_orders(source, list.orders);
@@ -175,7 +185,7 @@ impl Reconciler {
             };
             let name = cluster::orders_name(&self.engine.source(source).name);
             let message = format!("{what} and is taken out of ConfigMap {name}: {why}");
-            self.notice(Happening::OrderIgnored, source, None, (message, None));
+            self.notice(EventReason::OrderIgnored, source, None, (message, None));
         }
     }
 
@@ -183,14 +193,14 @@ impl Reconciler {
     fn tell_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();
-            self.notice(Happening::OrderDone, source, Some(&id), (words, head));
+            self.notice(EventReason::OrderDone, source, Some(&id), (words, head));
         }
         for (source, id) in self.engine.take_misplaced_orders() {
             let message = format!(
                 "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
                 engine::ORDER
             );
-            self.notice(Happening::OrderIgnored, source, Some(&id), (message, None));
+            self.notice(EventReason::OrderIgnored, source, Some(&id), (message, None));
         }
     }
 }

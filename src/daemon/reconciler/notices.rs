@@ -7,62 +7,65 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::super::feed::LastLook;
-use super::super::inventory::{Known, pending_prunes};
-use super::{Reconciler, Until};
-use crate::cluster::Parent;
-use crate::engine::{Authored, Course, Judgement, MOST_STATES, OptOut, Reason, SourceId, Turn, Writes};
-use crate::object::{Hash, ObjectId, Revision, duration_text};
+use super::super::inventory::{InventoryState, pending_prunes};
+use super::{Reconciler, StopCondition};
+use crate::cluster::InventoryObject;
+use crate::engine::{
+    Authorship, MOST_STATES, OptOutPolicy, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId,
+    SourceWrites,
+};
+use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
-    Draft, Ended, Happening, Recorder, Regarding, SourceStatus, SourceTimes, Stand, Status, Tale, Told,
-    brief, deletions_wait, well_words,
+    DaemonStatus, EventDraft, EventReason, EventRecorder, EventRegarding, ObjectEvent, Outcome,
+    RolloutResult, SourceStatus, SourceTimes, StatusSummary, brief, deletions_wait, well_words,
 };
 
-/// What was told, and to whom.
+/// The recorded events, and their listeners.
 #[derive(Debug, Default)]
-pub(super) struct Chronicle {
-    recorder: Option<Recorder>,
+pub(super) struct EventHistory {
+    recorder: Option<EventRecorder>,
     /// Rollouts that go on, since when.
-    began: HashMap<ObjectId, (Hash, Instant)>,
-    /// Why the last rollout of a workload failed, as it was told.
+    began: HashMap<ObjectId, (ContentHash, Instant)>,
+    /// The reason for which the last rollout of a workload failed, as recorded.
     failed: HashMap<ObjectId, Arc<str>>,
-    sources: Vec<SourceTold>,
+    sources: Vec<SourceEventState>,
 }
 
-/// What was told of one source.
+/// The events recorded of one source.
 #[derive(Debug, Default)]
-struct SourceTold {
-    /// When it was last looked at.
+struct SourceEventState {
+    /// The time of its last look.
     looked: LastLook,
-    /// Since when its revision is in force.
+    /// The time since which its revision is in force.
     since: Option<Timestamp>,
     /// The revision of which all was as wanted.
     settled: Option<Revision>,
-    /// Whether this process has done anything for the revision: what an earlier one has settled is no news.
+    /// Indicates whether this process has done anything for the revision: what an earlier one has settled is no news.
     worked: bool,
-    /// What an earlier process has told.
-    earlier: Earlier,
-    /// Why it was not read whole.
+    /// The events of an earlier process.
+    earlier: PreviousProcess,
+    /// The reason for which it was not read whole.
     incomplete: Option<String>,
-    /// What is to be deleted, and waits for a person.
+    /// The objects whose deletion waits for a person.
     pending: BTreeSet<ObjectId>,
-    /// What somebody's annotation takes out of our hands, with its key.
+    /// The objects that an annotation takes out of our hands, with its key.
     opted_out: BTreeMap<ObjectId, &'static str>,
-    /// Whether more is paused or held than its parent says.
+    /// Indicates whether more is paused or held than its parent says.
     is_crowded: bool,
 }
 
-/// What an earlier process has told of a source.
+/// The settled revision that an earlier process has recorded.
 #[derive(Debug, Default)]
-enum Earlier {
+enum PreviousProcess {
     /// There was none.
     #[default]
     Nobody,
-    /// That all of this revision was as wanted, if of any.
+    /// The revision of which all was as wanted, if any.
     Settled(Option<Revision>),
 }
 
-impl Earlier {
-    /// The revision, if there was a process that told it.
+impl PreviousProcess {
+    /// Returns the revision, if there was a process that told it.
     fn settled(&self) -> Option<&Revision> {
         match self {
             Self::Settled(revision) => revision.as_ref(),
@@ -71,10 +74,10 @@ impl Earlier {
     }
 }
 
-impl SourceTold {
-    /// That all was as wanted holds no longer: when it does again, it is news.
+impl SourceEventState {
+    /// Records that the source is no longer as wanted: when it is again, that is an event.
     fn unsettle(&mut self) {
-        (self.settled, self.earlier, self.worked) = (None, Earlier::Settled(None), true);
+        (self.settled, self.earlier, self.worked) = (None, PreviousProcess::Settled(None), true);
     }
 
     /// Another revision is in force than before.
@@ -87,15 +90,15 @@ impl SourceTold {
         }
     }
 
-    /// Pods are being replaced, or were. A process that was killed may have told of a failure and not written it down:
-    /// success is told once too often rather than not at all.
+    /// Records that pods are being replaced, or were. A process that was killed may have reported a
+    /// failure without recording it: a success is reported once too often rather than not at all.
     fn rolls(&mut self) {
         if self.settled.is_none() {
             self.unsettle();
         }
     }
 
-    /// Whether it is news that all of a revision is as wanted, which is told then.
+    /// Returns whether it is news that all of a revision is as wanted, which is told then.
     fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
         if self.settled.as_ref() == Some(head) {
             return false;
@@ -105,7 +108,7 @@ impl SourceTold {
             return false;
         }
         // An earlier process has ended in the middle, or had not seen the revision.
-        let is_left = matches!(self.earlier, Earlier::Settled(_));
+        let is_left = matches!(self.earlier, PreviousProcess::Settled(_));
         if !self.worked && is_left && !is_seen {
             return false;
         }
@@ -114,32 +117,33 @@ impl SourceTold {
     }
 }
 
-impl Chronicle {
-    /// Of so many sources.
+impl EventHistory {
+    /// Returns the history of so many sources.
     pub(super) fn of(sources: usize) -> Self {
-        Self { sources: (0..sources).map(|_| SourceTold::default()).collect(), ..Self::default() }
+        Self { sources: (0..sources).map(|_| SourceEventState::default()).collect(), ..Self::default() }
     }
 
-    /// Where the reader of a source says when it has looked.
+    /// Returns where the reader of a source says when it has looked.
     pub(super) fn last_look(&self, source: SourceId) -> LastLook {
         self.sources[source].looked.clone()
     }
 
-    /// What an earlier process has told is not told again, and what it left to tell is told.
-    pub(super) fn go_on(&mut self, source: SourceId, parent: Option<&Parent>) {
+    /// Takes over the record of an earlier process: its events are not repeated, and those that it
+    /// left out are recorded.
+    pub(super) fn go_on(&mut self, source: SourceId, parent: Option<&InventoryObject>) {
         let (Some(told), Some(parent)) = (self.sources.get_mut(source), parent) else { return };
-        told.earlier = Earlier::Settled(Stand::settled_in(&parent.data));
+        told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&parent.data));
         told.pending = pending_prunes(parent).into_iter().map(|pending| pending.id).collect();
     }
 
-    /// Why a rollout failed, as it was told, where these words repeat it.
+    /// Returns why a rollout failed, as it was told, where these words repeat it.
     fn told_in(&self, words: &str) -> Option<Arc<str>> {
         self.failed.values().find(|why| words.contains(&***why)).cloned()
     }
 
-    /// What is known of the sources' times.
+    /// Returns the times of the sources.
     pub(super) fn times(&self) -> Vec<SourceTimes> {
-        let times = |told: &SourceTold| SourceTimes { since: told.since, looked: told.looked.get() };
+        let times = |told: &SourceEventState| SourceTimes { since: told.since, looked: told.looked.get() };
         self.sources.iter().map(times).collect()
     }
 }
@@ -147,7 +151,7 @@ impl Chronicle {
 impl Reconciler {
     /// Records what happens.
     #[must_use]
-    pub fn recorded(mut self, recorder: Recorder) -> Self {
+    pub fn recorded(mut self, recorder: EventRecorder) -> Self {
         self.chronicle.recorder = Some(recorder);
         self
     }
@@ -159,9 +163,9 @@ impl Reconciler {
             let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
             let is_known = turn.back.as_deref().is_some_and(|why| self.chronicle.told_in(why).is_some());
             let (happening, message) = turn_words(&turn, &words, is_known);
-            if let Course::Failed(why) = &turn.course {
+            if let RolloutProgress::Failed(why) = &turn.course {
                 self.chronicle.failed.insert(turn.id.clone(), why.clone());
-            } else if matches!((&turn.course, &turn.back), (Course::Succeeded, None)) {
+            } else if matches!((&turn.course, &turn.back), (RolloutProgress::Succeeded, None)) {
                 self.chronicle.failed.remove(&turn.id);
             }
             let took = self.time_turn(&turn, now);
@@ -174,7 +178,7 @@ impl Reconciler {
             if happening.is_warning() {
                 told.unsettle();
             }
-            // What goes back is news of the commit that failed.
+            // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
             let about = if turn.back.is_some() { head } else { revision };
             self.notice(happening, turn.source, Some(&turn.id), (message, about));
@@ -182,41 +186,43 @@ impl Reconciler {
     }
 
     /// Measures how long a rollout took that has ended now.
-    fn time_turn(&mut self, turn: &Turn, now: Instant) -> Option<std::time::Duration> {
+    fn time_turn(&mut self, turn: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
         let name = self.engine.source(turn.source).name.clone();
         let ended = match (&turn.course, &turn.back) {
-            (Course::Began, _) => {
+            (RolloutProgress::Started, _) => {
                 if self.chronicle.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
-                    self.metrics.rolled(&name, Ended::Superseded, None);
+                    self.metrics.rolled(&name, RolloutResult::Superseded, None);
                 }
                 return None;
             }
-            (Course::Succeeded, None) => Ended::Succeeded,
-            (Course::Succeeded, Some(_)) => Ended::RolledBack,
-            (Course::Failed(_), _) => Ended::Failed,
+            (RolloutProgress::Succeeded, None) => RolloutResult::Succeeded,
+            (RolloutProgress::Succeeded, Some(_)) => RolloutResult::RolledBack,
+            (RolloutProgress::Failed(_), _) => RolloutResult::Failed,
         };
         let began = self.chronicle.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
-        // What an earlier process began has no beginning here.
+        // A rollout that an earlier process began has no beginning here.
         let took = began.map(|(_, began)| now.duration_since(began));
         self.metrics.rolled(&name, ended, took);
         took.map(|took| std::time::Duration::from_secs(took.as_secs()))
     }
 
     /// Tells what became of an object: all who are told of it as it happens, and who listens to this loop alone.
-    pub(super) fn tell(&mut self, id: &ObjectId, told: Told) {
+    pub(super) fn tell(&mut self, id: &ObjectId, told: Outcome) {
         let happening = happening_of(&told);
         self.tell_as(id, told, happening);
     }
 
     /// Tells that somebody else's change was undone.
-    pub(super) fn tell_repair(&mut self, id: &ObjectId, told: Told) {
-        self.tell_as(id, told, Some(Happening::DriftRepaired));
+    pub(super) fn tell_repair(&mut self, id: &ObjectId, told: Outcome) {
+        self.tell_as(id, told, Some(EventReason::DriftRepaired));
     }
 
-    fn tell_as(&mut self, id: &ObjectId, told: Told, happening: Option<Happening>) {
-        let again = told == Told::Created && self.told.get(id) == Some(&Told::Recreating);
-        let told = if again { Told::Recreated } else { told };
-        if self.until != Until::Stopped && !matches!(told, Told::Waiting(_) | Told::Unhealthy(_)) {
+    fn tell_as(&mut self, id: &ObjectId, told: Outcome, happening: Option<EventReason>) {
+        let again = told == Outcome::Created && self.told.get(id) == Some(&Outcome::Recreating);
+        let told = if again { Outcome::Recreated } else { told };
+        if self.until != StopCondition::Stopped
+            && !matches!(told, Outcome::Waiting(_) | Outcome::Unhealthy(_))
+        {
             self.told.insert(id.clone(), told.clone());
         }
         let (source, revision) = self.whence(happening, id);
@@ -226,14 +232,14 @@ impl Reconciler {
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &told {
-            Told::Refused(Reason::Rejected(words)) => self.chronicle.told_in(words),
+            Outcome::Refused(Reason::Rejected(words)) => self.chronicle.told_in(words),
             _ => None,
         };
-        let _ = self.listener.send(Tale { id: id.clone(), told, happening, source, revision, known });
+        let _ = self.listener.send(ObjectEvent { id: id.clone(), told, happening, source, revision, known });
     }
 
-    /// The source and the revision that what became of an object follows from.
-    fn whence(&self, happening: Option<Happening>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
+    /// Returns the source and the revision that what became of an object follows from.
+    fn whence(&self, happening: Option<EventReason>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.engine.source_of(self.engine.live(id)?));
@@ -241,7 +247,10 @@ impl Reconciler {
         let brought = || entry.and_then(|entry| entry.brought.clone());
         let revision = match happening {
             Some(
-                Happening::Created | Happening::Configured | Happening::DriftRepaired | Happening::Recreated,
+                EventReason::Created
+                | EventReason::Configured
+                | EventReason::DriftRepaired
+                | EventReason::Recreated,
             ) => brought().or_else(head),
             _ => head(),
         };
@@ -265,17 +274,17 @@ impl Reconciler {
             let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
             let message = format!("revision {words} is in force{from}");
-            self.notice(Happening::RevisionRead, source, None, (message, head.clone()));
+            self.notice(EventReason::RevisionRead, source, None, (message, head.clone()));
         }
         if let Some(why) = incomplete {
-            self.notice(Happening::SourceIncomplete, source, None, (why, head));
+            self.notice(EventReason::SourceIncomplete, source, None, (why, head));
         }
     }
 
     /// Tells that what rhumb keeps for itself cannot be read.
     pub(super) fn notice_unreadable(&self, source: SourceId, why: String) {
         self.notice(
-            Happening::RecordUnreadable,
+            EventReason::RecordUnreadable,
             source,
             None,
             (why, self.engine.source(source).head.clone()),
@@ -283,7 +292,7 @@ impl Reconciler {
     }
 
     /// Tells what holds for sources as a whole, and is new.
-    pub(super) fn notice_stand(&mut self, status: &Status) {
+    pub(super) fn notice_stand(&mut self, status: &DaemonStatus) {
         for (source, stand) in status.sources.iter().enumerate() {
             self.notice_settled(source, stand);
             self.notice_pending(source, stand);
@@ -292,7 +301,7 @@ impl Reconciler {
         }
     }
 
-    /// The revision in force, where it was told that all of it is as wanted.
+    /// Returns the revision in force, where it was told that all of it is as wanted.
     pub(super) fn settled(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.chronicle.sources[source], self.engine.source(source).head.as_ref()?);
         [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
@@ -301,7 +310,7 @@ impl Reconciler {
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
-        let is_unread = self.ledgers[source].parent == Known::Unread;
+        let is_unread = self.ledgers[source].parent == InventoryState::Unread;
         if !stand.healthy || is_unread || self.engine.is_anything_moving(source) {
             return;
         }
@@ -309,7 +318,7 @@ impl Reconciler {
             return;
         }
         let message = format!("revision {}: all {}", head.short(), well_words(&stand.objects));
-        self.notice(Happening::RevisionSettled, source, None, (message, Some(head)));
+        self.notice(EventReason::RevisionSettled, source, None, (message, Some(head)));
     }
 
     fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -319,12 +328,12 @@ impl Reconciler {
             .engine
             .judgements(source)
             .filter_map(|(id, judged)| match judged {
-                Judgement::Confirm(why) => Some((id, why)),
+                PruneDecision::Confirm(why) => Some((id, why)),
                 _ => None,
             })
             .collect();
         if is_seen {
-            // What is not seen yet waits as before.
+            // Waits that are not seen yet stay as before.
             told.retain(|id| waiting.contains_key(id));
         }
         let new = waiting.iter().find(|(id, _)| !told.contains(**id));
@@ -336,7 +345,7 @@ impl Reconciler {
             "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
-        self.notice(Happening::PruneWaiting, source, None, (message, head));
+        self.notice(EventReason::PruneWaiting, source, None, (message, head));
     }
 
     /// Tells which objects somebody takes out of our hands, once when it begins and once when it ends.
@@ -344,7 +353,7 @@ impl Reconciler {
         let now = self.engine.opt_outs(source, Instant::now());
         let known = std::mem::replace(&mut self.chronicle.sources[source].opted_out, now.clone());
         let head = self.engine.source(source).head.clone();
-        let is_denied = self.engine.source(source).opt_out == OptOut::Denied;
+        let is_denied = self.engine.source(source).opt_out == OptOutPolicy::Denied;
         for (id, word) in now.iter().filter(|(id, word)| known.get(*id) != Some(*word)) {
             let message = if is_denied {
                 format!("somebody put {word} on it, without effect: optOut of the source is denied")
@@ -353,11 +362,11 @@ impl Reconciler {
                     "somebody put {word} on it: it is neither changed nor repaired while that stands there"
                 )
             };
-            self.notice(Happening::OptedOut, source, Some(id), (message, head.clone()));
+            self.notice(EventReason::OptedOut, source, Some(id), (message, head.clone()));
         }
         for (id, word) in known.iter().filter(|(id, _)| !now.contains_key(*id)) {
             let message = format!("{word} does not keep rhumb away any more");
-            self.notice(Happening::OptOutEnded, source, Some(id), (message, head.clone()));
+            self.notice(EventReason::OptOutEnded, source, Some(id), (message, head.clone()));
         }
     }
 
@@ -376,7 +385,7 @@ impl Reconciler {
 
     pub(super) fn notice(
         &self,
-        reason: Happening,
+        reason: EventReason,
         source: SourceId,
         id: Option<&ObjectId>,
         (message, revision): (String, Option<Revision>),
@@ -388,23 +397,23 @@ impl Reconciler {
                 let uid = self.engine.shown(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
             });
-            Regarding { object, parent: parent.map(|(uid, _)| uid.clone()) }
+            EventRegarding { object, parent: parent.map(|(uid, _)| uid.clone()) }
         };
-        let writes = self.engine.source(source).writes == Writes::Allowed;
-        // Whoever made the commit did not do what somebody else did in the cluster.
+        let writes = self.engine.source(source).writes == SourceWrites::Allowed;
+        // The commit's author did not do what somebody else did in the cluster.
         let is_of_commit = !matches!(
             reason,
-            Happening::DriftRepaired
-                | Happening::OptedOut
-                | Happening::OptOutEnded
-                | Happening::OrderDone
-                | Happening::OrderIgnored
-                | Happening::RecordUnreadable
+            EventReason::DriftRepaired
+                | EventReason::OptedOut
+                | EventReason::OptOutEnded
+                | EventReason::OrderDone
+                | EventReason::OrderIgnored
+                | EventReason::RecordUnreadable
         );
         let authored = revision.as_ref().filter(|_| is_of_commit);
         let authored = authored.and_then(|revision| self.engine.author(source, revision)).cloned();
-        let (author, subject) = authored.map(|Authored { author, subject }| (author, subject)).unzip();
-        let draft = Draft {
+        let (author, subject) = authored.map(|Authorship { author, subject }| (author, subject)).unzip();
+        let draft = EventDraft {
             reason,
             source: self.engine.source(source).name.clone(),
             object: id.cloned(),
@@ -418,75 +427,84 @@ impl Reconciler {
     }
 }
 
-/// What is told of a rollout, of which these words name the revision. Why it goes back is told once.
-fn turn_words(turn: &Turn, revision: &str, is_known: bool) -> (Happening, String) {
+/// Returns the event of a rollout; the words name the revision. The reason for a rollback is told
+/// once.
+fn turn_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
     match (&turn.course, &turn.back) {
-        (Course::Began, None) => (Happening::RolloutStarted, format!("revision {revision}")),
-        (Course::Began, Some(_)) if is_known => {
-            (Happening::RolloutStarted, format!("it goes back to revision {revision}"))
+        (RolloutProgress::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
+        (RolloutProgress::Started, Some(_)) if is_known => {
+            (EventReason::RolloutStarted, format!("it goes back to revision {revision}"))
         }
-        (Course::Began, Some(why)) => {
-            (Happening::RolloutStarted, format!("{why}; it goes back to revision {revision}"))
+        (RolloutProgress::Started, Some(why)) => {
+            (EventReason::RolloutStarted, format!("{why}; it goes back to revision {revision}"))
         }
-        (Course::Succeeded, None) => {
-            (Happening::RolloutSucceeded, format!("revision {revision} is rolled out"))
+        (RolloutProgress::Succeeded, None) => {
+            (EventReason::RolloutSucceeded, format!("revision {revision} is rolled out"))
         }
-        (Course::Succeeded, Some(why)) => {
+        (RolloutProgress::Succeeded, Some(why)) => {
             let why = if is_known { brief(why) } else { why.as_ref().into() };
-            (Happening::RolledBack, format!("{why}; it is back at revision {revision}"))
+            (EventReason::RolledBack, format!("{why}; it is back at revision {revision}"))
         }
-        (Course::Failed(why), None) => (Happening::RolloutFailed, format!("revision {revision}: {why}")),
-        (Course::Failed(why), Some(_)) => {
-            (Happening::RolloutFailed, format!("going back failed too: revision {revision}: {why}"))
+        (RolloutProgress::Failed(why), None) => {
+            (EventReason::RolloutFailed, format!("revision {revision}: {why}"))
+        }
+        (RolloutProgress::Failed(why), Some(_)) => {
+            (EventReason::RolloutFailed, format!("going back failed too: revision {revision}: {why}"))
         }
     }
 }
 
-/// What kind of event it is that this became of an object; none where nobody else need be told.
-fn happening_of(told: &Told) -> Option<Happening> {
+/// Returns the event reason of an object's outcome; none where it is no event.
+fn happening_of(told: &Outcome) -> Option<EventReason> {
     Some(match told {
-        Told::Created => Happening::Created,
-        Told::Configured | Told::Repaired(_) => Happening::Configured,
-        Told::Pruned => Happening::Pruned,
-        Told::Recreating => Happening::Recreated,
-        Told::Waiting(Reason::Fight(..)) | Told::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
-            Happening::Conflict
+        Outcome::Created => EventReason::Created,
+        Outcome::Configured | Outcome::Repaired(_) => EventReason::Configured,
+        Outcome::Pruned => EventReason::Pruned,
+        Outcome::Recreating => EventReason::Recreated,
+        Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
+            EventReason::Conflict
         }
         // Its rollout has told it.
-        Told::Refused(Reason::Rejected(_)) => return None,
-        Told::Refused(_) => Happening::Refused,
+        Outcome::Refused(Reason::Rejected(_)) => return None,
+        Outcome::Refused(_) => EventReason::Refused,
         _ => return None,
     })
 }
 
-fn message(happening: Happening, told: &Told) -> String {
+fn message(happening: EventReason, told: &Outcome) -> String {
     match told {
-        Told::Created if happening == Happening::DriftRepaired => "somebody else had deleted it".to_owned(),
-        Told::Repaired(who) => format!("{who}; put back"),
-        _ if happening == Happening::DriftRepaired => "somebody else had changed it".to_owned(),
-        Told::Waiting(reason) | Told::Refused(reason) => reason.to_string(),
+        Outcome::Created if happening == EventReason::DriftRepaired => {
+            "somebody else had deleted it".to_owned()
+        }
+        Outcome::Repaired(who) => format!("{who}; put back"),
+        _ if happening == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
+        Outcome::Waiting(reason) | Outcome::Refused(reason) => reason.to_string(),
         done => done.to_string(),
     }
 }
 
-/// Whether an object was brought nearer to what its revision asks for.
-fn is_work(happening: Happening) -> bool {
-    matches!(happening, Happening::Created | Happening::Configured | Happening::Pruned | Happening::Recreated)
+/// Returns whether an object was brought nearer to what its revision asks for.
+fn is_work(happening: EventReason) -> bool {
+    matches!(
+        happening,
+        EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A source of which an earlier process has told that this revision had settled.
-    fn after(settled: &str) -> SourceTold {
+    /// Returns a source of which an earlier process has told that this revision had settled.
+    fn after(settled: &str) -> SourceEventState {
         let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
-        let mut told = SourceTold { earlier: Earlier::Settled(settled), ..SourceTold::default() };
+        let mut told =
+            SourceEventState { earlier: PreviousProcess::Settled(settled), ..SourceEventState::default() };
         told.moves_on(None);
         told
     }
 
-    fn settles(told: &mut SourceTold, head: &str) -> bool {
+    fn settles(told: &mut SourceEventState, head: &str) -> bool {
         told.is_news(&Revision::new(head), true)
     }
 
@@ -502,7 +520,7 @@ mod tests {
         let mut told = after("a");
         told.worked = true;
         assert!(!settles(&mut told, "a"));
-        // What was left to tell.
+        // The event that was left out.
         assert!(settles(&mut after("a"), "b"));
         // Nobody knows yet whether all of it is there.
         assert!(!after("a").is_news(&Revision::new("b"), false));

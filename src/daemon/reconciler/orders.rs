@@ -1,18 +1,18 @@
-//! What people ask for: noticing it, and looking up where a way back leads to.
+//! The orders and intents of people: noticing them, and looking up the target of an undo.
 
 use std::sync::Arc;
 
-use super::super::feed::Order;
-use super::super::inventory::Known;
-use super::{Pins, Reconciler, Until};
-use crate::cluster::{InformerEvent, News};
-use crate::engine::{Past, Rv, SourceId};
-use crate::object::{Class, ObjectId};
+use super::super::feed::FeedRequest;
+use super::super::inventory::InventoryState;
+use super::{PinState, Reconciler, StopCondition};
+use crate::cluster::{InformerChange, InformerEvent};
+use crate::engine::{PastRevision, ResourceVersion, SourceId};
+use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
     /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out nothing.
     pub(super) fn carry_out_orders(&mut self) {
-        if self.until != Until::Stopped {
+        if self.until != StopCondition::Stopped {
             return;
         }
         self.engine.carry_out_orders();
@@ -21,7 +21,7 @@ impl Reconciler {
         for undo in undos {
             match &self.feeds[undo.source] {
                 Some(feed) => {
-                    if feed.try_send(Order::LookBack(undo.clone())).is_ok() {
+                    if feed.try_send(FeedRequest::LookBack(undo.clone())).is_ok() {
                         self.undoing.insert(undo.token.clone());
                     }
                 }
@@ -33,39 +33,40 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn looked_back(&mut self, token: &Arc<str>, past: Result<Past, String>) {
+    pub(super) fn looked_back(&mut self, token: &Arc<str>, past: Result<PastRevision, String>) {
         self.undoing.remove(token);
         self.engine.looked_back(token, past);
-        // What it goes back to must stay readable.
-        self.pins = Pins::Old;
+        // The revision of the way back must stay readable.
+        self.pins = PinState::Old;
     }
 
     /// A source's parent was written: by us, or by a person who wants something.
-    pub(super) fn parent_changed(&mut self, event: InformerEvent<Rv>) {
+    pub(super) fn parent_changed(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_news(event, "the inventories") else { return };
         let Some(source) = self.source_named(id.name()) else { return };
         self.ledgers[source].seen = rv;
         self.follow_parent(source);
     }
 
-    /// What a watch tells of an object in rhumb's namespace: its version, or none where it is gone.
+    /// Returns a watch's news of an object in rhumb's namespace: its version, or none where it is
+    /// gone.
     pub(super) fn own_news(
         &mut self,
-        event: InformerEvent<Rv>,
+        event: InformerEvent<ResourceVersion>,
         watched: &str,
-    ) -> Option<(ObjectId, Option<Rv>)> {
-        let news = match event.news {
-            News::Seen(id, rv) => (id, Some(rv)),
-            News::Gone(id, _) => (id, None),
-            News::Failed(error, _) if error.class() == Class::Internal => {
+    ) -> Option<(ObjectId, Option<ResourceVersion>)> {
+        let news = match event.change {
+            InformerChange::Apply(id, rv) => (id, Some(rv)),
+            InformerChange::Delete(id, _) => (id, None),
+            InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
                 self.fatal = Some(error.into());
                 return None;
             }
-            News::Failed(error, wait) => {
+            InformerChange::Failed(error, wait) => {
                 tracing::warn!(?wait, "{watched} cannot be watched: {error}");
                 return None;
             }
-            News::Started | News::Synced | News::Resumed => return None,
+            InformerChange::Init | InformerChange::InitDone | InformerChange::Resumed => return None,
         };
         Some(news).filter(|(id, _)| id.namespace() == Some(&*self.namespace))
     }
@@ -80,9 +81,9 @@ impl Reconciler {
         let ledger = &self.ledgers[source];
         let known = ledger.parent.parent().and_then(|parent| parent.known.as_ref());
         let older = match &ledger.parent {
-            Known::Unread => false,
-            Known::Absent => true,
-            Known::Says(_) => known.is_none_or(|(_, known)| *known < ledger.seen),
+            InventoryState::Unread => false,
+            InventoryState::Absent => true,
+            InventoryState::Says(_) => known.is_none_or(|(_, known)| *known < ledger.seen),
         };
         if older {
             self.read_parent(source);

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use super::super::acceptance;
-use super::super::event::Event;
-use super::super::feed::Order;
+use super::super::event::LoopEvent;
+use super::super::feed::FeedRequest;
 use super::super::handover;
-use super::super::inventory::{self, Call, Known, Need, Provenance, Tidy};
-use super::{Reconciler, Until};
-use crate::cluster::{self, Parent};
-use crate::engine::{Inventory, Life, Sealing, SourceId, Writes};
-use crate::object::{Class, GroupKind};
-use crate::report::{Happening, Stand};
+use super::super::inventory::{
+    self, CallState, InventoryNeed, InventoryOrigin, InventoryState, InventoryWriteMode,
+};
+use super::{Reconciler, StopCondition};
+use crate::cluster::{self, InventoryObject};
+use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};
+use crate::object::{ErrorClass, GroupKind};
+use crate::report::{EventReason, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -23,81 +25,83 @@ const PERSON: Duration = Duration::from_secs(15);
 impl Reconciler {
     pub(super) fn reread_parents(&mut self) {
         for source in 0..self.ledgers.len() {
-            if self.ledgers[source].parent != Known::Unread {
+            if self.ledgers[source].parent != InventoryState::Unread {
                 self.read_parent(source);
             }
         }
     }
 
     pub(super) fn read_parent(&mut self, source: SourceId) {
-        if std::mem::replace(&mut self.ledgers[source].call, Call::Busy) == Call::Busy {
+        if std::mem::replace(&mut self.ledgers[source].call, CallState::Busy) == CallState::Busy {
             return;
         }
         let cluster = self.hands.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        self.spawn(async move { Event::Parent(source, cluster.parent(&namespace, &name).await) });
+        self.spawn(async move { LoopEvent::Parent(source, cluster.parent(&namespace, &name).await) });
     }
 
     pub(super) fn parent_answered(
         &mut self,
         source: SourceId,
-        parent: Result<Option<Parent>, cluster::Error>,
+        parent: Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
         let ledger = &mut self.ledgers[source];
-        ledger.call = Call::None;
-        let passes = |error: &&cluster::Error| matches!(error.class(), Class::Transient | Class::Conflict);
+        ledger.call = CallState::None;
+        let passes = |error: &&cluster::ClusterError| {
+            matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
+        };
         let trouble = parent.as_ref().err().filter(|error| !passes(error));
         ledger.trouble = trouble.map(ToString::to_string);
         match parent {
             Ok(parent) => {
                 ledger.failures = 0;
                 let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
-                let is_first = ledger.parent == Known::Unread;
-                ledger.parent = parent.map_or(Known::Absent, Known::Says);
+                let is_first = ledger.parent == InventoryState::Unread;
+                ledger.parent = parent.map_or(InventoryState::Absent, InventoryState::Says);
                 if is_first {
                     handover::recall(&mut self.engine, source, self.ledgers[source].parent.parent());
                 }
-                if is_first && self.engine.source(source).writes == Writes::Allowed {
+                if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
                     self.chronicle.go_on(source, self.ledgers[source].parent.parent());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new kind.
                 let ledger = &mut self.ledgers[source];
                 let declared = self.engine.source(source).catalog.census();
                 if inventory.unplaced || declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
-                    ledger.need = Need::Growth;
+                    ledger.need = InventoryNeed::Growth;
                 }
                 let kinds = inventory.kinds.iter().filter(|kind| self.engine.admits(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
                 self.watched.hold(watcher, kinds, &mut self.engine);
-                if self.until != Until::Stopped {
+                if self.until != StopCondition::Stopped {
                     self.ask_for_absences();
                 }
                 self.show_inventory(source);
                 self.tell_unreadable_rejections(source);
                 self.tell_anchor(source);
-                if self.ledgers[source].parent != Known::Absent {
+                if self.ledgers[source].parent != InventoryState::Absent {
                     self.follow_parent(source);
                 }
             }
             // Only a person can help, and nobody waits for one here.
-            Err(error) if error.class() == Class::Config && self.until != Until::Stopped => {
+            Err(error) if error.class() == ErrorClass::Config && self.until != StopCondition::Stopped => {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
                 tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
-                ledger.call = Call::Busy;
+                ledger.call = CallState::Busy;
                 let cluster = self.hands.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
                 let wait = match error.class() {
-                    Class::Config => PERSON,
+                    ErrorClass::Config => PERSON,
                     _ => MOST.min(AGAIN * 2_u32.saturating_pow(ledger.failures)),
                 };
                 ledger.failures = ledger.failures.saturating_add(1).min(10);
                 let wait = wait.mul_f64(1.0 + super::super::random());
                 self.spawn(async move {
                     tokio::time::sleep(wait).await;
-                    Event::Parent(source, cluster.parent(&namespace, &name).await)
+                    LoopEvent::Parent(source, cluster.parent(&namespace, &name).await)
                 });
             }
         }
@@ -113,15 +117,15 @@ impl Reconciler {
         }
         ledger.unreadable.clone_from(&why);
         if let Some(why) = why {
-            tracing::warn!(source = %name, message_id = Happening::RecordUnreadable.message_id(), "{why}");
+            tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");
             self.notice_unreadable(source, why);
         }
     }
 
-    /// What the inventory says is judged from where the source really is.
+    /// Records the location of a source, by which its inventory is judged.
     pub(super) fn is_at(&mut self, source: SourceId, place: String) {
         self.places[source] = place;
-        self.ledgers[source].origin = Provenance::Unknown;
+        self.ledgers[source].origin = InventoryOrigin::Unknown;
         self.show_inventory(source);
     }
 
@@ -131,12 +135,12 @@ impl Reconciler {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
-            let lives = self.engine.source(source).life == Life::Lives;
+            let lives = self.engine.source(source).life == SourceLifecycle::Lives;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
             if lost && lives && sees_all && self.engine.judge(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves nothing in doubt.
-                self.ledgers[source].need = Need::Growth;
-                self.ledgers[source].origin = Provenance::Here;
+                self.ledgers[source].need = InventoryNeed::Growth;
+                self.ledgers[source].origin = InventoryOrigin::Here;
                 self.show_inventory(source);
             }
         }
@@ -145,40 +149,42 @@ impl Reconciler {
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
         let ledger = &mut self.ledgers[source];
-        if self.engine.source(source).life == Life::Ends
+        if self.engine.source(source).life == SourceLifecycle::Ends
             && let Some(place) = ledger.parent.parent().and_then(inventory::place)
         {
-            // Whoever deletes a source means all that it has, wherever that was made from.
+            // Deleting a source means all of its objects, whatever their location.
             place.clone_into(&mut self.places[source]);
         }
-        if ledger.parent != Known::Unread {
+        if ledger.parent != InventoryState::Unread {
             let seals = self.engine.seals();
             ledger.sealing = inventory::sealing(ledger.parent.parent(), seals);
             let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source], seals);
-            // Whoever writes nothing can go on with what can be read.
+            // A process that writes nothing can go on with the part that can be read.
             match ledger.sealing {
-                _ if self.engine.source(source).writes == Writes::Observed => {}
-                Sealing::Locked => return self.engine.lock_inventory(source),
-                Sealing::Stale => self.engine.want_seal(),
-                Sealing::Fine => {}
+                _ if self.engine.source(source).writes == SourceWrites::Observed => {}
+                SealStatus::Locked => return self.engine.lock_inventory(source),
+                SealStatus::Stale => self.engine.want_seal(),
+                SealStatus::Fine => {}
             }
             match inventory.other_place.as_deref() {
-                None => ledger.origin = Provenance::Here,
-                // What it named is gone with it, and nobody declares that any more.
-                Some(inventory::NOWHERE) if self.engine.source(source).life == Life::Ends => {}
-                Some(inventory::NOWHERE) if ledger.origin == Provenance::Here => inventory.other_place = None,
+                None => ledger.origin = InventoryOrigin::Here,
+                // The lost inventory named a location that nobody declares any more.
+                Some(inventory::NOWHERE) if self.engine.source(source).life == SourceLifecycle::Ends => {}
+                Some(inventory::NOWHERE) if ledger.origin == InventoryOrigin::Here => {
+                    inventory.other_place = None
+                }
                 Some(_) => {}
             }
             if inventory.unplaced {
-                ledger.need = Need::Growth;
+                ledger.need = InventoryNeed::Growth;
             }
             self.engine.inventory(source, self.visible(source, inventory));
         }
     }
 
-    /// A source that is only observed writes no inventory; its decisions are shown as if it had.
+    /// Returns a source that is only observed writes no inventory; its decisions are shown as if it had.
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
-        if self.engine.source(source).writes == Writes::Observed {
+        if self.engine.source(source).writes == SourceWrites::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.census().kinds().cloned());
             inventory.unplaced = false;
         }
@@ -190,28 +196,30 @@ impl Reconciler {
         self.find_origins();
         for source in 0..self.ledgers.len() {
             let state = self.engine.source(source);
-            if self.ledgers[source].call == Call::Busy
-                || self.ledgers[source].parent == Known::Unread
-                || self.ledgers[source].sealing == Sealing::Locked
+            if self.ledgers[source].call == CallState::Busy
+                || self.ledgers[source].parent == InventoryState::Unread
+                || self.ledgers[source].sealing == SealStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
-                || state.writes == Writes::Observed
+                || state.writes == SourceWrites::Observed
                 // Made anew it would look as if it told all.
-                || (state.life == Life::Ends && self.ledgers[source].parent == Known::Absent)
+                || (state.life == SourceLifecycle::Ends && self.ledgers[source].parent == InventoryState::Absent)
             {
                 continue;
             }
             let ledger = &mut self.ledgers[source];
-            if ledger.need == Need::Nothing
+            if ledger.need == InventoryNeed::Nothing
                 && self.read.contains(&source)
                 && handover::is_untidy(&self.engine, source, ledger.parent.parent())
             {
-                ledger.need = Need::Tidying;
+                ledger.need = InventoryNeed::Cleanup;
             }
             let need = ledger.need;
             let tidy = match need {
-                Need::Growth => Tidy::Grow,
-                Need::Tidying if self.is_idle() && self.all_synced(source) => Tidy::Exact,
-                Need::Nothing | Need::Tidying
+                InventoryNeed::Growth => InventoryWriteMode::Grow,
+                InventoryNeed::Cleanup if self.is_idle() && self.all_synced(source) => {
+                    InventoryWriteMode::Exact
+                }
+                InventoryNeed::Nothing | InventoryNeed::Cleanup
                     if self.read.contains(&source)
                         && !(inventory::tells_all(
                             &self.engine,
@@ -220,18 +228,22 @@ impl Reconciler {
                         ) && self.tells_stand(source)
                             && self.tells_accepted(source)) =>
                 {
-                    Tidy::Grow
+                    InventoryWriteMode::Grow
                 }
-                Need::Nothing | Need::Tidying => continue,
+                InventoryNeed::Nothing | InventoryNeed::Cleanup => continue,
             };
-            self.ledgers[source].need = if tidy == Tidy::Grow { Need::Tidying } else { Need::Nothing };
+            self.ledgers[source].need = if tidy == InventoryWriteMode::Grow {
+                InventoryNeed::Cleanup
+            } else {
+                InventoryNeed::Nothing
+            };
             let known = self.ledgers[source].parent.parent().cloned();
             let place = &self.places[source];
             let Some(mut wanted) = inventory::wanted(&self.engine, source, place, known.as_ref(), tidy)
             else {
                 // Once there is a key.
                 self.engine.want_seal();
-                self.ledgers[source].need = Need::Growth;
+                self.ledgers[source].need = InventoryNeed::Growth;
                 continue;
             };
             handover::tell(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
@@ -239,27 +251,27 @@ impl Reconciler {
                 stand.write_to(&mut wanted.data);
             }
             acceptance::tell(&mut wanted, self.ledgers[source].accepted.as_ref());
-            // Who follows a repository is known to the others before it wants anything of theirs.
-            let says_nothing = wanted.data.is_empty() || self.until != Until::Stopped;
+            // A source makes its repository known to the others before it wants anything of theirs.
+            let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Stopped;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
-            self.ledgers[source].call = Call::Busy;
+            self.ledgers[source].call = CallState::Busy;
             let cluster = self.hands.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
             self.spawn_write(async move {
                 let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
-                Event::Parent(source, saved.map(Some))
+                LoopEvent::Parent(source, saved.map(Some))
             });
         }
     }
 
-    /// A source that could not be read yet is to be known to the others: it may want what they drop.
+    /// Returns a source that could not be read yet is to be known to the others: it may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
-        self.until == Until::Stopped
+        self.until == StopCondition::Stopped
             && self.read.contains(&source)
-            && self.ledgers[source].parent == Known::Absent
+            && self.ledgers[source].parent == InventoryState::Absent
             && self.engine.can_state(source)
     }
 
@@ -272,7 +284,7 @@ impl Reconciler {
             return;
         };
         // Where there is no room, the next answer tells it.
-        if feed.try_send(Order::Anchor(anchor.clone())).is_ok() {
+        if feed.try_send(FeedRequest::Anchor(anchor.clone())).is_ok() {
             ledger.anchor = Some(anchor);
         }
     }
@@ -282,11 +294,11 @@ impl Reconciler {
         acceptance::is_told(ledger.parent.parent(), ledger.accepted.as_ref())
     }
 
-    /// Whether a parent that is there tells where its source stands.
+    /// Returns whether a parent that is there tells where its source stands.
     fn tells_stand(&self, source: SourceId) -> bool {
         let parent = self.ledgers[source].parent.parent();
         let (Some(parent), Some(stand)) = (parent, self.stand(source)) else { return true };
-        Stand::in_data(&parent.data).as_ref() == Some(stand)
+        StatusSummary::in_data(&parent.data).as_ref() == Some(stand)
     }
 
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it had where nobody looks
@@ -322,12 +334,12 @@ impl Reconciler {
 
     /// Something about inventories may have changed that can wait until nothing else is left to do.
     pub(super) fn tidy_later(&mut self) {
-        for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == Need::Nothing) {
-            ledger.need = Need::Tidying;
+        for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == InventoryNeed::Nothing) {
+            ledger.need = InventoryNeed::Cleanup;
         }
     }
 
-    /// Whether every kind that a source names is listed, or will not be before somebody does something.
+    /// Returns whether every kind that a source names is listed, or will not be before somebody does something.
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds = state.catalog.census().kinds().chain(self.engine.held_kinds(source)).peekable();

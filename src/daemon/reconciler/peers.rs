@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::event::Event;
-use super::super::feed::Order;
+use super::super::event::LoopEvent;
+use super::super::feed::FeedRequest;
 use super::super::handover;
-use super::super::inventory::Call;
+use super::super::inventory::CallState;
 use super::Reconciler;
-use crate::cluster::{Cluster, Error};
-use crate::engine::Peer;
+use crate::cluster::{Cluster, ClusterError};
+use crate::engine::PeerSource;
 
 /// The wait before they are asked again after a failure.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -16,31 +16,31 @@ const AGAIN: Duration = Duration::from_secs(5);
 impl Reconciler {
     /// Reads what the others say, where a decision waits for that.
     pub(super) fn read_peers(&mut self) {
-        if self.peers == Call::Busy || !self.engine.needs_peers() {
+        if self.peers == CallState::Busy || !self.engine.needs_peers() {
             return;
         }
-        self.peers = Call::Busy;
+        self.peers = CallState::Busy;
         let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
-        self.spawn(async move { Event::Peers(peers(&cluster, &namespace).await) });
+        self.spawn(async move { LoopEvent::Peers(peers(&cluster, &namespace).await) });
     }
 
-    pub(super) fn peers_answered(&mut self, answer: Result<Vec<Peer>, Error>) {
+    pub(super) fn peers_answered(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {
         match answer {
             Ok(peers) => {
-                self.peers = Call::None;
+                self.peers = CallState::None;
                 for source in self.engine.heard_peers(peers, Instant::now()) {
                     if let Some(feed) = &self.feeds[source] {
-                        let _ = feed.try_send(Order::Hint);
+                        let _ = feed.try_send(FeedRequest::Hint);
                     }
                 }
             }
-            // What waits for it goes on waiting, as nothing is deleted on doubt.
+            // Objects that wait for it go on waiting, as nothing is deleted on doubt.
             Err(error) => {
                 tracing::warn!("what other sources of the cluster want cannot be read: {error}");
                 let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
                 self.spawn(async move {
                     tokio::time::sleep(AGAIN.mul_f64(1.0 + super::super::random())).await;
-                    Event::Peers(peers(&cluster, &namespace).await)
+                    LoopEvent::Peers(peers(&cluster, &namespace).await)
                 });
             }
         }
@@ -61,12 +61,12 @@ impl Reconciler {
     }
 }
 
-async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<Peer>, Error> {
+async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
     let parents = cluster.kept_parents(namespace).await?;
     Ok(parents.iter().map(|(name, parent)| handover::peer(namespace, name, parent)).collect())
 }
 
-async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), Error> {
+async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), ClusterError> {
     let Some(parent) = cluster.parent(namespace, source).await? else { return Ok(()) };
     cluster.save_parent(namespace, source, Some(&parent), &handover::retired(&parent)).await.map(drop)
 }

@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::super::event::Event;
+use super::super::event::LoopEvent;
 use super::Reconciler;
-use crate::cluster::{PodFollower, PodsEvent, PodsNews, pod_selector};
+use crate::cluster::{PodFollower, PodsChange, PodsEvent, pod_selector};
 use crate::engine::Uid;
-use crate::object::{Class, ObjectId};
+use crate::object::{ErrorClass, ObjectId};
 
 /// The watches of pods that are open.
-pub(super) struct Followers {
+pub(super) struct PodFollowers {
     open: BTreeMap<ObjectId, (Uid, Option<PodFollower>)>,
     told: mpsc::Sender<PodsEvent>,
 }
 
-impl Followers {
+impl PodFollowers {
     /// None is.
     pub(super) fn new(told: mpsc::Sender<PodsEvent>) -> Self {
         Self { open: BTreeMap::new(), told }
@@ -42,7 +42,7 @@ impl Reconciler {
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
                 let body = super::super::act::blocking(move || contents.effective(&content)).await;
-                Event::Selector(id, body.ok().as_ref().and_then(pod_selector))
+                LoopEvent::Selector(id, body.ok().as_ref().and_then(pod_selector))
             });
         }
     }
@@ -59,10 +59,12 @@ impl Reconciler {
     }
 
     pub(super) fn pods_told(&mut self, event: PodsEvent) {
-        match event.news {
-            PodsNews::Seen(pods) => self.engine.pods(&event.id, pods),
-            PodsNews::Failed(error, _) if error.class() == Class::Internal => self.fatal = Some(error.into()),
-            PodsNews::Failed(error, wait) => {
+        match event.change {
+            PodsChange::Observed(pods) => self.engine.pods(&event.id, pods),
+            PodsChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
+                self.fatal = Some(error.into())
+            }
+            PodsChange::Failed(error, wait) => {
                 tracing::debug!(object = %event.id, ?wait, "its pods cannot be watched: {error}");
             }
         }
@@ -78,7 +80,7 @@ impl Reconciler {
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
                     tracing::warn!(object = %pod.of, "the pod that holds it up: {error}");
                 }
-                Event::Freed(pod.of)
+                LoopEvent::Freed(pod.of)
             });
         }
     }
@@ -91,7 +93,7 @@ impl Reconciler {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure stands all the same.
                 let warned = cluster.warnings(&namespace, &tellers).await.unwrap_or_default();
-                Event::Warned(id, warned.iter().map(ToString::to_string).collect())
+                LoopEvent::Warned(id, warned.iter().map(ToString::to_string).collect())
             });
         }
     }

@@ -1,22 +1,27 @@
-//! What the sources and discovery tell: what is to be followed and watched from then on.
+//! The reports of sources and discovery, and the watches that follow from them.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::super::event::Event;
-use super::super::feed::{Feed, Order};
-use super::super::inventory::Need;
-use super::super::setup::Files;
-use super::{BACKLOG, Reconciler, Until};
-use crate::engine::{Life, Reading, SourceId, Writes};
+use super::super::event::LoopEvent;
+use super::super::feed::{FeedRequest, SourceFeed};
+use super::super::inventory::InventoryNeed;
+use super::super::setup::SourceFiles;
+use super::{BACKLOG, Reconciler, StopCondition};
+use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::GroupKind;
-use crate::report::Happening;
+use crate::report::EventReason;
 
 impl Reconciler {
     /// A source was read.
-    pub(super) fn was_read(&mut self, source: SourceId, reading: Reading, unknown: BTreeSet<GroupKind>) {
+    pub(super) fn was_read(
+        &mut self,
+        source: SourceId,
+        reading: SourceReading,
+        unknown: BTreeSet<GroupKind>,
+    ) {
         let facts = || reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let gvks: BTreeSet<_> =
             facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
@@ -29,7 +34,7 @@ impl Reconciler {
             .collect();
         if let Some(revision) = &reading.revision {
             let (name, files) = (&self.engine.source(source).name, reading.files.len());
-            let message_id = Happening::RevisionRead.message_id();
+            let message_id = EventReason::RevisionRead.message_id();
             tracing::info!(source = %name, %revision, files, message_id, "read");
         }
         let known = &self.engine.source(source).refused;
@@ -37,7 +42,7 @@ impl Reconciler {
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         let errors = found.filter(|found| found.is_error());
         // One pass hands them to its caller, who shows them whole.
-        for diagnostic in errors.filter(|_| self.until == Until::Stopped) {
+        for diagnostic in errors.filter(|_| self.until == StopCondition::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         let before = self.engine.dropped();
@@ -48,17 +53,17 @@ impl Reconciler {
         self.read.insert(source);
         let dropped = self.engine.dropped();
         if dropped > before || (waits && known != self.engine.source(source).head) {
-            // What it no longer wants may have moved to another one, which is asked before anything is pruned, and is to
-            // have read as far.
+            // An object that it no longer wants may have moved to another source, which is asked
+            // before anything is pruned, and must have read as far.
             let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
             for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
-                let _ = feed.try_send(Order::Look(dropped));
+                let _ = feed.try_send(FeedRequest::Look(dropped));
             }
         }
         let ledger = &mut self.ledgers[source];
         let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
         let tells = ledger.tells(&touched) && !unplaced;
-        ledger.need = if tells { Need::Tidying } else { Need::Growth };
+        ledger.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unknown.extend(unknown);
         let watcher = self.engine.source(source).watcher;
         self.watched.want(watcher, gvks, &mut self.engine);
@@ -66,11 +71,11 @@ impl Reconciler {
         if scalable {
             self.watched.watch_scalers(&mut self.engine);
         }
-        if self.engine.source(source).writes == Writes::Observed {
+        if self.engine.source(source).writes == SourceWrites::Observed {
             self.show_inventory(source);
         }
         self.hands.contents.clear();
-        self.pins = Pins::Old;
+        self.pins = PinState::Old;
     }
 
     /// Revisions that contents in force were brought by stay readable.
@@ -79,20 +84,20 @@ impl Reconciler {
             return;
         }
         self.hands.contents.clear();
-        if std::mem::replace(&mut self.pins, Pins::New) == Pins::New {
+        if std::mem::replace(&mut self.pins, PinState::New) == PinState::New {
             return;
         }
         let revisions = self.engine.revisions();
         for feed in self.feeds.iter().flatten() {
-            let _ = feed.try_send(Order::Pin(revisions.clone()));
+            let _ = feed.try_send(FeedRequest::Pin(revisions.clone()));
         }
     }
 
     /// Discovery told what the server has.
-    pub(super) fn discovered(&mut self, kinds: crate::cluster::Kinds) {
+    pub(super) fn discovered(&mut self, kinds: crate::cluster::KindTable) {
         self.watched.discovered(kinds, &mut self.engine);
         self.engine.scoped(self.watched.scopes());
-        if self.until == Until::Stopped {
+        if self.until == StopCondition::Stopped {
             self.watched.watch_parents(&self.namespace);
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
@@ -100,20 +105,24 @@ impl Reconciler {
         let scopes = self.watched.scopes();
         for (source, files, dialect) in std::mem::take(&mut self.pending_feeds) {
             match files {
-                Files::Followed(followed) => {
+                SourceFiles::Followed(followed) => {
                     let (orders, from_loop) = mpsc::channel(BACKLOG);
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
                     let pulse = self.hands.cluster.pulses().expect(&name, super::TURN);
-                    let feed = Feed::new(followed, dialect, scopes.clone(), (events, pulse));
+                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), (events, pulse));
                     let feed = feed.noting(self.chronicle.last_look(source));
                     match self.engine.source(source).life {
-                        Life::Lives => self.tasks.keep("the reader of a source", feed.run(from_loop)),
-                        Life::Ends => self.tasks.keep("what is left of a source", feed.end(from_loop)),
+                        SourceLifecycle::Lives => {
+                            self.tasks.keep("the reader of a source", feed.run(from_loop))
+                        }
+                        SourceLifecycle::Ends => {
+                            self.tasks.keep("what is left of a source", feed.end(from_loop))
+                        }
                     }
                     self.feeds[source] = Some(orders);
                 }
-                Files::Once(disk) => {
+                SourceFiles::Once(disk) => {
                     self.spawn(super::super::feed::once(disk, dialect, scopes.clone()));
                 }
             }
@@ -124,7 +133,7 @@ impl Reconciler {
         if !known.is_empty() {
             self.unknown.retain(|kind| !known.contains(kind));
             for feed in self.feeds.iter().flatten() {
-                let _ = feed.try_send(Order::Scopes(Box::new(scopes.clone())));
+                let _ = feed.try_send(FeedRequest::Scopes(Box::new(scopes.clone())));
             }
         }
     }
@@ -132,24 +141,26 @@ impl Reconciler {
     /// Asks whether kinds that are not listed are there at all: nothing is pruned as long as they may be.
     pub(super) fn ask_for_absences(&mut self) {
         let missing = match self.until {
-            Until::Stopped => self.watched.long_missing(Instant::now()),
-            Until::Settled(_) | Until::Healthy(_) => self.watched.begin_question(&self.engine),
+            StopCondition::Stopped => self.watched.long_missing(Instant::now()),
+            StopCondition::Settled(_) | StopCondition::Healthy(_) => {
+                self.watched.begin_question(&self.engine)
+            }
         };
         if !missing.is_empty() {
             let cluster = self.hands.cluster.clone();
-            self.spawn(async move { Event::Absent(cluster.absent(&missing).await) });
+            self.spawn(async move { LoopEvent::Absent(cluster.absent(&missing).await) });
         }
     }
 
-    /// A kind in the version in which it is watched.
+    /// Returns a kind in the version in which it is watched.
     pub(super) fn version(&self, kind: &GroupKind) -> Option<crate::object::Gvk> {
         self.watched.kind(kind).map(|kind| kind.gvk.clone())
     }
 }
 
-/// Whether the sources keep the revisions readable that the cluster names.
+/// Indicates whether the sources keep the revisions readable that the cluster names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pins {
+pub(super) enum PinState {
     /// They were told.
     New,
     /// Something was read since.

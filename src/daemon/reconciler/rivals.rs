@@ -1,18 +1,20 @@
 //! Another process that serves the source of a single pass: each would undo what the other one writes, for ever.
 
 use super::Reconciler;
-use crate::engine::{Live, Owner};
+use crate::engine::{LiveObject, ObjectOwner};
 use crate::object::ObjectId;
-use crate::report::Told;
+use crate::report::Outcome;
 
 impl Reconciler {
     /// Says that another rhumb has put something else where this pass had just put what it wants.
     ///
     /// Only what is stamped for this very source tells that: whatever else writes there is drift, and is repaired.
-    pub(super) fn find_rival(&self, id: &ObjectId, live: &Live) -> Option<String> {
+    pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
         let told = self.told.get(id);
-        let is_written =
-            matches!(told, Some(Told::Created | Told::Configured | Told::Recreated | Told::Repaired(_)));
+        let is_written = matches!(
+            told,
+            Some(Outcome::Created | Outcome::Configured | Outcome::Recreated | Outcome::Repaired(_))
+        );
         if !is_written || !live.is_stamped() {
             return None;
         }
@@ -21,8 +23,8 @@ impl Reconciler {
         let source = self.engine.source(source);
         // A claim that nothing proves yet is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;
-        let ours = matches!(&live.owner, Owner::Ours(set) if *set == source.applyset);
-        // What was there before our write is told late.
+        let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.applyset);
+        // This view is from before our write.
         let is_newer = self.engine.shown(id).is_some_and(|shown| shown.rv < live.rv);
         (ours && is_newer && !wanted.is_release(release.hash)).then(|| {
             format!(

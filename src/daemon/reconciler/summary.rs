@@ -1,4 +1,4 @@
-//! Where everything stands, kept current for whoever shows it: one line, and one for each source's ConfigMap.
+//! The status, kept current for its readers: one line, and the record in each source's ConfigMap.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,10 +7,12 @@ use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
-use super::{Reconciler, Until};
-use crate::cluster::Parent;
-use crate::engine::{SourceId, Writes};
-use crate::report::{self, NAMED, ObjectStatus, Phase, SourceStatus, Stand, Status, Summary};
+use super::{Reconciler, StopCondition};
+use crate::cluster::InventoryObject;
+use crate::engine::{SourceId, SourceWrites};
+use crate::report::{
+    self, DaemonStatus, DaemonSummary, NAMED, ObjectStatus, Phase, SourceStatus, StatusSummary,
+};
 
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -24,38 +26,38 @@ const WRITTEN: Duration = Duration::from_secs(5);
 /// So many ConfigMaps are written at once as the process ends.
 const LEAVING: usize = 8;
 
-/// A new process says nothing of a source in its ConfigMap before it has looked at it, for so long at most: what it saw
-/// half would be written, and then written over.
+/// The time for which a new process leaves the record of a source that it has not looked at yet. A
+/// record of half a look would be written twice.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Who is told, and when next.
+/// The readers of the status, and the time of the next update.
 #[derive(Debug, Default)]
-pub(super) struct Telling {
-    to: Option<watch::Sender<Summary>>,
+pub(super) struct SummaryPublication {
+    to: Option<watch::Sender<DaemonSummary>>,
     /// Not before this moment again.
     rest: Option<Instant>,
-    /// Until when it gives way to the objects that are being worked on.
+    /// The time until which it gives way to the objects that are being worked on.
     gives_way: Option<Instant>,
-    /// When something is to be told that came too soon after the last.
+    /// The time of an update that came too soon after the last.
     pub(super) due: Option<Instant>,
-    /// When it was last worked out what the sources' ConfigMaps are to tell, and what.
+    /// The time at which the records of the sources were last computed, and the records.
     written: Option<Instant>,
-    stands: Vec<Option<Stand>>,
-    /// When this process first had something to tell.
+    stands: Vec<Option<StatusSummary>>,
+    /// The time of this process' first update.
     begun: Option<Instant>,
 }
 
 impl Reconciler {
     /// Keeps a summary current, from the first turn of the loop on.
     #[must_use]
-    pub fn summed_up(mut self, to: watch::Sender<Summary>) -> Self {
+    pub fn summed_up(mut self, to: watch::Sender<DaemonSummary>) -> Self {
         self.telling.to = Some(to);
         self
     }
 
     /// Tells how things stand after a turn.
     pub(super) fn tell_summary(&mut self, now: Instant) {
-        if self.until != Until::Stopped {
+        if self.until != StopCondition::Stopped {
             return;
         }
         if let Some(rest) = self.telling.rest.filter(|rest| *rest > now) {
@@ -72,7 +74,7 @@ impl Reconciler {
         (self.telling.rest, self.telling.due) = (Some(now + PAUSE), None);
         let status = self.with_beside(now, report::status);
         if let Some(to) = &self.telling.to {
-            let summary = Summary::of(&status);
+            let summary = DaemonSummary::of(&status);
             to.send_if_modified(|known| {
                 let changed = *known != summary;
                 *known = summary;
@@ -93,7 +95,7 @@ impl Reconciler {
     }
 
     /// Returns where each source stands, of which enough is known.
-    fn stands(&self, status: &Status, now: Instant) -> Vec<Option<Stand>> {
+    fn stands(&self, status: &DaemonStatus, now: Instant) -> Vec<Option<StatusSummary>> {
         let first = |is_asked_for: fn(Phase) -> bool| {
             if !status.sources.iter().any(|told| told.objects.keys().any(|phase| is_asked_for(*phase))) {
                 return Vec::new();
@@ -104,7 +106,8 @@ impl Reconciler {
         let left_alone = first(|phase| phase == Phase::LeftAlone);
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
             let of = |all: &[Vec<ObjectStatus>]| all.get(source).cloned().unwrap_or_default();
-            let stand = || Stand::of(told, &of(&unwell), &of(&left_alone)).settled(self.settled(source));
+            let stand =
+                || StatusSummary::of(told, &of(&unwell), &of(&left_alone)).settled(self.settled(source));
             self.may_tell(source, told, now).then(stand)
         });
         stands.collect()
@@ -121,10 +124,14 @@ impl Reconciler {
             let mut wanted = known.clone();
             stand?.write_to(&mut wanted.data);
             let source = self.engine.source(source);
-            (*known != wanted && source.writes != Writes::Observed).then_some((&source.name, known, wanted))
+            (*known != wanted && source.writes != SourceWrites::Observed).then_some((
+                &source.name,
+                known,
+                wanted,
+            ))
         });
         let cluster = &self.hands.cluster;
-        let write = async |(name, known, wanted): (&Arc<str>, &Parent, Parent)| {
+        let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
             if let Err(error) = cluster.save_parent(&self.namespace, name, Some(known), &wanted).await {
                 tracing::debug!(source = %name, "where it stands at the end is not told: {error}");
             }
@@ -132,7 +139,7 @@ impl Reconciler {
         stream::iter(changed).for_each_concurrent(LEAVING, write).await;
     }
 
-    /// Whether a ConfigMap does not say yet which revision was told to have settled. That does not wait: until it stands
+    /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That does not wait: until it stands
     /// there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
         let stands = self.telling.stands.iter().enumerate();
@@ -141,7 +148,7 @@ impl Reconciler {
         told.any(|(written, now)| *written != now)
     }
 
-    /// Whether enough of a source is known to write down where it stands.
+    /// Returns whether enough of a source is known to write down where it stands.
     fn may_tell(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
         let looked = || !self.is_working() && self.is_seen(source);
         self.stand(source).is_some()
@@ -150,18 +157,18 @@ impl Reconciler {
             || self.telling.begun.is_some_and(|begun| now >= begun + LOOK)
     }
 
-    /// Whether objects are being worked on, or wait for it.
+    /// Returns whether objects are being worked on, or wait for it.
     fn is_working(&self) -> bool {
         let depth = self.queue.depth();
         depth.ready + depth.processing > 0
     }
 
-    /// Where a source stands, as its ConfigMap is to tell it; none before that is known.
-    pub(super) fn stand(&self, source: SourceId) -> Option<&Stand> {
+    /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
+    pub(super) fn stand(&self, source: SourceId) -> Option<&StatusSummary> {
         self.telling.stands.get(source)?.as_ref()
     }
 
-    /// When everything is looked at again, at the latest.
+    /// Returns the time of the next resync at the latest.
     pub(super) fn next_resync(&self, now: Instant, at: Timestamp) -> Timestamp {
         let wait = self.timers.resync.saturating_duration_since(now);
         at + SignedDuration::try_from(wait).unwrap_or_default()
@@ -180,7 +187,7 @@ mod tests {
     use crate::engine::Budget;
     use crate::object::{GroupKind, ObjectId};
 
-    /// A cluster that never answers.
+    /// Returns a cluster that never answers.
     async fn nobody(dir: &std::path::Path) -> Cluster {
         let kubeconfig = dir.join("config");
         let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: \"http://127.0.0.1:9\"}}], \
@@ -192,8 +199,8 @@ mod tests {
 
     const RESYNC: Duration = Duration::from_mins(5);
 
-    /// A loop without sources, and what it tells.
-    fn looped(cluster: &Cluster) -> (Reconciler, watch::Receiver<Summary>) {
+    /// Returns a loop without sources, and what it tells.
+    fn looped(cluster: &Cluster) -> (Reconciler, watch::Receiver<DaemonSummary>) {
         let setup = Setup {
             cluster: cluster.clone(),
             namespace: "rhumb-system".to_owned(),
@@ -202,8 +209,8 @@ mod tests {
             concurrency: 8,
             sources: Vec::new(),
         };
-        let (to, summaries) = watch::channel(Summary::default());
-        (Reconciler::new(setup, Until::Stopped, mpsc::unbounded_channel().0).summed_up(to), summaries)
+        let (to, summaries) = watch::channel(DaemonSummary::default());
+        (Reconciler::new(setup, StopCondition::Stopped, mpsc::unbounded_channel().0).summed_up(to), summaries)
     }
 
     #[tokio::test]

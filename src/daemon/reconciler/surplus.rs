@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use super::super::event::Event;
+use super::super::event::LoopEvent;
 use super::Reconciler;
 use super::fleets::lacks_rights;
-use crate::engine::{Aim, DueScale, Rescaled};
-use crate::object::Class;
+use crate::engine::{ScalePurpose, ScaleRequest, ScaleResult};
+use crate::object::ErrorClass;
 
 impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
@@ -17,29 +17,29 @@ impl Reconciler {
                 let namespace = due.of.namespace().unwrap_or_default();
                 let judged = (&due.uid, due.rv);
                 let answer = match cluster.scale_replica_set(namespace, &due.name, judged, due.to).await {
-                    Ok(()) => Rescaled::Done,
-                    Err(error) if error.class() == Class::Conflict => Rescaled::Overtaken,
+                    Ok(()) => ScaleResult::Done,
+                    Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Overtaken,
                     Err(error) if lacks_rights(&error) => {
                         let lacks =
                             format!("the user may not patch replicasets/scale in namespace {namespace}");
-                        Rescaled::Refused(lacks.into())
+                        ScaleResult::Refused(lacks.into())
                     }
-                    Err(error) => Rescaled::Refused(error.reason().into()),
+                    Err(error) => ScaleResult::Refused(error.reason().into()),
                 };
-                Event::Rescaled(due, answer)
+                LoopEvent::Rescaled(due, answer)
             });
         }
     }
 
-    pub(super) fn was_rescaled(&mut self, due: &DueScale, answer: &Rescaled) {
-        if *answer == Rescaled::Done {
+    pub(super) fn was_rescaled(&mut self, due: &ScaleRequest, answer: &ScaleResult) {
+        if *answer == ScaleResult::Done {
             let count = due.from.abs_diff(due.to);
             match due.aim {
-                Aim::Give => tracing::info!(
+                ScalePurpose::Give => tracing::info!(
                     object = %due.of, set = %due.name,
                     "gave the old template {count} pods: a scale had given them to the one that a step holds"
                 ),
-                Aim::TakeBack => tracing::info!(
+                ScalePurpose::TakeBack => tracing::info!(
                     object = %due.of, set = %due.name,
                     "took back {count} of {} new pods: the step is {}", due.from, due.step
                 ),

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{Class, GroupKind, ObjectId};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// A process that has just started, and whose source may have only these kinds.
-fn narrow(rig: &mut Rig, kinds: &[&str]) {
+fn narrow(rig: &mut Harness, kinds: &[&str]) {
     rig.engine = rig.fresh(3);
     let kinds = kinds.iter().map(|kind| kind.parse().unwrap()).collect();
     let list = AllowList { kinds: Some(kinds), ..AllowList::default() };
     rig.engine.sources[0].allow = Arc::new(list);
 }
 
-/// What was applied before the list let nothing pass but workloads: one object of each sort.
-fn narrowed() -> (Rig, ObjectId, ObjectId) {
+/// Returns a world from before the allow-list admitted nothing but workloads: one object of each
+/// sort.
+fn narrowed() -> (Harness, ObjectId, ObjectId) {
     let (a, web) = (config("a"), workload("web"));
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let both = [("a", Some(desired(&a, 1, "a"))), ("web", Some(desired(&web, 1, "web")))];
     rig.read(reading("r1", &both));
     rig.settle();
@@ -27,7 +28,7 @@ fn narrowed() -> (Rig, ObjectId, ObjectId) {
     (rig, a, web)
 }
 
-fn drift(rig: &mut Rig, id: &ObjectId) {
+fn drift(rig: &mut Harness, id: &ObjectId) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
@@ -47,13 +48,13 @@ fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_told() {
     assert!(
         words.starts_with("no longer allowed, so it is neither repaired nor deleted: the kind ConfigMap")
     );
-    assert_eq!(rig.world.log, [Wrote::Changed(web)]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(web)]);
 }
 
 #[test]
 fn a_kind_that_is_not_allowed_need_not_be_listed_for_others_to_be_pruned_or_orders_to_be_carried_out() {
     let (mut rig, a, web) = narrowed();
-    let blind = KindState::Blind("it may not be listed".into(), Class::Forbidden);
+    let blind = KindState::Blind("it may not be listed".into(), ErrorClass::Forbidden);
     rig.engine.informer(&GroupKind::new("", "ConfigMap"), blind);
     rig.read(reading("r2", &[]));
     rig.settle();
@@ -65,7 +66,7 @@ fn a_kind_that_is_not_allowed_need_not_be_listed_for_others_to_be_pruned_or_orde
 #[test]
 fn nothing_that_a_source_asks_for_passes_its_list() {
     let a = config("a");
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     narrow(&mut rig, &["apps/*"]);
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     rig.settle();
@@ -76,11 +77,11 @@ fn nothing_that_a_source_asks_for_passes_its_list() {
 #[test]
 fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
     let web = workload("web");
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));
     rig.settle();
     // The process before this one was in the middle of it.
-    let claim = Claim {
+    let claim = RolloutClaim {
         applyset: super::world::SET.into(),
         holder: "the one before".into(),
         content: desired(&web, 2, "web").hash,
@@ -89,7 +90,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
     };
     rig.world.book.claims.insert(web.clone(), claim);
     narrow(&mut rig, &["ConfigMap"]);
-    let blind = KindState::Blind("it may not be listed".into(), Class::Forbidden);
+    let blind = KindState::Blind("it may not be listed".into(), ErrorClass::Forbidden);
     rig.engine.informer(&GroupKind::new("apps", "Deployment"), blind);
     rig.read(reading("r2", &[]));
     rig.settle();

@@ -5,13 +5,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, one, reason, tally, tell, theirs};
 use super::world::{reading, workload};
 use crate::engine::*;
 
 /// `web` at rest, and another process that has claimed something.
-fn beside_another() -> Rig {
+fn beside_another() -> Harness {
     let mut rig = at_rest(&["web"], &budget("100%", 100));
     rig.world.book.claims.insert(elsewhere("api"), theirs(1));
     rig.engine.book(rig.world.book.clone());
@@ -19,12 +19,12 @@ fn beside_another() -> Rig {
 }
 
 /// Somebody has written the object.
-fn is_now(rig: &mut Rig, book: Book) {
+fn is_now(rig: &mut Harness, book: RolloutLedger) {
     rig.world.book = book.clone();
     rig.engine.book(book);
 }
 
-fn changes(rig: &mut Rig) {
+fn changes(rig: &mut Harness) {
     rig.read(reading("r2", &files(&["web"], 2)));
     rig.settle();
 }
@@ -36,13 +36,13 @@ const WAITS: &str = "the budget object was made anew, and whoever holds anything
 
 #[test]
 fn what_was_claimed_is_written_into_an_object_that_was_made_anew() {
-    // What stands there now: nothing, or what another process has written since.
-    let of_another = Book {
+    // The ledger now: missing, or written by another process since.
+    let of_another = RolloutLedger {
         claims: [(elsewhere("db"), theirs(2))].into(),
         begun: Some(Timestamp::UNIX_EPOCH),
-        ..Book::default()
+        ..RolloutLedger::default()
     };
-    for now in [Book::default(), of_another] {
+    for now in [RolloutLedger::default(), of_another] {
         let mut rig = beside_another();
         is_now(&mut rig, now.clone());
         let next = rig.engine.next_book().expect("it lacks a claim");
@@ -61,7 +61,7 @@ fn what_was_claimed_is_written_into_an_object_that_was_made_anew() {
 #[test]
 fn nothing_begins_until_others_have_had_the_time_to_write_their_claims_again() {
     let mut rig = beside_another();
-    is_now(&mut rig, Book::default());
+    is_now(&mut rig, RolloutLedger::default());
     changes(&mut rig);
     assert!(reason(&mut rig, "web").starts_with(WAITS), "{}", reason(&mut rig, "web"));
     rig.pass_time(SETTLES.saturating_sub(Duration::from_millis(1)));
@@ -84,7 +84,10 @@ fn whoever_starts_relies_only_on_an_object_that_is_old_enough() {
     let check = |age: Option<u64>, begins: bool| {
         let mut rig = at_rest(&["web"], &budget("100%", 100));
         let wall = Timestamp::UNIX_EPOCH + rig.now.duration_since(rig.epoch);
-        rig.world.book = Book { begun: age.map(|age| wall - Duration::from_secs(age)), ..Book::default() };
+        rig.world.book = RolloutLedger {
+            begun: age.map(|age| wall - Duration::from_secs(age)),
+            ..RolloutLedger::default()
+        };
         rig.engine = rig.fresh_with(budget("100%", 100));
         changes(&mut rig);
         assert_eq!(!rig.world.log.is_empty(), begins, "{age:?}");
@@ -105,7 +108,11 @@ fn whoever_starts_relies_only_on_an_object_that_is_old_enough() {
 #[test]
 fn an_object_that_an_older_version_has_written_is_relied_on() {
     let mut rig = at_rest(&["web"], &budget("100%", 100));
-    rig.world.book = Book { claims: [(elsewhere("api"), theirs(1))].into(), begun: None, ..Book::default() };
+    rig.world.book = RolloutLedger {
+        claims: [(elsewhere("api"), theirs(1))].into(),
+        begun: None,
+        ..RolloutLedger::default()
+    };
     rig.engine = rig.fresh_with(budget("100%", 100));
     changes(&mut rig);
     assert!(reason(&mut rig, "web").starts_with(BEGINS_SLOWLY), "{}", reason(&mut rig, "web"));
@@ -113,8 +120,8 @@ fn an_object_that_an_older_version_has_written_is_relied_on() {
 
 #[test]
 fn whoever_writes_the_first_workload_makes_the_object() {
-    let mut rig = Rig::new(3);
-    rig.world.book = Book::default();
+    let mut rig = Harness::new(3);
+    rig.world.book = RolloutLedger::default();
     rig.engine = rig.fresh(3);
     assert_eq!(rig.engine.first_book(), None, "nothing was written yet");
     rig.read(reading("r1", &files(&["web"], 1)));
@@ -142,7 +149,7 @@ fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goe
     rig.keep_book();
     assert!(rig.world.book.claims.contains_key(&workload("web")));
     assert_eq!(rig.world.log, [], "it is claimed and was not written yet");
-    is_now(&mut rig, Book::default());
+    is_now(&mut rig, RolloutLedger::default());
     let decision = rig.engine.decide(&workload("web"), rig.now);
     assert_eq!(decision.action, Action::Nothing, "{decision:?}");
     rig.keep_book();
@@ -156,13 +163,14 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
     // The claim as it stands there, the pods that it counts for, and whether they are too many.
     let check = |told: serde_json::Value, pods: u32, begins: bool| {
         let text = json!({"claims": [told], "begun": "1969-01-01T00:00:00Z"}).to_string();
-        let book = Book::parse(&text, &Seals::default()).unwrap();
+        let book = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
         assert_eq!((book.claims.len(), book.pods_away()), (0, pods), "{text}");
-        let again: serde_json::Value = serde_json::from_str(&book.text(&Seals::default()).unwrap()).unwrap();
+        let again: serde_json::Value =
+            serde_json::from_str(&book.text(&HashSeals::default()).unwrap()).unwrap();
         assert_eq!(again["claims"], json!([told]));
         let mut rig = at_rest(&["web"], &budget("2", 100));
         rig.engine.explain_unread(Some("1 claim cannot be read".into()));
-        let book = Book { begun: rig.world.book.begun, ..book };
+        let book = RolloutLedger { begun: rig.world.book.begun, ..book };
         is_now(&mut rig, book);
         assert_eq!(rig.engine.usage().workloads.0, 1);
         changes(&mut rig);
@@ -185,14 +193,14 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
 
 #[test]
 fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
-    let wall = |rig: &Rig| {
+    let wall = |rig: &Harness| {
         let seconds = rig.now.duration_since(rig.epoch).as_secs();
         Timestamp::UNIX_EPOCH + Duration::from_secs(seconds)
     };
     // A tenth of a hundred pods, three of them here.
     let mut rig = at_rest(&["web"], &budget("10%", 100));
     rig.engine.advance(rig.now);
-    let told = Tally { at: Some(wall(&rig)), ..tally(97, &[], 0) };
+    let told = BudgetTally { at: Some(wall(&rig)), ..tally(97, &[], 0) };
     tell(&mut rig, told.clone());
     assert_eq!(rig.engine.usage().unavailable.1, 10);
     rig.pass_time(Duration::from_hours(24));
@@ -201,10 +209,10 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     changes(&mut rig);
     assert!(rig.world.book.tallies.iter().all(|tally| &*tally.applyset != THEIRS));
     // One who serves it tells it again in time, and whoever writes beside it lets it stand.
-    let told = Tally { at: Some(wall(&rig)), ..told };
+    let told = BudgetTally { at: Some(wall(&rig)), ..told };
     tell(&mut rig, told);
     assert_eq!(rig.engine.usage().unavailable.1, 10);
-    let mut telling = Telling::default();
+    let mut telling = QueuePublication::default();
     let written = rig.world.book.clone();
     assert!(written.tallies.iter().any(|tally| tally.at == Some(wall(&rig))));
     rig.pass_time(Duration::from_hours(6));

@@ -4,38 +4,53 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::workload;
-use crate::engine::{Amount, Ask, Bound, Load, Priority, Scope, Shortage, Token, release};
+use crate::engine::{
+    BudgetBound, BudgetScope, BudgetShortage, PodAmount, ReleasePriority, ReleaseRequest, TokenState,
+    WorkloadLoad, release,
+};
 use crate::object::ObjectId;
 
-fn ask(priority: Priority, wave: i32, name: &str, cost: u32) -> Ask {
-    Ask { priority, wave, id: workload(name), source: 0, cost }
+fn ask(priority: ReleasePriority, wave: i32, name: &str, cost: u32) -> ReleaseRequest {
+    ReleaseRequest { priority, wave, id: workload(name), source: 0, cost }
 }
 
-fn load(name: &str, token: Token, away: u32) -> Load {
-    Load { id: workload(name), source: Some(0), token, away }
+fn load(name: &str, token: TokenState, away: u32) -> WorkloadLoad {
+    WorkloadLoad { id: workload(name), source: Some(0), token, away }
 }
 
-fn cluster(workloads: u32, away: u32) -> Bound {
-    Bound { scope: Scope::Cluster, workloads, away, unnamed: 0, unread: 0, starts: (100, 100) }
+fn cluster(workloads: u32, away: u32) -> BudgetBound {
+    BudgetBound { scope: BudgetScope::Cluster, workloads, away, unnamed: 0, unread: 0, starts: (100, 100) }
 }
 
-/// What may start, in the words of the reason for what may not.
-fn told(asks: &[Ask], loads: &[Load], bounds: &[Bound], window: u32) -> BTreeMap<String, String> {
-    let asks: BTreeSet<Ask> = asks.iter().cloned().collect();
-    let words =
-        |shortage: Option<Shortage>| shortage.map_or("start".to_owned(), |shortage| shortage.to_string());
+/// Checks the workloads that may start, by the reasons of those that may not.
+fn told(
+    asks: &[ReleaseRequest],
+    loads: &[WorkloadLoad],
+    bounds: &[BudgetBound],
+    window: u32,
+) -> BTreeMap<String, String> {
+    let asks: BTreeSet<ReleaseRequest> = asks.iter().cloned().collect();
+    let words = |shortage: Option<BudgetShortage>| {
+        shortage.map_or("start".to_owned(), |shortage| shortage.to_string())
+    };
     let permits = release(&asks, loads, bounds, window).into_iter();
     permits.map(|(id, shortage)| (id.name().to_owned(), words(shortage))).collect()
 }
 
-fn check(asks: &[Ask], loads: &[Load], bounds: &[Bound], window: u32, expected: &[(&str, &str)]) {
+fn check(
+    asks: &[ReleaseRequest],
+    loads: &[WorkloadLoad],
+    bounds: &[BudgetBound],
+    window: u32,
+    expected: &[(&str, &str)],
+) {
     let expected = expected.iter().map(|(name, words)| ((*name).to_owned(), (*words).to_owned())).collect();
     assert_eq!(told(asks, loads, bounds, window), expected);
 }
 
 #[test]
 fn rollbacks_go_first_then_repairs_then_waves_then_names() {
-    use Priority::{Candidate, Repair, Rollback};
+    use ReleasePriority::{Candidate, Repair, Rollback};
     let all = [
         ask(Candidate, 0, "a", 0),
         ask(Candidate, -1, "b", 0),
@@ -56,9 +71,9 @@ fn rollbacks_go_first_then_repairs_then_waves_then_names() {
 
 #[test]
 fn a_no_says_what_is_short() {
-    use Priority::Candidate;
+    use ReleasePriority::Candidate;
     let [a, b] = ["a", "b"].map(|name| ask(Candidate, 0, name, 2));
-    let rolling = |name| load(name, Token::Held, 1);
+    let rolling = |name| load(name, TokenState::Held, 1);
     let x = "Deployment shop/x";
     check(
         std::slice::from_ref(&a),
@@ -76,7 +91,7 @@ fn a_no_says_what_is_short() {
     );
     check(
         &[a.clone(), b.clone()],
-        &[load("x", Token::None, 3)],
+        &[load("x", TokenState::None, 3)],
         &[cluster(3, 4)],
         9,
         &[
@@ -91,13 +106,13 @@ fn a_no_says_what_is_short() {
         9,
         &[("a", "it takes down 2 pods at once, and 1 may be unavailable (maxUnavailable)")],
     );
-    let begun = Bound { starts: (0, 7), ..cluster(3, 9) };
+    let begun = BudgetBound { starts: (0, 7), ..cluster(3, 9) };
     check(std::slice::from_ref(&a), &[], &[begun], 9, &[("a", "7 rollouts have begun in this minute")]);
     // A smaller one does not overtake.
     let small = ask(Candidate, 1, "small", 1);
     check(
         &[a.clone(), small],
-        &[load("x", Token::None, 3)],
+        &[load("x", TokenState::None, 3)],
         &[cluster(3, 4)],
         9,
         &[
@@ -109,10 +124,10 @@ fn a_no_says_what_is_short() {
 
 #[test]
 fn narrower_bounds_hold_beside_those_of_the_cluster() {
-    use Priority::Candidate;
-    let source = Bound { scope: Scope::Source(0, "shop".into()), ..cluster(1, 9) };
-    let namespace = Bound { scope: Scope::Namespace("shop".into()), ..cluster(9, 1) };
-    let elsewhere = Bound { scope: Scope::Namespace("other".into()), ..cluster(0, 0) };
+    use ReleasePriority::Candidate;
+    let source = BudgetBound { scope: BudgetScope::Source(0, "shop".into()), ..cluster(1, 9) };
+    let namespace = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 1) };
+    let elsewhere = BudgetBound { scope: BudgetScope::Namespace("other".into()), ..cluster(0, 0) };
     let two = [ask(Candidate, 0, "a", 1), ask(Candidate, 0, "b", 1)];
     let b = "1 of 1 workloads of source shop are rolling: Deployment shop/a";
     check(&two, &[], &[cluster(9, 9), source, elsewhere], 9, &[("a", "start"), ("b", b)]);
@@ -122,21 +137,21 @@ fn narrower_bounds_hold_beside_those_of_the_cluster() {
 
 #[test]
 fn a_fix_can_always_start() {
-    use Priority::Candidate;
+    use ReleasePriority::Candidate;
     // All of it is unavailable already, so it takes nothing more down, however little there is left.
     let fix = ask(Candidate, 0, "sick", 0);
-    let loads = [load("sick", Token::None, 5), load("other", Token::None, 5)];
+    let loads = [load("sick", TokenState::None, 5), load("other", TokenState::None, 5)];
     check(&[fix], &loads, &[cluster(3, 1)], 1, &[("sick", "start")]);
     // Its own unavailable pods do not count against what it takes down beyond them.
     let half = ask(Candidate, 0, "sick", 1);
-    check(&[half], &[load("sick", Token::None, 5)], &[cluster(3, 1)], 1, &[("sick", "start")]);
+    check(&[half], &[load("sick", TokenState::None, 5)], &[cluster(3, 1)], 1, &[("sick", "start")]);
 }
 
 #[test]
 fn a_workload_in_flight_needs_no_second_token() {
-    use Priority::Candidate;
-    let bounds = [Bound { starts: (0, 0), ..cluster(1, 2) }];
-    check(&[ask(Candidate, 0, "a", 2)], &[load("a", Token::Held, 2)], &bounds, 1, &[("a", "start")]);
+    use ReleasePriority::Candidate;
+    let bounds = [BudgetBound { starts: (0, 0), ..cluster(1, 2) }];
+    check(&[ask(Candidate, 0, "a", 2)], &[load("a", TokenState::Held, 2)], &bounds, 1, &[("a", "start")]);
 }
 
 #[test]
@@ -151,25 +166,25 @@ fn amounts_are_rounded_down_and_are_at_least_one() {
         ("0", 100, 0),
     ] {
         assert_eq!(
-            text.parse::<Amount>().map(|amount| (amount.of(all), amount.to_string())),
+            text.parse::<PodAmount>().map(|amount| (amount.of(all), amount.to_string())),
             Ok((expected, text.into()))
         );
     }
     for wrong in ["", "%", "101%", "-1", "1.5", "ten"] {
-        assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
+        assert!(wrong.parse::<PodAmount>().is_err(), "{wrong}");
     }
 }
 
 prop_compose! {
-    fn some_ask()(name in 0..6_usize, wave in 0..2, cost in 0..4_u32, repair in any::<bool>()) -> Ask {
-        let priority = if repair { Priority::Repair } else { Priority::Candidate };
+    fn some_ask()(name in 0..6_usize, wave in 0..2, cost in 0..4_u32, repair in any::<bool>()) -> ReleaseRequest {
+        let priority = if repair { ReleasePriority::Repair } else { ReleasePriority::Candidate };
         ask(priority, wave, ["a", "b", "c", "d", "e", "f"][name], cost)
     }
 }
 
 prop_compose! {
-    fn some_load()(name in 0..6_usize, held in any::<bool>(), away in 0..4_u32) -> Load {
-        load(["a", "b", "c", "d", "e", "f"][name], if held { Token::Held } else { Token::None }, away)
+    fn some_load()(name in 0..6_usize, held in any::<bool>(), away in 0..4_u32) -> WorkloadLoad {
+        load(["a", "b", "c", "d", "e", "f"][name], if held { TokenState::Held } else { TokenState::None }, away)
     }
 }
 
@@ -179,8 +194,8 @@ fn by_id<T>(all: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Vec<T> {
 }
 
 proptest! {
-    /// Whatever is asked for beside whatever is in flight, what starts stays within every bound, and where there is
-    /// room for the first in the queue it starts.
+    /// Whatever is requested beside whatever is in flight, starts stay within every bound, and the
+    /// first in the queue starts where there is room for it.
     #[test]
     fn the_budget_is_never_exceeded_and_never_left_unused(
         asks in prop::collection::vec(some_ask(), 0..6),
@@ -189,12 +204,12 @@ proptest! {
     ) {
         let (asks, loads) = (by_id(asks, |a| a.id.clone()), by_id(loads, |l| l.id.clone()));
         let bound = cluster(workloads, away);
-        let queue: BTreeSet<Ask> = asks.into_iter().collect();
+        let queue: BTreeSet<ReleaseRequest> = asks.into_iter().collect();
         let permits = release(&queue, &loads, std::slice::from_ref(&bound), window);
-        let of: BTreeMap<&ObjectId, &Load> = loads.iter().map(|load| (&load.id, load)).collect();
-        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.token == Token::Held);
-        let starts: Vec<&Ask> = queue.iter().filter(|ask| permits[&ask.id].is_none()).collect();
-        let before = loads.iter().filter(|load| load.token == Token::Held).count();
+        let of: BTreeMap<&ObjectId, &WorkloadLoad> = loads.iter().map(|load| (&load.id, load)).collect();
+        let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.token == TokenState::Held);
+        let starts: Vec<&ReleaseRequest> = queue.iter().filter(|ask| permits[&ask.id].is_none()).collect();
+        let before = loads.iter().filter(|load| load.token == TokenState::Held).count();
         let new = starts.iter().filter(|ask| !held(&ask.id)).count();
         prop_assert!(new == 0 || before + new <= workloads.min(window) as usize);
         let total: u32 = loads.iter().map(|load| load.away).sum();
@@ -215,10 +230,11 @@ proptest! {
 
 #[test]
 fn scopes_are_named_in_the_reason() {
-    let words = |scope: Scope| Shortage::Workloads(scope, 1, Arc::from([workload("x")])).to_string();
-    assert_eq!(words(Scope::Cluster), "1 of 1 workloads are rolling: Deployment shop/x");
-    let unread = Shortage::Workloads(Scope::Cluster, 2, Arc::from([])).to_string();
+    let words =
+        |scope: BudgetScope| BudgetShortage::Workloads(scope, 1, Arc::from([workload("x")])).to_string();
+    assert_eq!(words(BudgetScope::Cluster), "1 of 1 workloads are rolling: Deployment shop/x");
+    let unread = BudgetShortage::Workloads(BudgetScope::Cluster, 2, Arc::from([])).to_string();
     assert_eq!(unread, "2 of 2 workloads are rolling: nobody can read which");
-    assert!(words(Scope::Source(3, "infra".into())).contains("of source infra"));
-    assert!(words(Scope::Namespace("a".into())).contains("in namespace a"));
+    assert!(words(BudgetScope::Source(3, "infra".into())).contains("of source infra"));
+    assert!(words(BudgetScope::Namespace("a".into())).contains("in namespace a"));
 }

@@ -1,28 +1,29 @@
-//! What was good stays known while contents that failed are still there: a newer revision goes back to that.
+//! The last good content stays known while failed contents are still there: a newer revision goes
+//! back to it.
 
 use std::sync::Arc;
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{budget, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{Hash, ObjectId};
+use crate::object::{ContentHash, ObjectId};
 
-fn web(content: u32) -> Shared {
+fn web(content: u32) -> SharedDesired {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     Arc::new(web)
 }
 
-fn files(web_content: u32, env: u32) -> [(&'static str, Option<Shared>); 2] {
+fn files(web_content: u32, env: u32) -> [(&'static str, Option<SharedDesired>); 2] {
     [("env", Some(desired(&config("env"), env, "env"))), ("web", Some(web(web_content)))]
 }
 
-fn hash(id: &ObjectId, content: u32) -> Hash {
+fn hash(id: &ObjectId, content: u32) -> ContentHash {
     desired(id, content, "").hash
 }
 
 #[track_caller]
-fn assert_shows(rig: &Rig, web: u32, env: u32) {
+fn assert_shows(rig: &Harness, web: u32, env: u32) {
     for (id, content) in [(workload("web"), web), (config("env"), env)] {
         let shown = rig.world.things[&id].release.as_ref().map(|release| release.hash);
         assert_eq!(shown, Some(hash(&id, content)), "{id}: {:#?}", rig.world.log);
@@ -30,8 +31,8 @@ fn assert_shows(rig: &Rig, web: u32, env: u32) {
 }
 
 /// Revision r1 is at rest; of web all contents from the second to the fourth fail.
-fn at_rest(onward: OnFailure) -> Rig {
-    let mut rig = Rig::new(3);
+fn at_rest(onward: OnFailure) -> Harness {
+    let mut rig = Harness::new(3);
     rig.engine = rig.fresh_with(Budget { on_failure: onward, ..budget(3) });
     rig.read(reading("r1", &files(1, 1)));
     rig.settle();
@@ -41,12 +42,12 @@ fn at_rest(onward: OnFailure) -> Rig {
 }
 
 /// The second revision has failed, and is held as it is; then rollouts that fail go back.
-fn held() -> Rig {
+fn held() -> Harness {
     let mut rig = at_rest(OnFailure::Hold);
     rig.read(reading("r2", &files(2, 2)));
     rig.settle();
     assert_shows(&rig, 2, 2);
-    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
     rig.engine = rig.fresh(3);
     rig.read(reading("r2", &files(2, 2)));
     rig.settle();
@@ -55,14 +56,14 @@ fn held() -> Rig {
 
 #[test]
 fn what_failed_and_is_still_there_is_not_gone_back_to() {
-    // Whatever of it the newer revision changes, all of it was good together.
+    // Whatever part the newer revision changes, all of it was good together.
     for newer in [files(3, 3), files(3, 2), files(3, 1)] {
         let mut rig = held();
         rig.read(reading("r3", &newer));
         rig.settle();
         assert_shows(&rig, 1, 1);
         assert_eq!(rig.world.rejections.len(), 1, "{:#?}", rig.world.rejections);
-        assert_eq!(rig.world.rejections[0].way, Way::Back);
+        assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
         assert!(rig.world.is_free());
     }
 }
@@ -87,7 +88,7 @@ fn whenever_the_process_dies_it_stays_known_what_was_good() {
 #[test]
 fn it_stays_known_over_several_revisions_that_are_never_released() {
     let mut rig = held();
-    rig.world.paused = Some(Paused { token: "p".into(), reason: "".into() });
+    rig.world.paused = Some(PauseIntent { token: "p".into(), reason: "".into() });
     rig.engine = rig.fresh(3);
     rig.read(reading("r3", &files(3, 3)));
     rig.settle();
@@ -117,9 +118,9 @@ fn what_succeeds_after_it_is_good() {
 fn a_way_back_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good() {
     let mut rig = at_rest(OnFailure::Rollback);
     rig.read(reading("r2", &files(2, 2)));
-    let env = |rig: &Rig| rig.world.things[&config("env")].release.as_ref().map(|release| release.hash);
+    let env = |rig: &Harness| rig.world.things[&config("env")].release.as_ref().map(|release| release.hash);
     let is_halfway =
-        |rig: &Rig| !rig.world.rejections.is_empty() && env(rig) == Some(hash(&config("env"), 1));
+        |rig: &Harness| !rig.world.rejections.is_empty() && env(rig) == Some(hash(&config("env"), 1));
     for _ in 0..200 {
         if !is_halfway(&rig) {
             rig.turn();
@@ -132,28 +133,28 @@ fn a_way_back_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good()
     assert_shows(&rig, 1, 1);
 }
 
-fn retry(rig: &mut Rig) {
+fn retry(rig: &mut Harness) {
     rig.give(&workload("web"), "1-a retry");
 }
 
 /// The pods of web come up after all.
-fn mend(rig: &mut Rig) {
+fn mend(rig: &mut Harness) {
     let rv = rig.world.tick();
     let web = rig.world.things.get_mut(&workload("web")).unwrap();
-    (web.failed, web.phase, web.rv) = (None, RollPhase::Settled, rv);
+    (web.failed, web.phase, web.rv) = (None, RolloutPhase::Settled, rv);
     rig.world.announce(&workload("web"));
 }
 
-/// What is tried again has the time of any rollout.
+/// A retried rollout has the deadline of any rollout.
 #[track_caller]
-fn assert_fails_again_and_goes_back(rig: &mut Rig) {
+fn assert_fails_again_and_goes_back(rig: &mut Harness) {
     rig.pass_time(budget(3).deadline);
     rig.settle();
     assert_shows(rig, 1, 1);
     assert!(rig.world.is_free());
 }
 
-fn is_tried_again(rig: &Rig) -> bool {
+fn is_tried_again(rig: &Harness) -> bool {
     rig.world.rejections.is_empty()
         && rig.world.acknowledged.iter().any(|one| one.outcome.starts_with("retried"))
 }
@@ -169,7 +170,7 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     rig.pass_time(budget(3).deadline);
     rig.settle();
     assert_shows(&rig, 1, 1);
-    assert_eq!(rig.world.rejections[0].way, Way::Back);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
     assert!(rig.world.is_free());
 }
 
@@ -206,7 +207,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
 fn what_is_everywhere_and_is_tried_again_goes_back() {
     let mut rig = held();
     let web = rig.world.things.get_mut(&workload("web")).unwrap();
-    (web.failed, web.phase) = (None, RollPhase::Recovering);
+    (web.failed, web.phase) = (None, RolloutPhase::Recovering);
     rig.engine = rig.fresh(3);
     rig.read(reading("r2", &files(2, 2)));
     rig.settle();
@@ -228,7 +229,7 @@ fn what_is_tried_again_and_succeeds_can_be_undone() {
     assert!(rig.world.is_free(), "{:#?}", rig.world.book);
     let past = rig.world.book.past.last().unwrap();
     let good = |id: &ObjectId| match &past.members[id].good {
-        Good::Release(release) => Some(release.hash),
+        LastGood::Release(release) => Some(release.hash),
         _ => None,
     };
     for id in [workload("web"), config("env")] {
@@ -313,7 +314,7 @@ fn what_failed_is_judged_as_a_part_of_the_newer_revision() {
 fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
     let mut rig = at_rest(OnFailure::Rollback);
     rig.read(reading("r2", &files(2, 2)));
-    let is_out = |rig: &Rig| {
+    let is_out = |rig: &Harness| {
         let shown = rig.world.things[&workload("web")].release.as_ref().map(|release| release.hash);
         shown == Some(hash(&workload("web"), 2))
     };

@@ -1,37 +1,37 @@
-//! What stands in a release annotation is a claim, and a fact only by its seal.
+//! A release annotation is a claim, and a fact only by its seal.
 
 use std::collections::BTreeSet;
 
-use super::rig::{Rig, release_key};
-use super::world::{SET, World, Wrote, config, desired, id, reading, workload};
+use super::rig::{Harness, release_key};
+use super::world::{AuditEntry, SET, World, config, desired, id, reading, workload};
 use crate::engine::*;
-use crate::object::{Hash, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 fn release(content: &str, revision: &str) -> Release {
-    Release { hash: Hash::of_bytes(content.as_bytes()), revision: Revision::new(revision) }
+    Release { hash: ContentHash::of_bytes(content.as_bytes()), revision: Revision::new(revision) }
 }
 
-/// What is known of the key where all is as it should be.
-fn right() -> Known<Key> {
-    Known::Is(release_key())
+/// Returns the key as it is when all is well.
+fn right() -> ReadState<HashKey> {
+    ReadState::Value(release_key())
 }
 
-fn other_key() -> Key {
-    Key::of(&[8; 32]).unwrap()
+fn other_key() -> HashKey {
+    HashKey::of(&[8; 32]).unwrap()
 }
 
-/// What the cluster shows of an object whose annotation is a claim, sealed by a key or not at all.
-fn claimed(rig: &Rig, id: &ObjectId, by: Option<&Key>) -> Live {
+/// Returns the live view of an object whose annotation is a claim, sealed by a key or not at all.
+fn claimed(rig: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject {
     let thing = &rig.world.things[id];
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
     let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release));
-    Live { claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
-/// A process that has just started and finds all objects with claims.
-fn restarted(rig: &Rig, by: Option<&Key>, key: Known<Key>) -> Engine {
-    let empty = Rig { world: World { things: [].into(), ..rig.world.clone() }, ..rig.clone() };
+/// Returns a process that has just started and finds all objects with claims.
+fn restarted(rig: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -> Engine {
+    let empty = Harness { world: World { things: [].into(), ..rig.world.clone() }, ..rig.clone() };
     let mut engine = empty.fresh_without_key();
     for id in rig.world.things.keys() {
         engine.seen(id, claimed(rig, id, by));
@@ -40,8 +40,8 @@ fn restarted(rig: &Rig, by: Option<&Key>, key: Known<Key>) -> Engine {
     engine
 }
 
-fn at_rest() -> Rig {
-    let mut rig = Rig::new(3);
+fn at_rest() -> Harness {
+    let mut rig = Harness::new(3);
     let files = [config("a"), workload("web")].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
     let files: Vec<_> = files.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
     rig.read(reading("r1", &files));
@@ -50,7 +50,7 @@ fn at_rest() -> Rig {
     rig
 }
 
-fn judgement(rig: &mut Rig, id: &ObjectId) -> String {
+fn judgement(rig: &mut Harness, id: &ObjectId) -> String {
     rig.engine.settle();
     let found = rig.engine.judgements(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
@@ -59,8 +59,9 @@ fn judgement(rig: &mut Rig, id: &ObjectId) -> String {
 #[test]
 fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
     let web = id("apps", "Deployment", "shop", "web");
-    let of =
-        |key: &Key, set: &str, id: &ObjectId, release: &Release| ReleaseKey::of(key).seal(set, id, release);
+    let of = |key: &HashKey, set: &str, id: &ObjectId, release: &Release| {
+        ReleaseKey::of(key).seal(set, id, release)
+    };
     let seal = of(&release_key(), SET, &web, &release("a", "r1"));
     assert_eq!(seal, of(&release_key(), SET, &web, &release("a", "r1")));
     let others = [
@@ -107,11 +108,11 @@ fn annotations_are_read_within_bounds() {
 
 #[test]
 fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
-    let (a, mut rig) = (config("a"), Rig::new(3));
+    let (a, mut rig) = (config("a"), Harness::new(3));
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let decision = rig.decide(&a);
     let decision = if decision.action == Action::Look {
-        rig.engine.looked(&a, Looked::Absent);
+        rig.engine.looked(&a, LiveLookup::Absent);
         rig.decide(&a)
     } else {
         decision
@@ -123,22 +124,22 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
 
 #[test]
 fn nothing_is_written_before_it_is_known_whether_there_is_a_key() {
-    let (a, mut rig) = (config("a"), Rig::new(3));
+    let (a, mut rig) = (config("a"), Harness::new(3));
     rig.engine = rig.fresh_without_key();
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     rig.settle();
     assert_eq!(rig.world.log, []);
     assert!(rig.engine.is_reading_data());
     // Without a key what is written has no seal, and is never pruned.
-    rig.engine.release_key(Known::Blind("forbidden".into()));
+    rig.engine.release_key(ReadState::Unreadable("forbidden".into()));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(a)]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(a)]);
 }
 
 #[test]
 fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal() {
     for by in [None, Some(other_key()), Some(release_key())] {
-        for key in [right(), Known::Blind("forbidden".into()), Known::Reading] {
+        for key in [right(), ReadState::Unreadable("forbidden".into()), ReadState::Reading] {
             let mut rig = at_rest();
             let commit = rig.commits.last().unwrap().1.clone();
             rig.engine = restarted(&rig, by.as_ref(), key);
@@ -154,7 +155,7 @@ fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal()
 
 #[test]
 fn only_what_its_seal_proves_is_pruned() {
-    let check = |by: Option<&Key>, key: Known<Key>, expected: &str| {
+    let check = |by: Option<&HashKey>, key: ReadState<HashKey>, expected: &str| {
         let mut rig = at_rest();
         rig.engine = restarted(&rig, by, key);
         rig.read(reading("r2", &[]));
@@ -169,15 +170,15 @@ fn only_what_its_seal_proves_is_pruned() {
     check(Some(&other_key()), right(), "Keep(\"not wanted any more; kept, as its annotation");
     check(
         Some(&release_key()),
-        Known::Is(other_key()),
+        ReadState::Value(other_key()),
         "Keep(\"not wanted any more; kept, as its annotation",
     );
     check(
         Some(&release_key()),
-        Known::Blind("forbidden".into()),
+        ReadState::Unreadable("forbidden".into()),
         "Later(\"nothing is pruned, as seals cannot",
     );
-    check(Some(&release_key()), Known::Reading, "Later(\"nothing is pruned before the key of seals");
+    check(Some(&release_key()), ReadState::Reading, "Later(\"nothing is pruned before the key of seals");
 }
 
 #[test]
@@ -198,20 +199,20 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let forged = release("of a fork", "f0f0f0");
     for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged))] {
         let mut live = claimed(&rig, &web, None);
-        live.rv = Rv(live.rv.0 + 100);
+        live.rv = ResourceVersion(live.rv.0 + 100);
         live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
-        let mut engine = restarted(&Rig { world: World::default(), ..rig.clone() }, None, right());
+        let mut engine = restarted(&Harness { world: World::default(), ..rig.clone() }, None, right());
         engine.seen(&web, live);
         engine.read(0, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.settle();
         let decision = engine.decide(&web, rig.now);
         assert!(engine.unresolved().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
-        assert!(!matches!(engine.member(0, &web).good, Good::Release(good) if good == forged));
+        assert!(!matches!(engine.member(0, &web).good, LastGood::Release(good) if good == forged));
     }
     // In a process that knows what it has put there, it is drift.
     let mut live = claimed(&rig, &web, None);
-    live.rv = Rv(live.rv.0 + 100);
+    live.rv = ResourceVersion(live.rv.0 + 100);
     live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
     rig.engine.seen(&web, live);
     let known = rig.engine.entry(&web).unwrap().accepted.known().map(|known| known.hash);
@@ -220,15 +221,21 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     if let Action::Compare(want, form) = &decision.action {
         let shape = rig.engine.shown(&web).and_then(|live| live.ours.clone());
         let content = form.hash(want);
-        let verified =
-            Verified { content, overlay: None, started: None, shape, values: None, cover: Cover::Whole };
+        let verified = VerifiedCoverage {
+            content,
+            overlay: None,
+            started: None,
+            shape,
+            values: None,
+            cover: FieldCoverage::Whole,
+        };
         rig.engine.verified(&web, verified);
         decision = rig.decide(&web);
     }
     assert!(
         matches!(
             &decision.action,
-            Action::Apply(Apply { purpose: Purpose::Repair, restarts: Restarts::No, .. })
+            Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, restarts: RestartRisk::No, .. })
         ),
         "{decision:?}"
     );
@@ -238,13 +245,13 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
 #[test]
 fn a_key_that_comes_late_proves_what_was_listed_before() {
     let mut rig = at_rest();
-    rig.engine = restarted(&rig, Some(&release_key()), Known::Reading);
+    rig.engine = restarted(&rig, Some(&release_key()), ReadState::Reading);
     assert!(rig.engine.live(&config("a")).unwrap().is_unproven());
-    rig.engine.release_key(Known::Is(release_key()));
+    rig.engine.release_key(ReadState::Value(release_key()));
     assert!(!rig.engine.live(&config("a")).unwrap().is_unproven());
     // One that is lost while this process runs is made again; what another process makes instead proves nothing more.
-    rig.engine.release_key(Known::Blind("gone".into()));
-    rig.engine.release_key(Known::Is(other_key()));
+    rig.engine.release_key(ReadState::Unreadable("gone".into()));
+    rig.engine.release_key(ReadState::Value(other_key()));
     assert!(!rig.engine.live(&config("a")).unwrap().is_unproven());
     rig.engine.assert_counts();
 }
@@ -254,12 +261,12 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     let mut rig = at_rest();
     let web = workload("web");
     let commit = rig.commits.last().unwrap().1.clone();
-    rig.engine = restarted(&rig, None, Known::Is(release_key()));
+    rig.engine = restarted(&rig, None, ReadState::Value(release_key()));
     let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
     rig.read(reading("r1", &files));
     rig.settle();
     assert!(rig.engine.revisions().contains(&Revision::new("r1")));
     rig.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let good = Release { hash: commit["web"].hash, revision: Revision::new("r1") };
-    assert_eq!(rig.engine.member(0, &web).good, Good::Release(good));
+    assert_eq!(rig.engine.member(0, &web).good, LastGood::Release(good));
 }

@@ -2,19 +2,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::engine::{Data, Key, config_hash, restarts_on_change, with_config_hash};
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::engine::{ConfigData, HashKey, config_hash, restarts_on_change, with_config_hash};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 fn id(kind: &str, name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("", kind), Some("shop"), name)
 }
 
-fn key() -> Key {
-    Key::of(b"0123456789abcdef").unwrap()
+fn key() -> HashKey {
+    HashKey::of(b"0123456789abcdef").unwrap()
 }
 
-fn secret(object: Value) -> Data {
-    Data::of(&id("Secret", "tls"), &object)
+fn secret(object: Value) -> ConfigData {
+    ConfigData::of(&id("Secret", "tls"), &object)
 }
 
 /// The first 128 bits of SHA-256 over the HMAC.
@@ -23,12 +23,12 @@ fn the_hash_is_the_hmac_of_the_standard() {
     let used = BTreeMap::from([(id("Secret", "tls"), None)]);
     let content = r#"[[["","Secret","shop","tls"],"absent"]]"#;
     for (secret, expected) in KNOWN {
-        let key = Key::of(secret).unwrap();
+        let key = HashKey::of(secret).unwrap();
         assert_eq!(config_hash(&key, &used).to_string(), *expected, "{content}");
     }
-    assert!(Key::of(b"0123456789abcde").is_none());
+    assert!(HashKey::of(b"0123456789abcde").is_none());
     assert_eq!(format!("{:?}", key()), "Key(..)");
-    assert_ne!(key().number(), Key::of(&[b'k'; 16]).unwrap().number());
+    assert_ne!(key().number(), HashKey::of(&[b'k'; 16]).unwrap().number());
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn only_data_and_the_identity_count() {
     assert_eq!(secret(labelled), one);
     assert_ne!(secret(json!({"data": {"a": "MQ=="}})), one);
     assert_ne!(secret(json!({"data": {"a": "MQ==", "b": "MQ=="}})), one);
-    assert_ne!(Data::of(&id("Secret", "other"), &json!({"data": {"a": "MQ==", "b": "Mg=="}})), one);
-    let text = Data::of(&id("ConfigMap", "c"), &json!({"data": {"a": "1"}}));
-    assert_ne!(Data::of(&id("ConfigMap", "c"), &json!({"binaryData": {"a": "1"}})), text);
+    assert_ne!(ConfigData::of(&id("Secret", "other"), &json!({"data": {"a": "MQ==", "b": "Mg=="}})), one);
+    let text = ConfigData::of(&id("ConfigMap", "c"), &json!({"data": {"a": "1"}}));
+    assert_ne!(ConfigData::of(&id("ConfigMap", "c"), &json!({"binaryData": {"a": "1"}})), text);
     let empty = secret(json!({}));
     assert_eq!(secret(json!({"data": null})), empty);
     assert_eq!(secret(json!({"data": {}})), empty);
@@ -50,7 +50,7 @@ fn only_data_and_the_identity_count() {
 
 #[test]
 fn what_is_missing_has_a_hash_of_its_own() {
-    let used = |pairs: &[(&str, Option<Data>)]| {
+    let used = |pairs: &[(&str, Option<ConfigData>)]| {
         let used: BTreeMap<_, _> = pairs.iter().map(|(name, data)| (id("ConfigMap", name), *data)).collect();
         config_hash(&key(), &used)
     };
@@ -74,7 +74,7 @@ fn what_is_missing_has_a_hash_of_its_own() {
 
 #[test]
 fn the_hash_goes_into_the_template() {
-    let hash = Hash::of_bytes(b"x");
+    let hash = ContentHash::of_bytes(b"x");
     let check = |content: Value, expected: Value| {
         let expected: Value =
             serde_json::from_str(&expected.to_string().replace("HASH", &hash.to_string())).unwrap();

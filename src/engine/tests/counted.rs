@@ -1,42 +1,49 @@
-//! Which workloads take of the rollout budget: what a source wants, and what is provably ours.
+//! The workloads that count for the rollout budget: those that a source wants, and those that are
+//! provably ours.
 
-use super::rig::{Rig, release_key};
+use super::rig::{Harness, release_key};
 use super::shared_budget::{at_rest, budget, files, one};
 use super::world::{SET, World, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId, Revision};
 
 /// Two workloads of three pods each at rest, of which a third part may be unavailable.
-fn rig() -> Rig {
+fn rig() -> Harness {
     at_rest(&["a", "b"], &budget("34%", 100))
 }
 
-/// What the watch shows of a workload whose label is ours, of which so many of ten pods are available.
-fn labelled(rig: &Rig, phase: RollPhase, available: u32) -> Live {
-    let rolling = Rolling { replicas: 10, updated: 10, ready: available, available, ..Rolling::default() };
+/// Returns the watch's view of a workload with our label, with this many of ten pods available.
+fn labelled(rig: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
+    let rolling = RolloutNumbers {
+        replicas: 10,
+        updated: 10,
+        ready: available,
+        available,
+        ..RolloutNumbers::default()
+    };
     let live = World::live(&workload("a"), &rig.world.things[&workload("a")]);
-    let rolling = Some(Rolling { phase, may_lose: 3, ..rolling });
-    Live { uid: Uid("copy".into()), rv: Rv(10_000), rolling, ..live }
+    let rolling = Some(RolloutNumbers { phase, may_lose: 3, ..rolling });
+    LiveObject { uid: Uid("copy".into()), rv: ResourceVersion(10_000), rolling, ..live }
 }
 
-/// The same under another name, with the annotation of what it was copied from.
-fn copied(rig: &Rig, phase: RollPhase, available: u32) -> Live {
+/// Returns the same under another name, with the annotation of what it was copied from.
+fn copied(rig: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(rig, phase, available);
     let release = live.release.clone().unwrap();
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release));
-    Live { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// One that the key of the tests proves, and that nothing has proven yet.
-fn sealed(rig: &Rig, id: &ObjectId, phase: RollPhase, available: u32) -> Live {
+fn sealed(rig: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(rig, phase, available);
     let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release));
-    Live { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// Workloads in flight, pods that are unavailable, and how many may be.
-fn taken(rig: &Rig) -> (u32, u32, u32) {
+fn taken(rig: &Harness) -> (u32, u32, u32) {
     let usage = rig.engine.usage();
     (usage.workloads.0, usage.unavailable.0, usage.unavailable.1)
 }
@@ -46,11 +53,12 @@ const NOTHING: (u32, u32, u32) = (0, 0, 2);
 #[test]
 fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
     let copy = workload("copy");
-    let phases = [RollPhase::Settled, RollPhase::FirstStart, RollPhase::Replacing, RollPhase::Recovering];
+    let phases =
+        [RolloutPhase::Settled, RolloutPhase::FirstStart, RolloutPhase::Replacing, RolloutPhase::Recovering];
     for phase in phases {
-        for shown in [Shown::Plain, Shown::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
+        for shown in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
             let mut rig = rig();
-            let live = Live { shown, ..copied(&rig, phase, 4) };
+            let live = LiveObject { shown, ..copied(&rig, phase, 4) };
             rig.engine.seen(&copy, live);
             assert_eq!(taken(&rig), NOTHING, "{phase:?}");
             assert!(rig.engine.rolling_now().is_empty(), "{phase:?}");
@@ -68,7 +76,7 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
 fn what_nobody_wants_any_more_counts_while_it_is_proven() {
     let mut rig = rig();
     let old = workload("old");
-    rig.engine.seen(&old, labelled(&rig, RollPhase::Replacing, 4));
+    rig.engine.seen(&old, labelled(&rig, RolloutPhase::Replacing, 4));
     assert_eq!(taken(&rig), (1, 6, 5));
     rig.engine.gone(&old);
     assert_eq!(taken(&rig), NOTHING);
@@ -78,21 +86,21 @@ fn what_nobody_wants_any_more_counts_while_it_is_proven() {
 fn a_key_that_becomes_known_brings_into_the_count_what_it_proves() {
     let mut rig = rig();
     rig.engine = rig.fresh_without_key();
-    rig.engine.release_key(Known::Blind("forbidden".into()));
+    rig.engine.release_key(ReadState::Unreadable("forbidden".into()));
     rig.read(reading("r1", &files(&["a", "b"], 1)));
     let old = workload("old");
-    rig.engine.seen(&old, sealed(&rig, &old, RollPhase::Replacing, 4));
-    rig.engine.seen(&workload("copy"), copied(&rig, RollPhase::Replacing, 4));
+    rig.engine.seen(&old, sealed(&rig, &old, RolloutPhase::Replacing, 4));
+    rig.engine.seen(&workload("copy"), copied(&rig, RolloutPhase::Replacing, 4));
     assert_eq!((taken(&rig).0, taken(&rig).1), (0, 0));
-    rig.engine.release_key(Known::Is(release_key()));
+    rig.engine.release_key(ReadState::Value(release_key()));
     assert_eq!((taken(&rig).0, taken(&rig).1), (1, 6));
 }
 
 #[test]
 fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_proof() {
-    for phase in [RollPhase::Replacing, RollPhase::Recovering] {
+    for phase in [RolloutPhase::Replacing, RolloutPhase::Recovering] {
         let mut rig = rig();
-        let flights = u32::from(phase == RollPhase::Replacing);
+        let flights = u32::from(phase == RolloutPhase::Replacing);
         rig.engine.seen(&workload("c"), copied(&rig, phase, 4));
         for _ in 0..2 {
             assert_eq!(taken(&rig), NOTHING, "{phase:?}");
@@ -104,33 +112,33 @@ fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_pro
     }
 }
 
-/// What is wanted is not known before the source is read, and what is proven not before there is a key.
+/// The desired state is not known before the source is read, and proofs not before there is a key.
 #[test]
 fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
     let mut rig = rig();
-    let told = Tally {
+    let told = BudgetTally {
         applyset: SET.into(),
         name: "test".into(),
         pods: 6,
         away: [(workload("a"), 2)].into(),
-        ..Tally::default()
+        ..BudgetTally::default()
     };
     rig.world.book.tallies = vec![told.clone()];
     rig.engine = rig.fresh_without_key();
-    let check = |rig: &mut Rig, away: u32, tells: &[Tally]| {
+    let check = |rig: &mut Harness, away: u32, tells: &[BudgetTally]| {
         assert_eq!(taken(rig).1, away);
         let tallies = rig.engine.tallies(&rig.world.book);
-        let told = tallies.into_iter().map(|tally| Tally { at: None, ..tally });
+        let told = tallies.into_iter().map(|tally| BudgetTally { at: None, ..tally });
         assert_eq!(told.collect::<Vec<_>>(), tells);
     };
     check(&mut rig, 2, std::slice::from_ref(&told));
     rig.read(reading("r1", &files(&["a", "b"], 1)));
     check(&mut rig, 2, std::slice::from_ref(&told));
-    rig.engine.release_key(Known::Is(release_key()));
-    check(&mut rig, 0, &[Tally { away: [].into(), ..told.clone() }]);
+    rig.engine.release_key(ReadState::Value(release_key()));
+    check(&mut rig, 0, &[BudgetTally { away: [].into(), ..told.clone() }]);
     let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
     rig.engine = rig.fresh_without_key();
-    rig.engine.release_key(Known::Is(release_key()));
+    rig.engine.release_key(ReadState::Value(release_key()));
     assert!(kinds.iter().all(|kind| rig.engine.is_synced(0, kind)));
     check(&mut rig, 2, &[told]);
 }

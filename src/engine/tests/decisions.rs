@@ -2,24 +2,24 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
-use crate::fields::{Schema, value_digest};
+use crate::fields::{ValueSchema, value_digest};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A rig in which one object stands as wanted.
-fn settled(id: &crate::object::ObjectId) -> Rig {
-    let mut rig = Rig::new(3);
+/// Returns a rig in which one object stands as wanted.
+fn settled(id: &crate::object::ObjectId) -> Harness {
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(id.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(id.clone())]);
     rig.world.log.clear();
     rig
 }
 
-fn foreign_write(rig: &mut Rig, id: &crate::object::ObjectId) {
+fn foreign_write(rig: &mut Harness, id: &crate::object::ObjectId) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
@@ -60,7 +60,7 @@ fn drift_is_repaired_once_and_the_annotation_goes_on_naming_its_revision() {
     rig.world.log.clear();
     foreign_write(&mut rig, &a);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())]);
     assert_eq!(rig.world.things[&a].release.as_ref().unwrap().revision.as_str(), "r1");
 }
 
@@ -71,13 +71,13 @@ fn a_deleted_object_is_made_again_and_a_stripped_label_put_back() {
     rig.world.things.remove(&a);
     rig.world.announce(&a);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
     rig.world.log.clear();
     let thing = rig.world.things.get_mut(&a).unwrap();
     (thing.labelled, thing.drifted) = (false, true);
     rig.world.announce(&a);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a)]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a)]);
 }
 
 #[test]
@@ -85,25 +85,25 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     let a = config("a");
     let mut rig = settled(&a);
     let known = rig.engine.shown(&a).cloned().unwrap();
-    let theirs = Some(value_digest(&json!({"x": "theirs"}), r#"{"f:x":{}}"#, Schema::Custom));
+    let theirs = Some(value_digest(&json!({"x": "theirs"}), r#"{"f:x":{}}"#, ValueSchema::Custom));
     assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Nothing);
-    rig.engine.seen(&a, Live { rv: Rv(known.rv.0 + 1), values: theirs, ..known.clone() });
+    rig.engine.seen(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
     let Action::Compare(want, form) = rig.engine.decide(&a, rig.now).action else { panic!("not compared") };
     let verdict = |values, cover| {
         let (content, overlay, started) = (form.hash(&want), form.overlay, form.started);
-        Verified { content, overlay, started, shape: known.ours.clone(), values, cover }
+        VerifiedCoverage { content, overlay, started, shape: known.ours.clone(), values, cover }
     };
     // A verdict on other values says nothing about these.
-    rig.engine.verified(&a, verdict(None, Cover::Whole));
+    rig.engine.verified(&a, verdict(None, FieldCoverage::Whole));
     assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Compare(want.clone(), form));
-    rig.engine.verified(&a, verdict(theirs, Cover::Unequal));
+    rig.engine.verified(&a, verdict(theirs, FieldCoverage::Unequal));
     assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Inspect(want.clone(), form));
     // The server spells them so.
-    rig.engine.verified(&a, verdict(theirs, Cover::Whole));
+    rig.engine.verified(&a, verdict(theirs, FieldCoverage::Whole));
     assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Nothing);
-    rig.engine.verified(&a, verdict(theirs, Cover::Lost(Lost::InPlace)));
+    rig.engine.verified(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
     let action = rig.engine.decide(&a, rig.now).action;
-    assert!(matches!(&action, Action::Apply(apply) if apply.purpose == Purpose::Repair), "{action:?}");
+    assert!(matches!(&action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair), "{action:?}");
 }
 
 #[test]
@@ -132,23 +132,23 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
 
 #[test]
 fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let files = ["a", "b", "c", "d"].map(|name| (name, Some(desired(&config(name), 1, name))));
     rig.read(reading("r1", &files));
     rig.settle();
     rig.world.log.clear();
-    rig.read(Reading { incomplete: Some("x".into()), ..reading("r2", &[("a", None)]) });
+    rig.read(SourceReading { incomplete: Some("x".into()), ..reading("r2", &[("a", None)]) });
     rig.settle();
     assert_eq!(rig.world.log, []);
-    // What is in doubt is still defended.
+    // An object in doubt is still defended.
     foreign_write(&mut rig, &config("a"));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(config("a"))]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(config("a"))]);
     rig.world.log.clear();
     rig.read(reading("r3", &[]));
     rig.settle();
     assert!(
-        matches!(&rig.world.log[..], [Wrote::Deleted(id, _)] if *id == config("a")),
+        matches!(&rig.world.log[..], [AuditEntry::Deleted(id, _)] if *id == config("a")),
         "{:?}",
         rig.world.log
     );
@@ -159,9 +159,9 @@ fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
     let (a, b) = (config("a"), config("b"));
     let mut rig = settled(&a);
     let broken = || {
-        let facts = FileFacts { understood: Understood::Partly, ..FileFacts::default() };
+        let facts = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
         let revision = Some(crate::object::Revision::new("r2"));
-        Reading { revision, files: vec![("a".into(), Some(facts))], ..Reading::default() }
+        SourceReading { revision, files: vec![("a".into(), Some(facts))], ..SourceReading::default() }
     };
     // Twice, as a second broken version must not make the first forgotten.
     for _ in 0..2 {
@@ -171,13 +171,13 @@ fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
         rig.world.things.remove(&a);
         rig.world.announce(&a);
         rig.settle();
-        assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+        assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
         rig.world.log.clear();
     }
     // Another file may take it over; that is not the same object twice.
     rig.read(reading("r3", &[("other", Some(desired(&a, 2, "other")))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())]);
     rig.world.log.clear();
     rig.read(reading("r4", &[("other", None), ("a", Some(desired(&b, 1, "a")))]));
     rig.settle();
@@ -202,7 +202,7 @@ fn an_object_of_another_owner_is_not_touched() {
 #[test]
 fn no_more_workloads_roll_than_the_budget_allows() {
     let names = ["a", "b", "c", "d", "e"];
-    let mut rig = Rig::new(2);
+    let mut rig = Harness::new(2);
     let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
     rig.read(reading("r1", &files(1)));
     rig.settle();
@@ -214,14 +214,14 @@ fn no_more_workloads_roll_than_the_budget_allows() {
     }
     assert_eq!(rig.engine.in_flight().len(), 1, "it begins slowly");
     let held = rig.engine.decide(&workload("e"), rig.now);
-    assert!(matches!(held.reason, Some(Reason::Budget(Shortage::SlowStart(1, _)))), "{held:?}");
+    assert!(matches!(held.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{held:?}");
     rig.settle();
     assert_eq!(rig.world.log.len(), 10);
 }
 
 #[test]
 fn a_refusal_holds_up_only_itself_and_its_dependents() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let (env, web, other) = (config("env"), workload("web"), config("other"));
     let mut needing = (*desired(&web, 1, "web")).clone();
     needing.needs = [env.clone()].into();
@@ -240,10 +240,10 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
             _ => drop(rig.step(&env)),
         }
     };
-    let why = Failure::Refused("no room".into(), Rule::Other, Some(MINUTE));
-    rig.engine.outcome(&env, &refused, Outcome::Failed(why), rig.now);
+    let why = WriteFailure::Refused("no room".into(), RefusalRule::Other, Some(MINUTE));
+    rig.engine.outcome(&env, &refused, ActionResult::Failed(why), rig.now);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(other)]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(other)]);
     let waiting = rig.engine.decide(&web, rig.now).reason.map(|reason| reason.to_string());
     assert_eq!(waiting.as_deref(), Some("needs ConfigMap shop/env, which is not there yet"));
     rig.pass_time(MINUTE);
@@ -252,13 +252,13 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
     assert_eq!(rig.world.things.len(), 3, "it is tried again, and what needs it follows");
 }
 
-fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> Shared {
+fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesired {
     let mut one = (*desired(id, 1, file)).clone();
     one.after = [before.clone()].into();
     one.into()
 }
 
-fn reason(rig: &mut Rig, id: &crate::object::ObjectId) -> String {
+fn reason(rig: &mut Harness, id: &crate::object::ObjectId) -> String {
     let decision = rig.engine.decide(id, rig.now);
     decision.reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
@@ -268,7 +268,7 @@ fn what_no_source_names_is_waited_for_and_foreseen() {
     let (a, elsewhere) = (config("a"), config("elsewhere"));
     let files = [("a", Some(after(&a, &elsewhere, "a")))];
     for foreseeing in [false, true] {
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         if foreseeing {
             rig.engine = std::mem::take(&mut rig.engine).foreseeing();
         }
@@ -282,7 +282,7 @@ fn what_no_source_names_is_waited_for_and_foreseen() {
 #[test]
 fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
     let (a, b, c) = (config("a"), config("b"), config("c"));
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let files =
         [("a", Some(after(&a, &b, "a"))), ("b", Some(after(&b, &a, "b"))), ("c", Some(after(&c, &a, "c")))];
     rig.read(reading("r1", &files));
@@ -294,7 +294,7 @@ fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
     assert_eq!(reason(&mut rig, &c), "needs ConfigMap shop/a, which is not there yet");
     rig.read(reading("r2", &[("b", Some(desired(&b, 1, "b")))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(b), Wrote::Created(a), Wrote::Created(c)]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(b), AuditEntry::Created(a), AuditEntry::Created(c)]);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_an_earlier_wave_waits_for_cannot_stand_in_a_later_one() {
     let (a, b) = (config("a"), config("b"));
     let mut later = (*desired(&b, 1, "b")).clone();
     later.wave = 1;
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(after(&a, &b, "a"))), ("b", Some(later.into()))]));
     rig.settle();
     assert_eq!(rig.world.log, []);

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::fleet::{Disruption, Fleet, agent, content, spread};
+use super::fleet::{DaemonSetWorld, DisruptionBudgets, agent, content, spread};
 use super::world::{budget, desired, reading, workload};
 use crate::engine::*;
 
 fn tight() -> Budget {
-    Budget { max_unavailable: Amount::Pods(1), ..budget(3) }
+    Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) }
 }
 
 fn steps(list: &str) -> Value {
@@ -20,14 +20,14 @@ fn manual(list: &str) -> Value {
     json!({"steps": list, "step-promote": "manual"})
 }
 
-fn log(fleet: &Fleet) -> Vec<&str> {
+fn log(fleet: &DaemonSetWorld) -> Vec<&str> {
     fleet.log.iter().map(|name| &**name).collect()
 }
 
 #[test]
 fn one_node_goes_first_then_half_then_all() {
     let words = steps("1, 50%");
-    let mut fleet = Fleet::new(5, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(5, tight(), &content(1, &words));
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3", "node-4", "node-5"]);
@@ -41,7 +41,7 @@ fn one_node_goes_first_then_half_then_all() {
 #[test]
 fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
     let words = json!({"steps": "2", "step-nodes": "canary=yes", "step-promote": "manual"});
-    let mut fleet = Fleet::new(5, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(5, tight(), &content(1, &words));
     for name in ["node-3", "node-5"] {
         fleet.node(name).canary = true;
     }
@@ -60,7 +60,7 @@ fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
 #[test]
 fn a_person_lets_it_go_to_the_end_at_once() {
     let words = manual("1, 2");
-    let mut fleet = Fleet::new(5, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(5, tight(), &content(1, &words));
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1"]);
@@ -75,8 +75,8 @@ fn a_person_lets_it_go_to_the_end_at_once() {
 fn as_many_go_at_a_time_as_its_strategy_and_the_budget_allow() {
     fn check(strategy: &Value, most: u32, expected: usize) {
         let words = steps("100%");
-        let limit = Budget { max_unavailable: Amount::Pods(most), ..budget(3) };
-        let mut fleet = Fleet::new(6, limit, &spread(1, &words, strategy));
+        let limit = Budget { max_unavailable: PodAmount::Pods(most), ..budget(3) };
+        let mut fleet = DaemonSetWorld::new(6, limit, &spread(1, &words, strategy));
         fleet.commit("r2", &spread(2, &words, strategy));
         fleet.settle();
         assert_eq!(fleet.away, expected, "{strategy} {most}");
@@ -93,7 +93,7 @@ fn as_many_go_at_a_time_as_its_strategy_and_the_budget_allow() {
 #[test]
 fn a_pod_that_is_ready_and_not_available_yet_counts_as_away() {
     let words = steps("1");
-    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
     fleet.pass(Duration::from_secs(5));
     fleet.young = Duration::from_secs(5);
     fleet.commit("r2", &content(2, &words));
@@ -112,7 +112,7 @@ fn a_pod_that_is_ready_and_not_available_yet_counts_as_away() {
 #[test]
 fn a_node_that_comes_has_the_new_template_by_itself() {
     let words = manual("50%");
-    let mut fleet = Fleet::new(4, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2"]);
@@ -128,8 +128,8 @@ fn a_node_that_comes_has_the_new_template_by_itself() {
 #[test]
 fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     let words = steps("1");
-    let mut fleet = Fleet::new(3, Budget { max_workloads: 1, ..tight() }, &content(1, &words));
-    fleet.disruption = Disruption::Forbidden;
+    let mut fleet = DaemonSetWorld::new(3, Budget { max_workloads: 1, ..tight() }, &content(1, &words));
+    fleet.disruption = DisruptionBudgets::Forbidden;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     let told = "step 1 of 1: 0 of 1 new pods are ready; pod agent-node-1-0 on node node-1 cannot be evicted: \
@@ -151,7 +151,7 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     let other = desired(&workload("web"), 1, "web");
     fleet.rig.read(reading("r3", &[("web", Some(other))]));
     fleet.settle();
-    fleet.disruption = Disruption::Allowed;
+    fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_secs(15));
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3"]);
     assert_eq!(fleet.shown(), "");
@@ -161,7 +161,7 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
 #[test]
 fn a_bad_content_meets_one_node_and_goes_back() {
     let words = steps("50%");
-    let mut fleet = Fleet::new(4, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
     fleet.rig.world.bad.insert(content(2, &words).hash);
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
@@ -178,11 +178,11 @@ fn a_bad_content_meets_one_node_and_goes_back() {
 #[test]
 fn a_new_pod_that_never_gets_ready_fails_by_the_deadline() {
     let (words, two) = (steps("100%"), json!({"rollingUpdate": {"maxUnavailable": 2}}));
-    let wide = Budget { max_unavailable: Amount::Pods(2), ..budget(3) };
-    let mut fleet = Fleet::new(4, wide, &spread(1, &words, &two));
+    let wide = Budget { max_unavailable: PodAmount::Pods(2), ..budget(3) };
+    let mut fleet = DaemonSetWorld::new(4, wide, &spread(1, &words, &two));
     fleet.mute = Some(spread(2, &words, &two).hash);
-    // That its pod is not Ready is what keeps the next one: nothing to be waited for.
-    fleet.disruption = Disruption::Once;
+    // The pod that is not Ready keeps the next one: that is nothing to wait for.
+    fleet.disruption = DisruptionBudgets::Once;
     fleet.commit("r2", &spread(2, &words, &two));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1"]);
@@ -196,8 +196,11 @@ fn a_new_pod_that_never_gets_ready_fails_by_the_deadline() {
 #[test]
 fn a_node_that_is_lost_under_its_new_pod_says_nothing_about_the_content() {
     let words = steps("1, 50%");
-    let mut fleet =
-        Fleet::new(4, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(
+        4,
+        Budget { max_unavailable: PodAmount::Pods(2), ..tight() },
+        &content(1, &words),
+    );
     fleet.commit("r2", &content(2, &words));
     while fleet.log.is_empty() {
         assert!(fleet.tick(), "it comes to rest before anything was evicted");
@@ -211,19 +214,24 @@ fn a_node_that_is_lost_under_its_new_pod_says_nothing_about_the_content() {
 #[test]
 fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     let words = steps("100%");
-    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
     fleet.rig.read(reading("r2", &[("web", Some(desired(&workload("web"), 1, "web")))]));
     fleet.settle();
     fleet.commit("r3", &content(2, &words));
     while fleet.log.is_empty() {
         assert!(fleet.tick(), "it comes to rest before anything was evicted");
     }
-    let missing = |fleet: &mut Fleet, available| {
+    let missing = |fleet: &mut DaemonSetWorld, available| {
         let rv = fleet.rig.world.tick();
         let thing = fleet.rig.world.things.get_mut(&workload("web")).unwrap();
-        let phase = if available < 3 { RollPhase::Recovering } else { RollPhase::Settled };
-        thing.numbers =
-            Some(Rolling { replicas: 3, updated: 3, ready: available, available, ..Rolling::default() });
+        let phase = if available < 3 { RolloutPhase::Recovering } else { RolloutPhase::Settled };
+        thing.numbers = Some(RolloutNumbers {
+            replicas: 3,
+            updated: 3,
+            ready: available,
+            available,
+            ..RolloutNumbers::default()
+        });
         (thing.phase, thing.rv) = (phase, rv);
         fleet.rig.world.announce(&workload("web"));
         fleet.rig.deliver(usize::MAX);
@@ -254,7 +262,7 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
 fn a_process_that_ends_at_any_point_leaves_the_hold_and_the_next_goes_on() {
     let words = steps("1, 50%");
     for point in 0..60 {
-        let mut fleet = Fleet::new(4, tight(), &content(1, &words));
+        let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
         fleet.commit("r2", &content(2, &words));
         for _ in 0..point {
             fleet.tick();
@@ -273,8 +281,11 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
     // Its taint may come at once, or not at all where the pods live with any.
     for taints in [false, true] {
         let words = steps("1, 50%");
-        let mut fleet =
-            Fleet::new(4, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
+        let mut fleet = DaemonSetWorld::new(
+            4,
+            Budget { max_unavailable: PodAmount::Pods(2), ..tight() },
+            &content(1, &words),
+        );
         fleet.taints = taints;
         fleet.node("node-1").ready = Readiness::NotReady;
         fleet.commit("r2", &content(2, &words));
@@ -291,8 +302,11 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
         assert_eq!(fleet.shown(), "");
         fleet.assert_free();
         // A person need not wait for it: then it is its own controller's.
-        let mut fleet =
-            Fleet::new(3, Budget { max_unavailable: Amount::Pods(2), ..tight() }, &content(1, &words));
+        let mut fleet = DaemonSetWorld::new(
+            3,
+            Budget { max_unavailable: PodAmount::Pods(2), ..tight() },
+            &content(1, &words),
+        );
         fleet.taints = taints;
         fleet.node("node-2").ready = Readiness::NotReady;
         fleet.commit("r2", &content(2, &words));
@@ -302,7 +316,7 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
         fleet.tick();
         assert_eq!((fleet.shown(), log(&fleet)), (String::new(), vec!["node-1", "node-3"]));
         // One that never comes back leaves with its pod.
-        let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+        let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
         fleet.taints = taints;
         fleet.node("node-2").ready = Readiness::NotReady;
         fleet.commit("r2", &content(2, &words));
@@ -317,7 +331,7 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
 #[test]
 fn nothing_is_evicted_as_long_as_the_nodes_cannot_be_read() {
     let words = steps("1");
-    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
     fleet.unreadable = true;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
@@ -333,7 +347,7 @@ fn nothing_is_evicted_as_long_as_the_nodes_cannot_be_read() {
 #[test]
 fn a_node_that_leaves_takes_its_part_of_the_step_along() {
     let words = manual("2");
-    let mut fleet = Fleet::new(4, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2"]);
@@ -355,8 +369,8 @@ fn a_node_that_leaves_takes_its_part_of_the_step_along() {
 #[test]
 fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_time() {
     let words = steps("2");
-    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
-    fleet.disruption = Disruption::Denied;
+    let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
+    fleet.disruption = DisruptionBudgets::Denied;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     let told = "step 1 of 1: 0 of 2 new pods are ready; no pod of it can be evicted: the user may not create \
@@ -368,14 +382,14 @@ fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_t
     assert_eq!(due.len(), 1);
     assert_eq!(fleet.reason(), told);
     let lacks = "the user may not create pods/eviction in namespace shop".into();
-    fleet.rig.engine.evicted(&due[0], &Eviction::Denied(lacks), fleet.rig.now);
+    fleet.rig.engine.evicted(&due[0], &EvictionOutcome::Denied(lacks), fleet.rig.now);
     fleet.pass(Duration::from_mins(5));
     assert_eq!(fleet.reason(), told);
-    // Whoever reads the cluster alone finds it in the budget object.
+    // A reader of the cluster alone finds it in the rollout ledger.
     let queue = fleet.rig.engine.queue();
     let words: Vec<String> = queue.iter().map(ToString::to_string).collect();
     assert_eq!(words, [format!("waiting: {told}")]);
-    fleet.disruption = Disruption::Allowed;
+    fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_mins(5));
     assert_eq!(fleet.log.len(), 3, "{:?}", fleet.log);
 }
@@ -383,18 +397,18 @@ fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_t
 #[test]
 fn what_is_paused_evicts_nothing() {
     let words = manual("2");
-    let mut fleet = Fleet::new(4, tight(), &content(1, &words));
-    fleet.disruption = Disruption::Forbidden;
+    let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
+    fleet.disruption = DisruptionBudgets::Forbidden;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
-    let paused = Paused { token: "a".into(), reason: "lunch".into() };
-    fleet.ask(Asked { paused: Some(paused), ..Asked::default() });
-    fleet.disruption = Disruption::Allowed;
+    let paused = PauseIntent { token: "a".into(), reason: "lunch".into() };
+    fleet.ask(ObjectIntents { paused: Some(paused), ..ObjectIntents::default() });
+    fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_hours(1));
     assert!(fleet.log.is_empty(), "{:?}", fleet.log);
     assert!(fleet.rig.world.rejections.is_empty());
     assert!(fleet.reason().ends_with("it is paused: lunch"), "{}", fleet.reason());
-    fleet.ask(Asked::default());
+    fleet.ask(ObjectIntents::default());
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2"]);
 }
@@ -402,7 +416,7 @@ fn what_is_paused_evicts_nothing() {
 #[test]
 fn a_newer_content_begins_anew_and_the_older_one_ends_it() {
     let words = manual("1");
-    let mut fleet = Fleet::new(3, tight(), &content(1, &words));
+    let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     fleet.commit("r3", &content(3, &words));
@@ -422,7 +436,7 @@ fn a_newer_content_begins_anew_and_the_older_one_ends_it() {
 fn what_is_let_out_of_its_steps_takes_down_no_more_than_may_be_unavailable() {
     let (words, wide) = (manual("1"), json!({"rollingUpdate": {"maxUnavailable": "100%"}}));
     let (first, second) = (spread(1, &words, &wide), spread(2, &words, &wide));
-    let mut fleet = Fleet::new(4, tight(), &first);
+    let mut fleet = DaemonSetWorld::new(4, tight(), &first);
     fleet.commit("r2", &second);
     fleet.settle();
     assert_eq!(fleet.shown(), "on-delete step=1");

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::pods::{self, pod};
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn web(content: u32, annotations: &serde_json::Value) -> Shared {
+fn web(content: u32, annotations: &serde_json::Value) -> SharedDesired {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": annotations}, "spec": {"replicas": 3}});
     web.steps = Steps::of(&deployment).map(Box::new);
@@ -21,9 +21,9 @@ fn web(content: u32, annotations: &serde_json::Value) -> Shared {
     Arc::new(web)
 }
 
-/// A workload in its first step, with one new pod.
-fn in_a_step(annotations: &serde_json::Value) -> Rig {
-    let mut rig = Rig::new(1);
+/// Returns a workload in its first step, with one new pod.
+fn in_a_step(annotations: &serde_json::Value) -> Harness {
+    let mut rig = Harness::new(1);
     rig.engine = rig.fresh_with(Budget { deadline: 10 * SECOND, ..super::world::budget(1) });
     let id = workload("web");
     rig.read(reading("r1", &[("web", Some(web(1, annotations)))]));
@@ -41,12 +41,12 @@ fn in_a_step(annotations: &serde_json::Value) -> Rig {
             break;
         }
     }
-    assert!(matches!(rig.world.things[&id].shown, Shown::Under(Overlay::Surge { pods: 1, step: 1 })));
+    assert!(matches!(rig.world.things[&id].shown, OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })));
     rig.deliver(usize::MAX);
     rig
 }
 
-fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
+fn told(rig: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
     let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
     let rv = rig.engine.live(id).unwrap().rv;
     let pods = WorkloadPods {
@@ -63,7 +63,7 @@ fn told(rig: &mut Rig, id: &ObjectId, ready: Option<Instant>) {
 }
 
 /// After how many seconds it fails, when its pod is Ready in every other second from the beginning to this one.
-fn fails_after(rig: &mut Rig, flaps: u64) -> Option<u64> {
+fn fails_after(rig: &mut Harness, flaps: u64) -> Option<u64> {
     let (id, mut steady) = (workload("web"), None);
     for second in 0..60 {
         if second == flaps {

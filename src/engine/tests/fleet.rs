@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::pods::{pod, ready, waiting};
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{desired, id, reading};
 use crate::engine::*;
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// One node and its pod.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct FakeNode {
     pub(super) ready: Readiness,
     pub(super) cordoned: bool,
     pub(super) canary: bool,
-    content: Hash,
+    content: ContentHash,
     number: u32,
-    /// Since when its pod is Ready.
+    /// The time since which its pod is Ready.
     since: Option<Instant>,
 }
 
-/// What the budgets of the pods say to evictions.
+/// The answers of the pods' disruption budgets to evictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disruption {
+pub(super) enum DisruptionBudgets {
     Allowed,
     /// One pod may go.
     Once,
@@ -37,18 +37,18 @@ pub(super) enum Disruption {
 
 /// A world with one DaemonSet.
 #[derive(Clone)]
-pub(super) struct Fleet {
-    pub(super) rig: Rig,
-    pub(super) nodes: BTreeMap<Arc<str>, Node>,
-    pub(super) disruption: Disruption,
-    /// Whether the engine may not read the nodes.
+pub(super) struct DaemonSetWorld {
+    pub(super) rig: Harness,
+    pub(super) nodes: BTreeMap<Arc<str>, FakeNode>,
+    pub(super) disruption: DisruptionBudgets,
+    /// Indicates whether the engine may not read the nodes.
     pub(super) unreadable: bool,
-    /// Whether a node that is not Ready has a taint that its pod lives with, and a new one would not.
+    /// Indicates whether a node that is not Ready has a taint that its pod lives with, and a new one would not.
     pub(super) taints: bool,
-    /// So long a pod must be Ready to be available.
+    /// The time for which a pod must be Ready to be available.
     pub(super) young: Duration,
     /// A content whose pods never get Ready, and nobody says why.
-    pub(super) mute: Option<Hash>,
+    pub(super) mute: Option<ContentHash>,
     told: Option<BTreeMap<Arc<str>, NodeFacts>>,
     /// The nodes whose pods were evicted, in order.
     pub(super) log: Vec<Arc<str>>,
@@ -62,13 +62,13 @@ pub(super) fn agent() -> ObjectId {
     id("apps", "DaemonSet", "shop", "agent")
 }
 
-/// A content of the DaemonSet, with words of its own.
-pub(super) fn content(number: u32, words: &Value) -> Shared {
+/// Returns a content of the DaemonSet, with words of its own.
+pub(super) fn content(number: u32, words: &Value) -> SharedDesired {
     spread(number, words, &json!({}))
 }
 
-/// The same with a strategy.
-pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> Shared {
+/// Returns the same with a strategy.
+pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> SharedDesired {
     let mut annotations = serde_json::Map::new();
     for (key, value) in words.as_object().unwrap() {
         annotations.insert(format!("rhumb.dev/{key}"), value.clone());
@@ -77,14 +77,14 @@ pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> Shared {
     let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"annotations": annotations}, "spec": spec});
     let mut shared = (*desired(&agent(), number, "agent")).clone();
     shared.steps = Steps::of(&body).map(Box::new);
-    shared.strategy = Strategy::of(&GroupKind::new("apps", "DaemonSet"), &body);
+    shared.strategy = UpdateStrategy::of(&GroupKind::new("apps", "DaemonSet"), &body);
     Arc::new(shared)
 }
 
-impl Fleet {
+impl DaemonSetWorld {
     /// At rest with this content on so many nodes, under a budget.
-    pub(super) fn new(nodes: usize, budget: Budget, first: &Shared) -> Self {
-        let mut rig = Rig::new(3);
+    pub(super) fn new(nodes: usize, budget: Budget, first: &SharedDesired) -> Self {
+        let mut rig = Harness::new(3);
         rig.engine = rig.fresh_with(budget);
         rig.read(reading("r1", &[("agent", Some(first.clone()))]));
         rig.settle();
@@ -92,13 +92,13 @@ impl Fleet {
             let name: Arc<str> = format!("node-{number}").into();
             let since = Some(rig.now);
             let ready = Readiness::Ready;
-            (name, Node { ready, cordoned: false, canary: false, content: first.hash, number: 0, since })
+            (name, FakeNode { ready, cordoned: false, canary: false, content: first.hash, number: 0, since })
         };
         let nodes = (1..=nodes).map(node).collect();
         let mut fleet = Self {
             rig,
             nodes,
-            disruption: Disruption::Allowed,
+            disruption: DisruptionBudgets::Allowed,
             unreadable: false,
             taints: false,
             young: Duration::ZERO,
@@ -114,33 +114,33 @@ impl Fleet {
         fleet
     }
 
-    pub(super) fn node(&mut self, name: &str) -> &mut Node {
+    pub(super) fn node(&mut self, name: &str) -> &mut FakeNode {
         self.nodes.get_mut(name).unwrap()
     }
 
-    pub(super) fn commit(&mut self, revision: &str, content: &Shared) {
+    pub(super) fn commit(&mut self, revision: &str, content: &SharedDesired) {
         self.rig.read(reading(revision, &[("agent", Some(content.clone()))]));
     }
 
     /// Another process takes over; it knows only what the cluster and the source tell.
-    pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &Shared) {
+    pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &SharedDesired) {
         self.rig.engine = self.rig.fresh_with(budget);
         self.told = None;
         self.commit(revision, content);
         self.rig.engine.mark_all();
     }
 
-    /// The overlay that the cluster shows.
+    /// Returns the overlay that the cluster shows.
     pub(super) fn shown(&self) -> String {
         match self.rig.world.things[&agent()].shown {
-            Shown::Under(overlay) => overlay.to_string(),
-            Shown::Plain => String::new(),
+            OverlayState::Under(overlay) => overlay.to_string(),
+            OverlayState::Plain => String::new(),
             other => format!("{other:?}"),
         }
     }
 
-    /// The nodes with a Ready pod of this content.
-    pub(super) fn done(&self, content: &Shared) -> Vec<&str> {
+    /// Returns the nodes with a Ready pod of this content.
+    pub(super) fn done(&self, content: &SharedDesired) -> Vec<&str> {
         let done = self.nodes.iter().filter(|(_, node)| node.content == content.hash && node.since.is_some());
         done.map(|(name, _)| &**name).collect()
     }
@@ -152,20 +152,20 @@ impl Fleet {
         assert!(book.claims.is_empty() && book.units.is_empty(), "{book:?}");
     }
 
-    /// What is told of the DaemonSet.
+    /// Returns the text about the DaemonSet.
     pub(super) fn reason(&mut self) -> String {
         self.rig.decide(&agent()).reason.map(|reason| reason.to_string()).unwrap_or_default()
     }
 
-    /// What people ask of the DaemonSet.
-    pub(super) fn ask(&mut self, asked: Asked) {
+    /// Sets the intents of people for the DaemonSet.
+    pub(super) fn ask(&mut self, asked: ObjectIntents) {
         let rv = self.rig.world.tick();
         let thing = self.rig.world.things.get_mut(&agent()).unwrap();
         (thing.asked, thing.rv) = (Some(Box::new(asked)), rv);
         self.rig.world.announce(&agent());
     }
 
-    /// What people order of the DaemonSet.
+    /// Gives an order about the DaemonSet.
     pub(super) fn give(&mut self, words: &str) {
         self.rig.give(&agent(), words);
     }
@@ -204,7 +204,7 @@ impl Fleet {
         happened || !dirty.is_empty() || book != self.rig.world.book
     }
 
-    /// What the DaemonSet's controller and the kubelets do.
+    /// Acts as the DaemonSet's controller and the kubelets.
     fn control(&mut self) -> bool {
         let thing = &self.rig.world.things[&agent()];
         let (content, shown) = (thing.release.as_ref().unwrap().hash, self.shown());
@@ -224,8 +224,8 @@ impl Fleet {
         // One turn later, so that a pod is seen without being Ready.
         let bad = &self.rig.world.bad;
         if !changed {
-            let new = |node: &&mut Node| node.since.is_none() && node.ready == Readiness::Ready;
-            let good = |node: &&mut Node| !bad.contains(&node.content) && self.mute != Some(node.content);
+            let new = |node: &&mut FakeNode| node.since.is_none() && node.ready == Readiness::Ready;
+            let good = |node: &&mut FakeNode| !bad.contains(&node.content) && self.mute != Some(node.content);
             for node in self.nodes.values_mut().filter(new).filter(good) {
                 (node.since, changed) = (Some(self.rig.now), true);
             }
@@ -242,27 +242,34 @@ impl Fleet {
         self.rig.now.duration_since(since) >= self.young
     }
 
-    /// What the status of the DaemonSet says.
-    fn count(&mut self, content: Hash) -> bool {
+    /// Updates the DaemonSet's status.
+    fn count(&mut self, content: ContentHash) -> bool {
         let number = |count: usize| u32::try_from(count).unwrap();
-        let tainted = |node: &&Node| self.taints && node.ready != Readiness::Ready;
+        let tainted = |node: &&FakeNode| self.taints && node.ready != Readiness::Ready;
         let counted = || self.nodes.values().filter(|node| !tainted(node));
         let updated = number(counted().filter(|node| node.content == content).count());
         let ready = number(counted().filter(|node| node.since.is_some()).count());
         let (replicas, misscheduled) =
             (number(counted().count()), number(self.nodes.values().filter(tainted).count()));
-        let old = |node: &&Node| node.since.is_some_and(|since| self.is_old(since));
+        let old = |node: &&FakeNode| node.since.is_some_and(|since| self.is_old(since));
         let available = number(counted().filter(old).count());
         let held = self.shown().starts_with("on-delete");
         let phase = if updated < replicas && !held {
-            RollPhase::Replacing
+            RolloutPhase::Replacing
         } else if available < replicas {
-            RollPhase::Recovering
+            RolloutPhase::Recovering
         } else {
-            RollPhase::Settled
+            RolloutPhase::Settled
         };
-        let numbers =
-            Rolling { replicas, updated, ready, available, misscheduled, phase, ..Rolling::default() };
+        let numbers = RolloutNumbers {
+            replicas,
+            updated,
+            ready,
+            available,
+            misscheduled,
+            phase,
+            ..RolloutNumbers::default()
+        };
         let shown = self.shown();
         if self.overlays.last() != Some(&shown) {
             self.overlays.push(shown);
@@ -282,14 +289,14 @@ impl Fleet {
         let engine = &mut self.rig.engine;
         if !engine.needs_nodes() {
             if self.told.take().is_some() {
-                engine.nodes(NodeNews::Closed);
+                engine.nodes(NodeChange::Closed);
             }
             return;
         }
         if self.unreadable {
-            return engine.nodes(NodeNews::Failed("nodes is forbidden".into()));
+            return engine.nodes(NodeChange::Failed("nodes is forbidden".into()));
         }
-        let facts = |node: &Node| NodeFacts {
+        let facts = |node: &FakeNode| NodeFacts {
             ready: node.ready,
             cordoned: node.cordoned,
             labels: if node.canary { Box::new([("canary".into(), "yes".into())]) } else { Box::default() },
@@ -297,11 +304,11 @@ impl Fleet {
         let now: BTreeMap<Arc<str>, NodeFacts> =
             self.nodes.iter().map(|(name, node)| (name.clone(), facts(node))).collect();
         if self.told.as_ref() != Some(&now) {
-            engine.nodes(NodeNews::Started);
+            engine.nodes(NodeChange::Init);
             for (name, facts) in &now {
-                engine.nodes(NodeNews::Seen(name.clone(), facts.clone()));
+                engine.nodes(NodeChange::Apply(name.clone(), facts.clone()));
             }
-            engine.nodes(NodeNews::Synced);
+            engine.nodes(NodeChange::InitDone);
             self.told = Some(now);
         }
     }
@@ -313,7 +320,7 @@ impl Fleet {
         let thing = &self.rig.world.things[&agent()];
         let newest = thing.release.as_ref().unwrap().hash.to_string();
         let bad = &self.rig.world.bad;
-        let facts = |(name, node): (&Arc<str>, &Node)| {
+        let facts = |(name, node): (&Arc<str>, &FakeNode)| {
             let (pod_name, revision) = (format!("agent-{name}-{}", node.number), node.content.to_string());
             let facts = match node.since {
                 Some(since) => ready(&pod_name, &revision, since),
@@ -326,7 +333,7 @@ impl Fleet {
         };
         let pods = WorkloadPods {
             current: None,
-            rv: Rv(thing.rv),
+            rv: ResourceVersion(thing.rv),
             newest: Some(newest.as_str().into()),
             pods: self.nodes.iter().map(facts).collect(),
             sets: Box::default(),
@@ -342,17 +349,17 @@ impl Fleet {
             let content = self.rig.world.things[&agent()].release.as_ref().unwrap().hash;
             let node = self.nodes.get_mut(&pod.node).unwrap();
             assert_eq!(*pod.name, *format!("agent-{}-{}", pod.node, node.number));
-            let answer = if self.disruption == Disruption::Denied {
-                Eviction::Denied("the user may not create pods/eviction in namespace shop".into())
-            } else if self.disruption == Disruption::Forbidden {
-                Eviction::Refused("it would violate the pod's disruption budget".into())
+            let answer = if self.disruption == DisruptionBudgets::Denied {
+                EvictionOutcome::Denied("the user may not create pods/eviction in namespace shop".into())
+            } else if self.disruption == DisruptionBudgets::Forbidden {
+                EvictionOutcome::Refused("it would violate the pod's disruption budget".into())
             } else {
-                if self.disruption == Disruption::Once {
-                    self.disruption = Disruption::Forbidden;
+                if self.disruption == DisruptionBudgets::Once {
+                    self.disruption = DisruptionBudgets::Forbidden;
                 }
                 (node.content, node.number, node.since) = (content, node.number + 1, None);
                 self.log.push(pod.node.clone());
-                Eviction::Going
+                EvictionOutcome::Going
             };
             self.rig.engine.evicted(pod, &answer, self.rig.now);
         }

@@ -1,27 +1,27 @@
-//! What a change does to pods is the server's word, not that of two manifests.
+//! The impact of a change on pods is the server's word, not that of two manifests.
 
 use std::time::Duration;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::change::ImpactKind;
 use crate::engine::*;
 use crate::object::ObjectId;
 
-fn web(content: u32) -> Shared {
+fn web(content: u32) -> SharedDesired {
     desired(&workload("web"), content, "web")
 }
 
-/// The same template as another content.
-fn like(content: Shared, other: &Shared) -> Shared {
+/// Returns the same template as another content.
+fn like(content: SharedDesired, other: &SharedDesired) -> SharedDesired {
     let mut changed = (*content).clone();
     changed.template = other.template;
     changed.into()
 }
 
-/// A cluster at rest, in which the only token is taken by the workload `a`, which never ends.
-fn busy() -> Rig {
-    let mut rig = Rig::new(1);
+/// Returns a cluster at rest, in which the only token is taken by the workload `a`, which never ends.
+fn busy() -> Harness {
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &[("a", Some(desired(&workload("a"), 1, "a"))), ("web", Some(web(1)))]));
     rig.settle();
     rig.read(reading("r2", &[("a", Some(desired(&workload("a"), 2, "a")))]));
@@ -31,45 +31,48 @@ fn busy() -> Rig {
     rig
 }
 
-fn reason(rig: &mut Rig, id: &ObjectId) -> Option<String> {
+fn reason(rig: &mut Harness, id: &ObjectId) -> Option<String> {
     rig.decide(id).reason.map(|reason| reason.to_string())
 }
 
 #[test]
 fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
-    let check = |candidate: Shared, told: Option<ImpactKind>, expected: Restarts| {
+    let check = |candidate: SharedDesired, told: Option<ImpactKind>, expected: RestartRisk| {
         let mut rig = busy();
         rig.world.impacts.extend(told.map(|told| (candidate.hash, told)));
         rig.read(reading("r3", &[("web", Some(candidate))]));
         let decision = rig.decide(&workload("web"));
         match expected {
-            Restarts::No => {
+            RestartRisk::No => {
                 let Action::Apply(apply) = decision.action else { panic!("{told:?}: {decision:?}") };
-                assert_eq!(apply.restarts, Restarts::No, "{told:?}");
-                assert!(matches!(apply.guard, Guard::Exact(..)), "{told:?}: it relies on what was seen");
+                assert_eq!(apply.restarts, RestartRisk::No, "{told:?}");
+                assert!(
+                    matches!(apply.guard, Precondition::Exact(..)),
+                    "{told:?}: it relies on what was seen"
+                );
             }
-            Restarts::Maybe => assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}"),
+            RestartRisk::Maybe => assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}"),
         }
         assert_eq!(rig.world.dry_runs, 1);
     };
     let same = like(web(2), &web(1));
-    check(web(2), None, Restarts::Maybe);
-    check(web(2), Some(ImpactKind::Restart), Restarts::Maybe);
-    check(web(2), Some(ImpactKind::Recreate), Restarts::Maybe);
+    check(web(2), None, RestartRisk::Maybe);
+    check(web(2), Some(ImpactKind::Restart), RestartRisk::Maybe);
+    check(web(2), Some(ImpactKind::Recreate), RestartRisk::Maybe);
     // A default that is spelled out now.
-    check(web(2), Some(ImpactKind::InPlace), Restarts::No);
-    check(web(2), Some(ImpactKind::None), Restarts::No);
-    check(web(2), Some(ImpactKind::Scale), Restarts::No);
-    check(same.clone(), None, Restarts::No);
+    check(web(2), Some(ImpactKind::InPlace), RestartRisk::No);
+    check(web(2), Some(ImpactKind::None), RestartRisk::No);
+    check(web(2), Some(ImpactKind::Scale), RestartRisk::No);
+    check(same.clone(), None, RestartRisk::No);
     // Somebody else has changed the template meanwhile, and the change takes that back.
-    check(same, Some(ImpactKind::Restart), Restarts::Maybe);
+    check(same, Some(ImpactKind::Restart), RestartRisk::Maybe);
 }
 
 #[test]
 fn an_answer_holds_for_one_content_and_one_generation() {
     let mut rig = busy();
     rig.read(reading("r3", &[("web", Some(web(2)))]));
-    let asked = |rig: &mut Rig, expected: usize, why: &str| {
+    let asked = |rig: &mut Harness, expected: usize, why: &str| {
         rig.decide(&workload("web"));
         assert_eq!(rig.world.dry_runs, expected, "{why}");
     };
@@ -94,8 +97,9 @@ fn what_the_server_refuses_asks_for_no_token() {
     rig.read(reading("r3", &[("web", Some(web(2)))]));
     let decision = rig.engine.decide(&workload("web"), rig.now);
     assert!(matches!(decision.action, Action::DryRun(_)), "{decision:?}");
-    let refused = Failure::Refused("spec.selector: field is immutable".into(), Rule::Immutable, None);
-    rig.engine.outcome(&workload("web"), &decision.action, Outcome::Failed(refused), rig.now);
+    let refused =
+        WriteFailure::Refused("spec.selector: field is immutable".into(), RefusalRule::Immutable, None);
+    rig.engine.outcome(&workload("web"), &decision.action, ActionResult::Failed(refused), rig.now);
     let told = reason(&mut rig, &workload("web")).unwrap();
     assert!(told.starts_with("spec.selector: field is immutable; with the annotation"), "{told}");
     assert!(!rig.engine.rollouts.asked.contains_key(&workload("web")));
@@ -106,8 +110,8 @@ fn a_question_without_an_answer_is_asked_again_later() {
     let mut rig = busy();
     rig.read(reading("r3", &[("web", Some(web(2)))]));
     let action = rig.engine.decide(&workload("web"), rig.now).action;
-    let lost = Failure::Unknown("the API server does not answer".into(), Duration::from_secs(3));
-    rig.engine.outcome(&workload("web"), &action, Outcome::Failed(lost), rig.now);
+    let lost = WriteFailure::Unknown("the API server does not answer".into(), Duration::from_secs(3));
+    rig.engine.outcome(&workload("web"), &action, ActionResult::Failed(lost), rig.now);
     assert!(reason(&mut rig, &workload("web")).unwrap().contains("the API server does not answer"));
     rig.pass_time(Duration::from_secs(3));
     assert!(matches!(rig.engine.decide(&workload("web"), rig.now).action, Action::DryRun(_)));
@@ -119,7 +123,7 @@ fn a_configuration_does_not_wait_for_a_workload_that_restarts_nothing() {
     let with_env = |content| {
         let mut web = (*web(content)).clone();
         web.needs = [config("env")].into();
-        Shared::from(web)
+        SharedDesired::from(web)
     };
     let env = |content| Some(desired(&config("env"), content, "env"));
     rig.world.impacts.insert(with_env(2).hash, ImpactKind::InPlace);
@@ -136,7 +140,7 @@ fn a_configuration_does_not_wait_for_a_workload_that_restarts_nothing() {
         rig.deliver(usize::MAX);
         rig.step(&id);
     }
-    let changed = [Wrote::Changed(config("env")), Wrote::Changed(workload("web"))];
+    let changed = [AuditEntry::Changed(config("env")), AuditEntry::Changed(workload("web"))];
     assert_eq!(rig.world.log, changed);
 }
 
@@ -158,14 +162,14 @@ fn what_is_taken_over_as_it_is_takes_no_token() {
         applied = applied.or_else(|| rig.step(&workload("web")));
     }
     let Some(Action::Apply(apply)) = applied else { panic!("{:?}", rig.decide(&workload("web"))) };
-    assert_eq!((apply.purpose, apply.restarts), (Purpose::Adopt, Restarts::No));
+    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Adopt, RestartRisk::No));
 }
 
 #[test]
 fn whoever_is_asked_about_keeps_the_place_in_the_queue() {
     let names = ["a", "web"];
     let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.world.log.clear();
@@ -176,8 +180,8 @@ fn whoever_is_asked_about_keeps_the_place_in_the_queue() {
     let later = rig.decide(&workload("web"));
     assert!(matches!(later.reason, Some(Reason::Budget(_))), "{later:?}");
     rig.settle();
-    assert_eq!(rig.world.log, names.map(|name| Wrote::Changed(workload(name))));
-    // What restarts nothing gives its place up.
+    assert_eq!(rig.world.log, names.map(|name| AuditEntry::Changed(workload(name))));
+    // A change that restarts nothing gives its place up.
     rig.world.impacts.insert(desired(&workload("a"), 3, "a").hash, ImpactKind::InPlace);
     rig.read(reading("r3", &files(3)));
     assert!(matches!(rig.engine.decide(&workload("a"), rig.now).action, Action::DryRun(_)));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::pods::pod;
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{desired, gvk, id, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -12,9 +12,9 @@ fn db() -> ObjectId {
     id("apps", "StatefulSet", "shop", "db")
 }
 
-/// A set at its first content, which is held where a rollout fails.
-fn at_rest() -> Rig {
-    let mut rig = Rig::new(1);
+/// Returns a set at its first content, which is held where a rollout fails.
+fn at_rest() -> Harness {
+    let mut rig = Harness::new(1);
     let budget =
         Budget { deadline: Duration::from_secs(10), on_failure: OnFailure::Hold, ..super::world::budget(1) };
     rig.engine = rig.fresh_with(budget);
@@ -22,7 +22,7 @@ fn at_rest() -> Rig {
     let mut inventory = rig.engine.source(0).inventory.clone().unwrap();
     inventory.kinds.insert(kind.clone());
     rig.engine.inventory(0, inventory);
-    rig.engine.served(gvk(&db()), Served::Yes);
+    rig.engine.served(gvk(&db()), KindAvailability::Yes);
     rig.engine.list_started(&kind);
     rig.engine.list_complete(&kind);
     commit(&mut rig, 1);
@@ -30,15 +30,15 @@ fn at_rest() -> Rig {
     rig
 }
 
-fn commit(rig: &mut Rig, content: u32) {
+fn commit(rig: &mut Harness, content: u32) {
     rig.read(reading(&format!("r{content}"), &[("db", Some(desired(&db(), content, "db")))]));
 }
 
 /// Lets the newest content be written; the rollout that it begins does not end.
-fn begin(rig: &mut Rig, content: u32) {
+fn begin(rig: &mut Harness, content: u32) {
     commit(rig, content);
     let wanted = desired(&db(), content, "db").hash;
-    let shows = |rig: &Rig| rig.world.things[&db()].release.as_ref().map(|release| release.hash);
+    let shows = |rig: &Harness| rig.world.things[&db()].release.as_ref().map(|release| release.hash);
     for _ in 0..20 {
         if shows(rig) == Some(wanted) {
             break;
@@ -52,7 +52,7 @@ fn begin(rig: &mut Rig, content: u32) {
 }
 
 /// The last pod is of this revision, and not Ready; the newest revision is another.
-fn told(rig: &mut Rig, revision: &str, newest: &str) {
+fn told(rig: &mut Harness, revision: &str, newest: &str) {
     let pod = |ordinal: u32| PodFacts {
         uid: Uid(format!("{ordinal}").into()),
         ready: if ordinal == 2 { Readiness::NotReady } else { Readiness::Ready },
@@ -72,7 +72,7 @@ fn told(rig: &mut Rig, revision: &str, newest: &str) {
     rig.engine.advance(rig.now);
 }
 
-fn freed(rig: &mut Rig) -> Vec<String> {
+fn freed(rig: &mut Harness) -> Vec<String> {
     rig.engine.to_free(rig.now).iter().map(|pod| pod.name.to_string()).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
     rig.pass_time(Duration::from_secs(11));
     rig.engine.advance(rig.now);
     rig.keep_book();
-    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
     assert!(freed(&mut rig).is_empty(), "nobody has decided yet");
     begin(&mut rig, 3);
     told(&mut rig, "r2", "r3");
@@ -113,7 +113,7 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
         begin(&mut rig, 2);
         begin(&mut rig, 3);
         let mut live = rig.engine.live(&db()).unwrap().clone();
-        live.rv = Rv(live.rv.0 + 1);
+        live.rv = ResourceVersion(live.rv.0 + 1);
         live.rolling.as_mut().unwrap().partition = partition;
         let rv = live.rv;
         rig.engine.seen(&db(), live);

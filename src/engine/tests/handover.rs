@@ -1,45 +1,47 @@
-//! What other sources say keeps this one from deleting, and lets it take over what they give up.
+//! The statements of other sources keep this one from deleting, and let it take over what they
+//! release.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::world::{SET, Thing, World, config, desired, following, reading};
-use crate::engine::peers::Leave;
+use super::world::{SET, World, WorldObject, config, desired, following, reading};
+use crate::engine::peers::DeletionConsent;
 use crate::engine::*;
-use crate::object::{Hash, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
 
-fn follows(repository: &str, read: Option<&str>) -> Progress {
-    Progress::Follows { repository: repository.into(), read: read.map(Revision::new) }
+fn follows(repository: &str, read: Option<&str>) -> SourceProgress {
+    SourceProgress::Follows { repository: repository.into(), read: read.map(Revision::new) }
 }
 
-fn these(ids: &[&ObjectId]) -> BTreeSet<Hash> {
+fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
     ids.iter().map(|id| mark(id)).collect()
 }
 
-fn says(progress: Progress, claims: &[&ObjectId], released: &[&ObjectId]) -> Statement {
-    Statement { progress, claims: Claims::These(these(claims)), released: these(released) }
+fn says(progress: SourceProgress, claims: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
+    SourceStatement { progress, claims: ContentClaims::These(these(claims)), released: these(released) }
 }
 
-fn peer(says: Result<Statement, &str>) -> Peer {
-    Peer { name: "other".into(), applyset: OTHER.into(), says: says.map_err(Into::into) }
+fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
+    PeerSource { name: "other".into(), applyset: OTHER.into(), says: says.map_err(Into::into) }
 }
 
 #[test]
 fn a_statement_is_read_as_it_was_written() {
-    let check = |statement: Statement| assert_eq!(Statement::parse(&statement.text()), Ok(statement));
+    let check =
+        |statement: SourceStatement| assert_eq!(SourceStatement::parse(&statement.text()), Ok(statement));
     let (a, b) = (config("a"), config("b"));
-    check(says(Progress::Unordered, &[], &[]));
+    check(says(SourceProgress::Unordered, &[], &[]));
     check(says(follows(REPOSITORY, Some("c1")), &[&a, &b], &[&b]));
     check(says(follows("host/a folder HEAD", None), &[], &[&a]));
-    check(Statement { claims: Claims::Anything, ..says(Progress::Unordered, &[], &[]) });
+    check(SourceStatement { claims: ContentClaims::Anything, ..says(SourceProgress::Unordered, &[], &[]) });
 }
 
 #[test]
 fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
-    let check = |text: &str| assert!(Statement::parse(text).is_err(), "{text:?}");
+    let check = |text: &str| assert!(SourceStatement::parse(text).is_err(), "{text:?}");
     check("");
     check("read -");
     check("read -\nclaims\n");
@@ -56,11 +58,11 @@ fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
 fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_claim_it() {
     let (id, beside) = (config("a"), config("b"));
     let here = || follows(REPOSITORY, Some("c2"));
-    let check = |own: Progress, told: Result<Statement, &str>, expected: &str| {
+    let check = |own: SourceProgress, told: Result<SourceStatement, &str>, expected: &str| {
         let found = match peer(told).leaves(mark(&id), &own) {
-            Leave::Given => "given".to_owned(),
-            Leave::AfterDelay => "after a time".to_owned(),
-            Leave::Withheld(why) => why.to_string(),
+            DeletionConsent::Given => "given".to_owned(),
+            DeletionConsent::AfterDelay => "after a time".to_owned(),
+            DeletionConsent::Withheld(why) => why.to_string(),
         };
         assert_eq!(found, expected);
     };
@@ -74,19 +76,19 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     let elsewhere = || follows("host/other HEAD", Some("c2"));
     check(here(), Ok(says(elsewhere(), &[], &[])), "after a time");
     check(here(), Ok(says(elsewhere(), &[&id], &[])), "source other wants it");
-    check(here(), Ok(says(Progress::Unordered, &[], &[])), "after a time");
-    check(Progress::Unordered, Ok(says(here(), &[], &[])), "after a time");
-    let anything = Statement { claims: Claims::Anything, ..says(here(), &[], &[]) };
+    check(here(), Ok(says(SourceProgress::Unordered, &[], &[])), "after a time");
+    check(SourceProgress::Unordered, Ok(says(here(), &[], &[])), "after a time");
+    let anything = SourceStatement { claims: ContentClaims::Anything, ..says(here(), &[], &[]) };
     check(here(), Ok(anything), "source other may want it, as it brings many objects");
     let why = "source other may want it: what its ConfigMap tells cannot be read: it is garbled";
     check(here(), Err("it is garbled"), why);
 }
 
-/// An engine of one process whose source follows the repository, with an object of it in the
+/// Returns an engine of one process whose source follows the repository, with an object of it in the
 /// cluster.
-fn engine(adopt: Adopt) -> (Engine, ObjectId, Instant) {
+fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
-    let mut engine = following(&[("own", SET, Repository::At(REPOSITORY.into()))], adopt);
+    let mut engine = following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], adopt);
     engine.mind_others();
     engine.read(
         0,
@@ -96,8 +98,8 @@ fn engine(adopt: Adopt) -> (Engine, ObjectId, Instant) {
 }
 
 fn dropped() -> (Engine, ObjectId, Instant) {
-    let (mut engine, id, now) = engine(Adopt::IfUnowned);
-    engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
+    engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(0, reading("c2", &[("a", None)]));
     (engine, id, now)
 }
@@ -112,7 +114,7 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
     // Alone in the cluster it does not wait any longer.
     engine.heard_peers(Vec::new(), now);
     assert!(matches!(engine.decide(&id, now).action, Action::Delete(..)));
-    // What was heard is soon too old.
+    // An old statement soon counts no more.
     assert_eq!(reason(&mut engine, now + Duration::from_secs(4)), Some(Reason::Others));
 }
 
@@ -128,8 +130,11 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let later = now + Duration::from_mins(2);
     assert!(engine.heard_peers(behind(), later).is_empty(), "it was looked at again for that already");
     engine.settle();
-    let judged: Vec<Judgement> = engine.judgements(0).map(|(_, judged)| judged.clone()).collect();
-    assert!(matches!(&judged[..], [Judgement::Confirm(why)] if why.contains("source other")), "{judged:?}");
+    let judged: Vec<PruneDecision> = engine.judgements(0).map(|(_, judged)| judged.clone()).collect();
+    assert!(
+        matches!(&judged[..], [PruneDecision::Confirm(why)] if why.contains("source other")),
+        "{judged:?}"
+    );
     let confirmed = [Uid("1".into())].into();
     let inventory = Inventory { kinds: [id.group_kind()].into(), confirmed, ..Inventory::default() };
     engine.inventory(0, inventory);
@@ -139,7 +144,7 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
 #[test]
 fn sources_of_another_repository_have_a_time_to_claim() {
     let (mut engine, id, now) = dropped();
-    let elsewhere = |claims: &[&ObjectId]| vec![peer(Ok(says(Progress::Unordered, claims, &[])))];
+    let elsewhere = |claims: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unordered, claims, &[])))];
     engine.heard_peers(elsewhere(&[]), now);
     let decision = engine.decide(&id, now + Duration::from_secs(1));
     assert_eq!(decision.action, Action::Nothing);
@@ -153,19 +158,19 @@ fn sources_of_another_repository_have_a_time_to_claim() {
     assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
 }
 
-/// An object of another process' source, as a look finds it.
-fn anothers(adopt: Adopt) -> (Engine, ObjectId, Instant) {
+/// Returns an object of another process' source, as a look finds it.
+fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(adopt);
-    let mut live = World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1));
-    live.owner = Owner::Ours(OTHER.into());
+    let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
+    live.owner = ObjectOwner::Ours(OTHER.into());
     assert_eq!(engine.decide(&id, now).action, Action::Look);
-    engine.looked(&id, Looked::Found(Box::new(live)));
+    engine.looked(&id, LiveLookup::Found(Box::new(live)));
     (engine, id, now)
 }
 
 #[test]
 fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
-    let (mut engine, id, now) = anothers(Adopt::IfUnowned);
+    let (mut engine, id, now) = anothers(AdoptPolicy::IfUnowned);
     assert_eq!(engine.decide(&id, now).reason, Some(Reason::Others));
     let progress = || follows(REPOSITORY, Some("c1"));
     engine.heard_peers(vec![peer(Ok(says(progress(), &[], &[])))], now);
@@ -174,14 +179,16 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     assert_eq!(waits.again, Some(Duration::from_secs(1)), "it is asked again");
     engine.heard_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
-    let Action::Apply(Apply { purpose: Purpose::Transfer, guard, .. }) = taken else { panic!("{taken:?}") };
-    assert_eq!(guard, Guard::Exact(Uid("1".into()), Rv(1)));
+    let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, guard, .. }) = taken else {
+        panic!("{taken:?}")
+    };
+    assert_eq!(guard, Precondition::Exact(Uid("1".into()), ResourceVersion(1)));
 }
 
 #[test]
 fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
-    let (mut engine, id, now) = anothers(Adopt::Never);
-    engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[&id])))], now);
+    let (mut engine, id, now) = anothers(AdoptPolicy::Never);
+    engine.heard_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[&id])))], now);
     let decision = engine.decide(&id, now);
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Owned(why)) if why.contains("adopt is `never`")));
@@ -189,20 +196,19 @@ fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
 
 #[test]
 fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
-    let (mut engine, id, now) = engine(Adopt::IfUnowned);
+    let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     let claims = |engine: &Engine| engine.statement(0, None).unwrap().claims;
-    assert_eq!(claims(&engine), Claims::These(these(&[&id, &config("b")])));
-    engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    assert_eq!(claims(&engine), Claims::These(these(&[&config("b")])));
-    // What was claimed stays claimed until all is at rest: fewer writes, and nobody deletes more
-    // for it.
+    assert_eq!(claims(&engine), ContentClaims::These(these(&[&id, &config("b")])));
+    engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    assert_eq!(claims(&engine), ContentClaims::These(these(&[&config("b")])));
+    // Claims stay until all is at rest: fewer writes, and nobody deletes more for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
     assert_eq!(engine.statement(0, Some(&told)), Some(told.clone()));
     // It is known that less is needed, also where the inventory was tidied before the object was seen.
     assert!(engine.claims_too_much(0, &told));
     let tidied = engine.tidy_statement(0, Some(&told)).unwrap();
     assert!(!engine.claims_too_much(0, &tidied));
-    engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[])))], now);
+    engine.heard_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
     engine.read(0, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(0, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
@@ -214,27 +220,28 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
 #[test]
 fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for_that() {
     let (kept, dropped) = (config("a"), config("b"));
-    let mut engine = following(&[("own", SET, Repository::At(REPOSITORY.into()))], Adopt::IfUnowned);
+    let mut engine =
+        following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], AdoptPolicy::IfUnowned);
     engine.mind_others();
     engine.clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
-    engine.heard_peers(vec![peer(Ok(says(Progress::Unordered, &[], &[])))], Instant::now());
+    engine.heard_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
     for id in [&kept, &dropped] {
-        engine.seen(id, World::live(id, &Thing::settled(desired(id, 1, id.name()).hash, "c1", 1)));
+        engine.seen(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)));
     }
     engine.settle();
     assert_eq!(engine.statement(0, None).unwrap().released, these(&[]));
     engine.read(0, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
     engine.settle();
     let says = engine.statement(0, None).unwrap();
-    assert_eq!((says.claims, says.released), (Claims::These(these(&[])), these(&[&dropped])));
+    assert_eq!((says.claims, says.released), (ContentClaims::These(these(&[])), these(&[&dropped])));
 }
 
 #[test]
 fn a_revision_that_is_not_read_whole_takes_nothing_back() {
-    let (mut engine, _, _) = engine(Adopt::IfUnowned);
+    let (mut engine, _, _) = engine(AdoptPolicy::IfUnowned);
     let told = engine.statement(0, None).unwrap();
     assert_eq!(told.progress, follows(REPOSITORY, Some("c1")));
-    engine.read(0, Reading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
+    engine.read(0, SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
     assert_eq!(engine.statement(0, Some(&told)).unwrap().progress, follows(REPOSITORY, Some("c1")));
     assert_eq!(engine.statement(0, None).unwrap().progress, follows(REPOSITORY, None));
 }
@@ -242,11 +249,11 @@ fn a_revision_that_is_not_read_whole_takes_nothing_back() {
 /// Two sources of one process, of which the second comes to want what the first has, or may have.
 fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
-    let nowhere = || Repository::Nowhere;
-    let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], Adopt::IfUnowned);
+    let nowhere = || RepositoryIdentity::Nowhere;
+    let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
     engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
-        engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
+        engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
     engine.read(1, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)
@@ -263,7 +270,10 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
     engine.read(0, reading("c3", &[("a", None)]));
     let decision = engine.decide(&id, Instant::now());
     assert!(
-        matches!(&decision.action, Action::Apply(Apply { purpose: Purpose::Transfer, source: 1, .. })),
+        matches!(
+            &decision.action,
+            Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, source: 1, .. })
+        ),
         "{decision:?}"
     );
 }
@@ -274,13 +284,13 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let decision = engine.decide(&id, Instant::now());
     let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
     let shape = engine.live(&id).and_then(|live| live.ours.clone());
-    let verified = Verified {
+    let verified = VerifiedCoverage {
         content: form.hash(&want),
         overlay: None,
         started: None,
         shape,
         values: None,
-        cover: Cover::Whole,
+        cover: FieldCoverage::Whole,
     };
     engine.verified(&id, verified);
     let decision = engine.decide(&id, Instant::now());
@@ -292,7 +302,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
 #[test]
 fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
     let (mut engine, id) = rivals(false);
-    engine.looked(&id, Looked::Absent);
+    engine.looked(&id, LiveLookup::Absent);
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Held(why)) if why.starts_with("2 sources want it")));

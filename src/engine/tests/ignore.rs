@@ -3,11 +3,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{Binds, Ignored, Reconcile, asks, left_to_others, misused, without_ignored};
-use crate::fields::{Element, Path};
-use crate::object::{Gvk, Object, Origin};
+use crate::engine::{
+    IgnoredFields, ReconcilePolicy, VersionBinding, asks, left_to_others, misused, without_ignored,
+};
+use crate::fields::{FieldPath, PathElement};
+use crate::object::{Gvk, ManifestOrigin, Object};
 
-/// A Deployment that ignores these fields.
+/// Returns a Deployment that ignores these fields.
 fn web(ignored: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -20,7 +22,7 @@ fn web(ignored: &str) -> Value {
     })
 }
 
-/// What is left out, as JSON pointers.
+/// Checks the ignored fields, as JSON pointers.
 fn check(ignored: &str, expected: &[&str]) {
     let before = web(ignored);
     let after = without_ignored(before.clone());
@@ -56,7 +58,7 @@ fn object(body: Value) -> Object {
         id: config("a"),
         gvk: Gvk::new("apps", "v1", "Deployment"),
         body: Arc::new(body),
-        origin: Origin { file: "a.yaml".into(), line: 3, column: 1 },
+        origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
     }
 }
 
@@ -132,7 +134,7 @@ fn what_nobody_else_owns_is_sent_as_it_is_shown() {
     let check = |ignored: &str, live: Value, expected: Value| {
         let content = json!({"metadata": {"annotations": {"rhumb.dev/ignore-fields": ignored}}, "spec": {
             "replicas": 3, "containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}});
-        let sent = Ignored::of(&content).as_shown(content, &json!({ "spec": live }));
+        let sent = IgnoredFields::of(&content).as_shown(content, &json!({ "spec": live }));
         assert_eq!(sent["spec"], expected, "{ignored}");
     };
     let containers = || json!([{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]);
@@ -149,55 +151,57 @@ fn what_nobody_else_owns_is_sent_as_it_is_shown() {
 
 #[test]
 fn a_field_is_left_to_others_with_all_that_is_in_it() {
-    let ignored = Ignored::of(&web(".spec.template.spec.containers[name=web].ports,.spec.replicas"));
-    let item = |name: &str| Element::Item(vec![("name".into(), name.into())]);
+    let ignored = IgnoredFields::of(&web(".spec.template.spec.containers[name=web].ports,.spec.replicas"));
+    let item = |name: &str| PathElement::Item(vec![("name".into(), name.into())]);
     let path = |name: &str, field: &str| {
-        let keys = ["spec", "template", "spec", "containers"].map(Element::key);
-        Path::from(
-            keys.into_iter().chain([item(name), Element::key(field), Element::Index(0)]).collect::<Vec<_>>(),
+        let keys = ["spec", "template", "spec", "containers"].map(PathElement::key);
+        FieldPath::from(
+            keys.into_iter()
+                .chain([item(name), PathElement::key(field), PathElement::Index(0)])
+                .collect::<Vec<_>>(),
         )
     };
     assert!(ignored.covers(&path("web", "ports")));
     assert!(!ignored.covers(&path("other", "ports")));
     assert!(!ignored.covers(&path("web", "image")));
-    assert!(ignored.covers(&Path::of_keys(&["spec", "replicas"])));
-    assert!(!ignored.covers(&Path::of_keys(&["spec"])));
-    assert!(Ignored::of(&web("")).is_empty() && !ignored.is_empty());
+    assert!(ignored.covers(&FieldPath::of_keys(&["spec", "replicas"])));
+    assert!(!ignored.covers(&FieldPath::of_keys(&["spec"])));
+    assert!(IgnoredFields::of(&web("")).is_empty() && !ignored.is_empty());
 }
 
 #[test]
 fn an_object_may_be_left_alone_in_the_words_of_others() {
-    fn check(map: &str, key: &str, word: &str, expected: Reconcile) {
+    fn check(map: &str, key: &str, word: &str, expected: ReconcilePolicy) {
         assert_eq!(asks(&json!({"metadata": {map: {key: word}}})).reconcile, expected, "{map} {key} {word}");
     }
     let says = |key, word, expected| check("annotations", key, word, expected);
-    says("rhumb.dev/reconcile", "disabled", Reconcile::Disabled);
-    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", Reconcile::Disabled);
-    says("kustomize.toolkit.fluxcd.io/reconcile", "enabled", Reconcile::Enabled);
-    says("kustomize.toolkit.fluxcd.io/ssa", "Ignore", Reconcile::Disabled);
-    says("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::OnlyCreate);
-    says("kustomize.toolkit.fluxcd.io/ssa", "ifnotpresent", Reconcile::OnlyCreate);
-    says("kustomize.toolkit.fluxcd.io/ssa", "Merge", Reconcile::Enabled);
-    says("argocd.argoproj.io/hook", "Skip", Reconcile::Disabled);
-    says("argocd.argoproj.io/hook", "PreSync, Skip", Reconcile::Disabled);
-    says("argocd.argoproj.io/hook", "PreSync", Reconcile::Enabled);
-    says("client.lifecycle.config.k8s.io/mutation", "ignore", Reconcile::OnlyCreate);
-    says("kapp.k14s.io/noop", "", Reconcile::Disabled);
-    says("kapp.k14s.io/exists", "", Reconcile::Disabled);
-    says("kapp.k14s.io/update-strategy", "skip", Reconcile::OnlyCreate);
-    says("argocd.argoproj.io/skip-reconcile", "true", Reconcile::Enabled);
-    says("argocd.argoproj.io/sync-options", "Skip=true", Reconcile::Enabled);
-    check("labels", "kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", Reconcile::OnlyCreate);
-    check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "Disabled", Reconcile::Disabled);
-    check("labels", "rhumb.dev/reconcile", "disabled", Reconcile::Enabled);
-    assert_eq!(asks(&json!({})).reconcile, Reconcile::Enabled);
+    says("rhumb.dev/reconcile", "disabled", ReconcilePolicy::Disabled);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", ReconcilePolicy::Disabled);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "enabled", ReconcilePolicy::Enabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "Ignore", ReconcilePolicy::Disabled);
+    says("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", ReconcilePolicy::OnlyCreate);
+    says("kustomize.toolkit.fluxcd.io/ssa", "ifnotpresent", ReconcilePolicy::OnlyCreate);
+    says("kustomize.toolkit.fluxcd.io/ssa", "Merge", ReconcilePolicy::Enabled);
+    says("argocd.argoproj.io/hook", "Skip", ReconcilePolicy::Disabled);
+    says("argocd.argoproj.io/hook", "PreSync, Skip", ReconcilePolicy::Disabled);
+    says("argocd.argoproj.io/hook", "PreSync", ReconcilePolicy::Enabled);
+    says("client.lifecycle.config.k8s.io/mutation", "ignore", ReconcilePolicy::OnlyCreate);
+    says("kapp.k14s.io/noop", "", ReconcilePolicy::Disabled);
+    says("kapp.k14s.io/exists", "", ReconcilePolicy::Disabled);
+    says("kapp.k14s.io/update-strategy", "skip", ReconcilePolicy::OnlyCreate);
+    says("argocd.argoproj.io/skip-reconcile", "true", ReconcilePolicy::Enabled);
+    says("argocd.argoproj.io/sync-options", "Skip=true", ReconcilePolicy::Enabled);
+    check("labels", "kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", ReconcilePolicy::OnlyCreate);
+    check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "Disabled", ReconcilePolicy::Disabled);
+    check("labels", "rhumb.dev/reconcile", "disabled", ReconcilePolicy::Enabled);
+    assert_eq!(asks(&json!({})).reconcile, ReconcilePolicy::Enabled);
 }
 
 #[test]
 fn only_what_we_own_alone_is_sent_to_an_object_that_is_there() {
     const OURS: &str = r#"{"f:spec": {"f:replicas": {}, "f:paused": {}, "f:containers": {
         "k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:image": {}}}}}"#;
-    let check = |ignored: &str, others: &[&str], spec: Value, binds: Binds| {
+    let check = |ignored: &str, others: &[&str], spec: Value, binds: VersionBinding| {
         let content = json!({"metadata": {"annotations": {"rhumb.dev/ignore-fields": ignored}}, "spec": {
             "replicas": 3, "selector": "x", "containers": [{"name": "a", "image": "a:1", "tty": true}]}});
         let live = json!({"spec": {"replicas": 7, "paused": false, "selector": "x", "strategy": "default",
@@ -207,27 +211,27 @@ fn only_what_we_own_alone_is_sent_to_an_object_that_is_there() {
     };
     let container = |image: &str| json!([{"name": "a", "image": image, "tty": true}]);
     let spec = |replicas: u32, image: &str| json!({"replicas": replicas, "selector": "x", "containers": container(image)});
-    check("", &[], spec(3, "a:1"), Binds::No);
-    check(".spec.replicas", &[], spec(7, "a:1"), Binds::ToVersion);
+    check("", &[], spec(3, "a:1"), VersionBinding::No);
+    check(".spec.replicas", &[], spec(7, "a:1"), VersionBinding::ToVersion);
     let without = json!({"selector": "x", "containers": container("a:1")});
-    check(".spec.replicas", &[r#"{"f:spec": {"f:replicas": {}}}"#], without, Binds::No);
-    check(".spec.containers[name=a].image", &[], spec(3, "a:2"), Binds::ToVersion);
+    check(".spec.replicas", &[r#"{"f:spec": {"f:replicas": {}}}"#], without, VersionBinding::No);
+    check(".spec.containers[name=a].image", &[], spec(3, "a:2"), VersionBinding::ToVersion);
     // Somebody else's item came before it.
-    check(".spec.containers[0].image", &[], spec(3, "a:2"), Binds::ToVersion);
-    check("/spec/containers/0/image", &[], spec(3, "a:2"), Binds::ToVersion);
+    check(".spec.containers[0].image", &[], spec(3, "a:2"), VersionBinding::ToVersion);
+    check("/spec/containers/0/image", &[], spec(3, "a:2"), VersionBinding::ToVersion);
     let theirs =
         r#"{"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:name": {}}}}}"#;
     let bare = json!({"replicas": 3, "selector": "x", "containers": [{"name": "a", "tty": true}]});
-    check(".spec.containers[name=a].image", &[theirs], bare, Binds::No);
+    check(".spec.containers[name=a].image", &[theirs], bare, VersionBinding::No);
     // Nobody's: the server's default, which nothing resets.
     let mut without = spec(3, "a:1");
     without["containers"][0].as_object_mut().unwrap().remove("tty");
-    check(".spec.containers[name=a].tty", &[], without, Binds::No);
-    check(".spec.strategy", &[], spec(3, "a:1"), Binds::No);
+    check(".spec.containers[name=a].tty", &[], without, VersionBinding::No);
+    check(".spec.strategy", &[], spec(3, "a:1"), VersionBinding::No);
     // Ours from a content before this one, which left it to others and took it out at once.
     let mut kept = spec(3, "a:1");
     kept["paused"] = false.into();
-    check(".spec.paused", &[], kept, Binds::ToVersion);
+    check(".spec.paused", &[], kept, VersionBinding::ToVersion);
 }
 
 #[test]

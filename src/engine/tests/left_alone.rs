@@ -2,25 +2,30 @@
 
 use std::sync::Arc;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
-/// A wanted object that asks for a treatment.
-fn asking(id: &ObjectId, content: u32, reconcile: Reconcile, change: impl FnOnce(&mut Desired)) -> Shared {
+/// Returns a wanted object that asks for a treatment.
+fn asking(
+    id: &ObjectId,
+    content: u32,
+    reconcile: ReconcilePolicy,
+    change: impl FnOnce(&mut DesiredObject),
+) -> SharedDesired {
     let mut wanted = (*desired(id, content, id.name())).clone();
     wanted.traits.reconcile = reconcile;
     change(&mut wanted);
     Arc::new(wanted)
 }
 
-fn plain(id: &ObjectId, content: u32, reconcile: Reconcile) -> Shared {
+fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesired {
     asking(id, content, reconcile, |_| {})
 }
 
 /// Somebody else changes what we own of an object.
-fn drift(rig: &mut Rig, id: &ObjectId) {
+fn drift(rig: &mut Harness, id: &ObjectId) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
@@ -28,47 +33,47 @@ fn drift(rig: &mut Rig, id: &ObjectId) {
 }
 
 /// Somebody else puts an annotation on an object.
-fn mark(rig: &mut Rig, id: &ObjectId, asks: Reconcile) {
+fn mark(rig: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
     (thing.asks, thing.rv) = (asks, rv);
     rig.world.announce(id);
 }
 
-fn told(rig: &mut Rig, id: &ObjectId) -> Option<Reason> {
+fn told(rig: &mut Harness, id: &ObjectId) -> Option<Reason> {
     rig.decide(id).reason
 }
 
 #[test]
 fn what_is_disabled_is_neither_made_nor_changed_nor_repaired() {
     let a = config("a");
-    let mut rig = Rig::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Disabled)))]));
+    let mut rig = Harness::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled)))]));
     rig.settle();
     assert_eq!(rig.world.log, [], "it is not made");
-    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(Reconcile::Disabled)));
-    rig.read(reading("r2", &[("a", Some(plain(&a, 2, Reconcile::Enabled)))]));
+    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
+    rig.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
     rig.world.log.clear();
-    rig.read(reading("r3", &[("a", Some(plain(&a, 3, Reconcile::Disabled)))]));
+    rig.read(reading("r3", &[("a", Some(plain(&a, 3, ReconcilePolicy::Disabled)))]));
     rig.settle();
     drift(&mut rig, &a);
     rig.settle();
     assert_eq!(rig.world.log, [], "it is neither changed nor repaired");
-    rig.read(reading("r4", &[("a", Some(plain(&a, 2, Reconcile::Enabled)))]));
+    rig.read(reading("r4", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a)], "what drifted meanwhile is repaired");
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a)], "what drifted meanwhile is repaired");
 }
 
 #[test]
 fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     let a = config("a");
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     rig.settle();
     rig.world.log.clear();
-    mark(&mut rig, &a, Reconcile::Disabled);
+    mark(&mut rig, &a, ReconcilePolicy::Disabled);
     drift(&mut rig, &a);
     rig.settle();
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
@@ -79,21 +84,21 @@ fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     rig.settle();
     assert_eq!(rig.world.log, []);
-    mark(&mut rig, &a, Reconcile::Enabled);
+    mark(&mut rig, &a, ReconcilePolicy::Enabled);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a)]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a)]);
 }
 
 #[test]
 fn what_cannot_be_used_any_more_is_not_defended_either() {
-    let held = |a: &ObjectId| Reading {
+    let held = |a: &ObjectId| SourceReading {
         revision: Some(crate::object::Revision::new("r2")),
         files: vec![("a".into(), Some(held(a)))],
-        ..Reading::default()
+        ..SourceReading::default()
     };
-    let check = |asks: Reconcile, on_it: Reconcile, expected: &[Wrote]| {
+    let check = |asks: ReconcilePolicy, on_it: ReconcilePolicy, expected: &[AuditEntry]| {
         let a = config("a");
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         rig.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
         rig.settle();
         rig.world.log.clear();
@@ -103,37 +108,37 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         rig.settle();
         assert_eq!(rig.world.log, expected, "{asks:?} {on_it:?}");
     };
-    check(Reconcile::Enabled, Reconcile::Enabled, &[Wrote::Changed(config("a"))]);
-    check(Reconcile::Enabled, Reconcile::Disabled, &[]);
-    check(Reconcile::OnlyCreate, Reconcile::Enabled, &[]);
+    check(ReconcilePolicy::Enabled, ReconcilePolicy::Enabled, &[AuditEntry::Changed(config("a"))]);
+    check(ReconcilePolicy::Enabled, ReconcilePolicy::Disabled, &[]);
+    check(ReconcilePolicy::OnlyCreate, ReconcilePolicy::Enabled, &[]);
 }
 
-/// A file whose object cannot be used.
+/// Returns a file whose object cannot be used.
 fn held(id: &ObjectId) -> FileFacts {
     let wanted = desired(id, 2, "a");
     let (gvk, origin) = (wanted.gvk.clone(), wanted.origin.clone());
-    let held = Held { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
+    let held = UnusableObject { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
     FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }
 }
 
 #[test]
 fn what_is_only_created_is_made_again_and_never_changed() {
     let a = config("a");
-    let mut rig = Rig::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::OnlyCreate)))]));
+    let mut rig = Harness::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::OnlyCreate)))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(a.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
     rig.world.log.clear();
     drift(&mut rig, &a);
     rig.settle();
-    rig.read(reading("r2", &[("a", Some(plain(&a, 2, Reconcile::OnlyCreate)))]));
+    rig.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::OnlyCreate)))]));
     rig.settle();
     assert_eq!(rig.world.log, []);
-    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(Reconcile::OnlyCreate)));
+    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
     rig.world.things.remove(&a);
     rig.world.announce(&a);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(a)]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(a)]);
 }
 
 #[test]
@@ -141,28 +146,34 @@ fn what_is_left_alone_holds_nobody_up_where_it_is_there() {
     let (a, b) = (config("a"), workload("b"));
     let second = |needs: &[ObjectId]| {
         let needs = needs.into();
-        asking(&b, 1, Reconcile::Enabled, |wanted| (wanted.needs, wanted.wave) = (needs, 1))
+        asking(&b, 1, ReconcilePolicy::Enabled, |wanted| (wanted.needs, wanted.wave) = (needs, 1))
     };
     // Its wave is over without it.
-    let mut rig = Rig::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Disabled))), ("b", Some(second(&[])))]));
+    let mut rig = Harness::new(3);
+    rig.read(reading(
+        "r1",
+        &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled))), ("b", Some(second(&[])))],
+    ));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(b.clone())]);
-    // Whoever needs it waits for somebody to make it.
-    let mut rig = Rig::new(3);
+    assert_eq!(rig.world.log, [AuditEntry::Created(b.clone())]);
+    // An object that needs it waits until somebody creates it.
+    let mut rig = Harness::new(3);
     let needs = second(std::slice::from_ref(&a));
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Disabled))), ("b", Some(needs.clone()))]));
+    rig.read(reading(
+        "r1",
+        &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled))), ("b", Some(needs.clone()))],
+    ));
     rig.settle();
     assert_eq!(rig.world.log, []);
     assert_eq!(told(&mut rig, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
     // And where it is there, its own change is not waited for.
-    let mut rig = Rig::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, Reconcile::Enabled)))]));
+    let mut rig = Harness::new(3);
+    rig.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Enabled)))]));
     rig.settle();
     rig.world.log.clear();
-    rig.read(reading("r2", &[("a", Some(plain(&a, 2, Reconcile::Disabled))), ("b", Some(needs))]));
+    rig.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Disabled))), ("b", Some(needs))]));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Created(b)]);
+    assert_eq!(rig.world.log, [AuditEntry::Created(b)]);
 }
 
 #[test]
@@ -172,46 +183,46 @@ fn a_workload_that_is_left_alone_holds_its_unit_up_for_nothing() {
         let web = asking(&b, content, reconcile, |wanted| wanted.needs = [a.clone()].into());
         [("a", Some(desired(&a, content, "a"))), ("b", Some(web))]
     };
-    let mut rig = Rig::new(3);
-    rig.read(reading("r1", &both(1, Reconcile::Enabled)));
+    let mut rig = Harness::new(3);
+    rig.read(reading("r1", &both(1, ReconcilePolicy::Enabled)));
     rig.settle();
     rig.world.log.clear();
-    rig.read(reading("r2", &both(2, Reconcile::Disabled)));
+    rig.read(reading("r2", &both(2, ReconcilePolicy::Disabled)));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())]);
 }
 
 #[test]
 fn it_is_no_refusal_and_is_at_rest() {
-    for asks in [Reconcile::Disabled, Reconcile::OnlyCreate] {
+    for asks in [ReconcilePolicy::Disabled, ReconcilePolicy::OnlyCreate] {
         let reason = Reason::LeftAlone(asks);
         assert!(reason.is_as_asked() && !reason.is_refusal(), "{reason}");
     }
-    let words = Reason::LeftAlone(Reconcile::Disabled).to_string();
+    let words = Reason::LeftAlone(ReconcilePolicy::Disabled).to_string();
     assert_eq!(words, "its annotation asks not to reconcile it");
 }
 
 #[test]
 fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied() {
-    for opt_out in [OptOut::Allowed, OptOut::Denied] {
+    for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
         let a = config("a");
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         rig.engine.set_opt_out(0, opt_out);
         rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
         rig.settle();
         rig.world.log.clear();
         assert!(rig.engine.opt_outs(0, rig.now).is_empty());
-        mark(&mut rig, &a, Reconcile::Disabled);
+        mark(&mut rig, &a, ReconcilePolicy::Disabled);
         drift(&mut rig, &a);
         rig.settle();
         let told: Vec<_> = rig.engine.opt_outs(0, rig.now).into_iter().collect();
         assert_eq!(told, [(a.clone(), RECONCILE)], "{opt_out:?}");
         let expected = match opt_out {
-            OptOut::Allowed => vec![],
-            OptOut::Denied => vec![Wrote::Changed(a.clone())],
+            OptOutPolicy::Allowed => vec![],
+            OptOutPolicy::Denied => vec![AuditEntry::Changed(a.clone())],
         };
         assert_eq!(rig.world.log, expected, "{opt_out:?}");
-        mark(&mut rig, &a, Reconcile::Enabled);
+        mark(&mut rig, &a, ReconcilePolicy::Enabled);
         rig.settle();
         assert!(rig.engine.opt_outs(0, rig.now).is_empty(), "{opt_out:?}");
     }
@@ -220,8 +231,8 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
 #[test]
 fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     let a = config("a");
-    let kept = asking(&a, 1, Reconcile::Enabled, |wanted| wanted.traits.keep = Keep::Asked);
-    let mut rig = Rig::new(3);
+    let kept = asking(&a, 1, ReconcilePolicy::Enabled, |wanted| wanted.traits.keep = KeepPolicy::Asked);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(kept)), ("b", Some(desired(&config("b"), 1, "b")))]));
     rig.settle();
     rig.world.log.clear();

@@ -1,10 +1,10 @@
-//! What a first pass costs grows with the number of objects, and not faster.
+//! The cost of a first pass grows with the number of objects, and not faster.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::restart;
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{config, desired, reading, workload};
 use crate::engine::lookups::counted;
 use crate::engine::*;
@@ -16,16 +16,16 @@ const CONCURRENCY: usize = 8;
 /// Twice the objects may take so many times the lookups: twice, and what a larger tree costs.
 const GROWTH: f64 = 2.2;
 
-/// Which of the two comes first when an object is written.
+/// The first signal after a write.
 #[derive(Clone, Copy, Debug)]
-enum First {
+enum FirstSignal {
     Answer,
     Event,
 }
 
-/// How the objects of a source hang together.
+/// The connections among a source's objects.
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum SourceShape {
     /// Each workload needs a `ConfigMap` of its own.
     Pairs,
     /// As [`Shape::Pairs`], and each is restarted when its `ConfigMap` changes.
@@ -36,20 +36,20 @@ enum Shape {
     LateWaves,
 }
 
-fn files(shape: Shape, count: usize) -> Vec<(String, Shared)> {
+fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesired)> {
     let pair = |number: usize| {
         let (data_id, web_id) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
         let mut data = (*desired(&data_id, 1, "")).clone();
         let mut web = (*desired(&web_id, 1, "")).clone();
         match shape {
-            Shape::Pairs => web.needs = [data_id.clone()].into(),
-            Shape::Restarting => {
+            SourceShape::Pairs => web.needs = [data_id.clone()].into(),
+            SourceShape::Restarting => {
                 web.needs = [data_id.clone()].into();
-                web.config = Some(Box::new(Configuration::Uses([data_id.clone()].into())));
-                data.config = Some(Box::new(Configuration::Data(restart::data(&data_id, 1))));
+                web.config = Some(Box::new(ConfigRole::Uses([data_id.clone()].into())));
+                data.config = Some(Box::new(ConfigRole::Data(restart::data(&data_id, 1))));
             }
-            Shape::Waves => web.wave = 1,
-            Shape::LateWaves => data.wave = 1,
+            SourceShape::Waves => web.wave = 1,
+            SourceShape::LateWaves => data.wave = 1,
         }
         [(data_id, data), (web_id, web)].map(|(id, wanted)| (id.to_string(), Arc::new(wanted)))
     };
@@ -57,19 +57,19 @@ fn files(shape: Shape, count: usize) -> Vec<(String, Shared)> {
 }
 
 /// Makes all objects of a source as the loop does, and returns how many lookups that took.
-fn first_pass(shape: Shape, first: First, count: usize) -> usize {
-    let mut rig = Rig::new(3);
+fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
+    let mut rig = Harness::new(3);
     rig.engine.config_key(restart::key(&[1; 16]));
     let files = files(shape, count);
-    let files: Vec<(&str, Option<Shared>)> =
+    let files: Vec<(&str, Option<SharedDesired>)> =
         files.iter().map(|(file, wanted)| (&**file, Some(wanted.clone()))).collect();
     counted();
     rig.read(reading("r1", &files));
     let (mut queue, mut queued) = (VecDeque::new(), BTreeSet::new());
-    let mut written: Vec<(ObjectId, Action, Outcome)> = Vec::new();
+    let mut written: Vec<(ObjectId, Action, ActionResult)> = Vec::new();
     loop {
         for (id, action, outcome) in written.drain(..) {
-            if matches!(first, First::Event) {
+            if matches!(first, FirstSignal::Event) {
                 rig.deliver(1);
             }
             rig.engine.outcome(&id, &action, outcome, rig.now);
@@ -78,7 +78,7 @@ fn first_pass(shape: Shape, first: First, count: usize) -> usize {
         rig.engine.advance(rig.now);
         rig.keep_book();
         rig.engine.settle();
-        let wake = |rig: &mut Rig, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
+        let wake = |rig: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
             queue.extend(rig.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));
         };
         wake(&mut rig, &mut queue, &mut queued);
@@ -107,8 +107,8 @@ fn first_pass(shape: Shape, first: First, count: usize) -> usize {
 
 #[test]
 fn twice_the_objects_of_a_first_pass_take_twice_the_lookups() {
-    for shape in [Shape::Pairs, Shape::Restarting, Shape::Waves, Shape::LateWaves] {
-        for first in [First::Answer, First::Event] {
+    for shape in [SourceShape::Pairs, SourceShape::Restarting, SourceShape::Waves, SourceShape::LateWaves] {
+        for first in [FirstSignal::Answer, FirstSignal::Event] {
             let (few, many) = (first_pass(shape, first, 500), first_pass(shape, first, 1000));
             let growth = many as f64 / few as f64;
             eprintln!("{shape:?}, {first:?} first: {few} lookups, then {many}");

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
 /// `web`, which uses env and other, and a second workload beside it.
-fn files(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
     let uses = |name: &str, needs: &[&str]| {
         let mut one = (*desired(&workload(name), content, name)).clone();
         one.needs = needs.iter().map(|need| config(need)).collect();
@@ -26,13 +26,13 @@ fn ids() -> [ObjectId; 4] {
     [config("env"), config("other"), workload("api"), workload("web")]
 }
 
-fn hash(id: &ObjectId, content: u32) -> crate::object::Hash {
+fn hash(id: &ObjectId, content: u32) -> crate::object::ContentHash {
     desired(id, content, "").hash
 }
 
-/// A cluster in which revision r1 is at rest, and whose web fails with its second content.
-fn at_rest() -> Rig {
-    let mut rig = Rig::new(4);
+/// Returns a cluster in which revision r1 is at rest, and whose web fails with its second content.
+fn at_rest() -> Harness {
+    let mut rig = Harness::new(4);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.world.log.clear();
@@ -41,22 +41,22 @@ fn at_rest() -> Rig {
 }
 
 /// The files of a source, with this content.
-pub(super) type Files = fn(u32) -> Vec<(&'static str, Option<Shared>)>;
+pub(super) type FileSet = fn(u32) -> Vec<(&'static str, Option<SharedDesired>)>;
 
 #[track_caller]
-pub(super) fn assert_all_show(rig: &Rig, ids: &[ObjectId], content: u32) {
+pub(super) fn assert_all_show(rig: &Harness, ids: &[ObjectId], content: u32) {
     for id in ids {
         let shown = rig.world.things[id].release.as_ref().map(|release| release.hash);
         assert_eq!(shown, Some(hash(id, content)), "{id}: {:#?}", rig.world.log);
     }
 }
 
-/// All of a unit that failed with its second content is held at that, for a reason that begins and ends so, until there
-/// is a third one.
+/// Asserts that all of a unit that failed with its second content is held, for a reason that begins
+/// and ends so, until there is a third one.
 #[track_caller]
-pub(super) fn assert_held(rig: &mut Rig, ids: &[ObjectId], files: Files, told: [&str; 2]) {
+pub(super) fn assert_held(rig: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
     assert_all_show(rig, ids, 2);
-    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
     assert!(rig.engine.in_flight().is_empty(), "it holds a token for ever");
     assert!(rig.world.is_free());
     for id in ids {
@@ -77,7 +77,7 @@ pub(super) fn assert_held(rig: &mut Rig, ids: &[ObjectId], files: Files, told: [
     assert!(rig.world.rejections.is_empty());
 }
 
-fn reason(rig: &mut Rig, id: &ObjectId) -> String {
+fn reason(rig: &mut Harness, id: &ObjectId) -> String {
     rig.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
@@ -110,8 +110,9 @@ fn at_no_point_a_unit_goes_back_in_part() {
             rig.engine.mark_all();
             rig.settle();
             assert_all_show(&rig, &ids(), 2);
-            let changed =
-                |id: ObjectId| rig.world.log.iter().filter(|w| **w == Wrote::Changed(id.clone())).count();
+            let changed = |id: ObjectId| {
+                rig.world.log.iter().filter(|w| **w == AuditEntry::Changed(id.clone())).count()
+            };
             for id in ids() {
                 assert_eq!(changed(id.clone()), 1, "{id}, {lost}, {point}: {:#?}", rig.world.log);
             }
@@ -124,9 +125,9 @@ fn at_no_point_a_unit_goes_back_in_part() {
 fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     let mut rig = at_rest();
     rig.read(reading("r2", &files(2)));
-    let first = |rig: &Rig| {
+    let first = |rig: &Harness| {
         let release = rig.world.things[&config("env")].release.clone();
-        rig.world.rejections.first().is_some_and(|one| one.way == Way::Back)
+        rig.world.rejections.first().is_some_and(|one| one.way == RejectionAction::RollBack)
             && release.is_some_and(|release| release.hash == hash(&config("env"), 1))
     };
     for _ in 0..200 {
@@ -142,7 +143,7 @@ fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     assert_all_show(&rig, &ids(), 1);
     let told = reason(&mut rig, &config("env"));
     assert!(told.ends_with("; it is back at revision r1, which cannot be read any more"), "{told}");
-    assert_eq!(rig.world.rejections[0].way, Way::Back);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
 }
 
 /// Contents come from several revisions, and are read one by one.
@@ -170,12 +171,12 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     assert_all_show(&rig, &ids(), 1);
 }
 
-/// A process that has just started does not know yet what is there, and must not take it for added by the newest
-/// revision: going back would delete it.
+/// A process that has just started does not know yet which objects exist, and must not take one for
+/// added by the newest revision: a rollback would delete it.
 #[test]
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();
-    for state in [KindState::Syncing, KindState::Blind("no".into(), crate::object::Class::Transient)] {
+    for state in [KindState::Syncing, KindState::Blind("no".into(), crate::object::ErrorClass::Transient)] {
         let mut rig = at_rest();
         rig.engine.informer(&maps, state.clone());
         for id in &ids()[..2] {
@@ -189,9 +190,9 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
             rig.keep_book();
         }
         let units = rig.world.book.units.iter();
-        let absent: Vec<&Member> = units
+        let absent: Vec<&UnitMember> = units
             .flat_map(|unit| unit.members.values())
-            .filter(|member| member.good == Good::Absent)
+            .filter(|member| member.good == LastGood::Absent)
             .collect();
         assert!(absent.is_empty(), "{absent:?}");
         if state != KindState::Syncing {
@@ -213,9 +214,9 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
     let uses = |content: u32, names: &[&str]| {
         let mut web = (*desired(&workload("web"), content, "web")).clone();
         web.needs = names.iter().map(|name| config(name)).collect();
-        Shared::from(web)
+        SharedDesired::from(web)
     };
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("web", Some(uses(1, &[])))]));
     rig.settle();
     rig.world.bad.insert(uses(2, &["new"]).hash);

@@ -1,5 +1,5 @@
-//! The engine's specification: tables for each decision, enumerations of the small guards, and a simulated
-//! world in which commits, foreign writers, lost events and crashes come in any order.
+//! The engine's specification: tables for each decision, enumerations of the small guards, and a
+//! simulated world. In it commits, foreign writers, lost events and crashes come in any order.
 
 mod allowed;
 mod anew;

@@ -19,20 +19,20 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::rig::Rig;
-use super::world::{Thing, World, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{World, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{GroupKind, Hash, ObjectId};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// One pod: its template, and whether it is available.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Pod(Hash, bool);
+struct ModelPod(ContentHash, bool);
 
-/// What one run of the model is about.
+/// The setting of one run of the model.
 #[derive(Clone, Debug)]
-struct Case {
+struct ModelCase {
     most: u32,
     pods: u32,
     /// The contents of `env`, `a`, `b`, `c` in each commit.
@@ -42,30 +42,31 @@ struct Case {
     /// Contents of the `ConfigMap` that no older revision can give any more.
     lost: Vec<u32>,
     crashes: u32,
-    grain: Grain,
+    grain: ControllerGrain,
 }
 
-/// How much the controller of a workload does at a time.
+/// The amount of work that a workload's controller does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Grain {
+enum ControllerGrain {
     /// It takes a pod away, or one becomes available.
     Fine,
-    /// When a pod becomes available, the next one is taken away at once; both are told. What lies between has fewer
-    /// pods away than what comes after it, and whoever looks at events alone cannot tell that it did not last.
+    /// When a pod becomes available, the next one is taken away at once; both are reported. The
+    /// states between have fewer pods away than the one after, and a reader of events alone cannot
+    /// tell that they did not last.
     Coarse,
 }
 
-impl Case {
+impl ModelCase {
     fn budget(&self) -> Budget {
-        Budget { max_unavailable: Amount::Pods(self.pods), ..super::world::budget(self.most) }
+        Budget { max_unavailable: PodAmount::Pods(self.pods), ..super::world::budget(self.most) }
     }
 
-    fn wanted(&self, commit: usize) -> Vec<Shared> {
+    fn wanted(&self, commit: usize) -> Vec<SharedDesired> {
         let [env, contents @ ..] = self.commits[commit];
         let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
         let workloads = NAMES.iter().zip(contents).map(|(name, content)| {
             let mut one = (*desired(&workload(name), content, name)).clone();
-            one.strategy = Strategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+            one.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
             if *name == "a" {
                 one.needs = [config("env")].into();
             }
@@ -75,14 +76,14 @@ impl Case {
     }
 }
 
-/// The objects that there are events about: the workloads, and the configuration.
+/// Returns the objects that there are events about: the workloads, and the configuration.
 fn told_of(place: usize) -> ObjectId {
     NAMES.get(place).map_or_else(|| config("env"), |name| workload(name))
 }
 
-/// What can happen next.
+/// A possible next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ModelStep {
     /// The loop decides about one object.
     Turn,
     /// The budget object is written.
@@ -91,7 +92,7 @@ enum Step {
     Parents,
     /// Older contents are read.
     Resolve,
-    /// What the cluster says about failures is read.
+    /// The cluster's report about failures is read.
     Told,
     /// The oldest event about an object arrives.
     Deliver(usize),
@@ -104,21 +105,21 @@ enum Step {
 }
 
 #[derive(Clone)]
-struct Model<'a> {
-    case: &'a Case,
-    rig: Rig,
-    pods: [[Pod; 3]; 3],
+struct ExhaustiveModel<'a> {
+    case: &'a ModelCase,
+    rig: Harness,
+    pods: [[ModelPod; 3]; 3],
     commit: usize,
     crashes: u32,
 }
 
-impl<'a> Model<'a> {
+impl<'a> ExhaustiveModel<'a> {
     /// The first commit is at rest.
-    fn new(case: &'a Case) -> Self {
-        let mut rig = Rig::new(case.most);
+    fn new(case: &'a ModelCase) -> Self {
+        let mut rig = Harness::new(case.most);
         rig.engine = rig.fresh_with(case.budget());
         let wanted = case.wanted(0);
-        let pods = std::array::from_fn(|number| [Pod(wanted[number + 1].hash, true); 3]);
+        let pods = std::array::from_fn(|number| [ModelPod(wanted[number + 1].hash, true); 3]);
         rig.world.bad =
             case.bad.iter().map(|(name, content)| desired(&workload(name), *content, "").hash).collect();
         let mut model = Self { case, rig, pods, commit: 0, crashes: 0 };
@@ -126,13 +127,13 @@ impl<'a> Model<'a> {
         model.rig.settle();
         for name in NAMES {
             if let Some(thing) = model.rig.world.things.get_mut(&workload(name)) {
-                let full = Rolling {
+                let full = RolloutNumbers {
                     replicas: 3,
                     updated: 3,
                     ready: 3,
                     available: 3,
                     may_lose: 1,
-                    ..Rolling::default()
+                    ..RolloutNumbers::default()
                 };
                 thing.numbers = Some(full);
             }
@@ -147,7 +148,7 @@ impl<'a> Model<'a> {
     fn read(&mut self) {
         let revision = format!("r{}", self.commit);
         let wanted = self.case.wanted(self.commit);
-        let files: Vec<(&str, Option<Shared>)> =
+        let files: Vec<(&str, Option<SharedDesired>)> =
             ["env", "a", "b", "c"].into_iter().zip(wanted).map(|(file, want)| (file, Some(want))).collect();
         self.rig.read(reading(&revision, &files));
         for lost in &self.case.lost {
@@ -162,15 +163,15 @@ impl<'a> Model<'a> {
         self.rig.engine.mark_all();
     }
 
-    fn wanted(&self, number: usize) -> Hash {
+    fn wanted(&self, number: usize) -> ContentHash {
         self.content(&workload(NAMES[number]))
     }
 
-    fn content(&self, id: &ObjectId) -> Hash {
+    fn content(&self, id: &ObjectId) -> ContentHash {
         self.rig.world.things[id].release.as_ref().unwrap().hash
     }
 
-    /// The next pod to be made available, or else to be replaced.
+    /// Returns the next pod to be made available, or else to be replaced.
     fn next_pod(&self, number: usize) -> Option<usize> {
         let (wanted, pods) = (self.wanted(number), &self.pods[number]);
         let away =
@@ -184,30 +185,30 @@ impl<'a> Model<'a> {
         self.pods[number].iter().any(|pod| !pod.1 && pod.0 == wanted && self.rig.world.bad.contains(&pod.0))
     }
 
-    fn numbers(&self, number: usize) -> Rolling {
+    fn numbers(&self, number: usize) -> RolloutNumbers {
         let (wanted, pods) = (self.wanted(number), &self.pods[number]);
-        let count = |counts: &dyn Fn(&Pod) -> bool| pods.iter().filter(|pod| counts(pod)).count() as u32;
+        let count = |counts: &dyn Fn(&ModelPod) -> bool| pods.iter().filter(|pod| counts(pod)).count() as u32;
         let (updated, available) = (count(&|pod| pod.0 == wanted), count(&|pod| pod.1));
         let phase = match (updated, available) {
-            (3, 3) => RollPhase::Settled,
-            (3, _) => RollPhase::Recovering,
-            _ => RollPhase::Replacing,
+            (3, 3) => RolloutPhase::Settled,
+            (3, _) => RolloutPhase::Recovering,
+            _ => RolloutPhase::Replacing,
         };
-        Rolling {
+        RolloutNumbers {
             replicas: 3,
             updated,
             ready: available,
             available,
             may_lose: 1,
             phase,
-            ..Rolling::default()
+            ..RolloutNumbers::default()
         }
     }
 
-    /// Whether the controller has something to do, or to tell.
+    /// Returns whether the controller has something to do, or to tell.
     fn is_moving(&self, number: usize) -> bool {
         let thing = &self.rig.world.things[&workload(NAMES[number])];
-        let told = thing.numbers.map(|numbers| Rolling { phase: thing.phase, ..numbers })
+        let told = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
             == Some(self.numbers(number));
         let blamed = !self.is_stuck(number) || thing.failed == Some(self.wanted(number));
         self.next_pod(number).is_some() || !told || !blamed
@@ -217,7 +218,10 @@ impl<'a> Model<'a> {
         let away = |model: &Self| model.pods[number].iter().filter(|pod| !pod.1).count();
         let before = away(self);
         self.control_once(number);
-        if self.case.grain == Grain::Coarse && away(self) < before && self.next_pod(number).is_some() {
+        if self.case.grain == ControllerGrain::Coarse
+            && away(self) < before
+            && self.next_pod(number).is_some()
+        {
             self.control_once(number);
         }
     }
@@ -227,7 +231,7 @@ impl<'a> Model<'a> {
         let next = self.next_pod(number);
         if let Some(next) = next {
             let pod = &mut self.pods[number][next];
-            *pod = if pod.0 == wanted { Pod(wanted, true) } else { Pod(wanted, false) };
+            *pod = if pod.0 == wanted { ModelPod(wanted, true) } else { ModelPod(wanted, false) };
             self.pods[number].sort();
         }
         let (numbers, stuck) = (self.numbers(number), self.is_stuck(number));
@@ -244,49 +248,49 @@ impl<'a> Model<'a> {
         self.rig.world.announce(&id);
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<ModelStep> {
         let mut steps = Vec::new();
         let told = |place: &usize| self.rig.world.events.iter().any(|(id, _)| *id == told_of(*place));
-        steps.extend((0..=NAMES.len()).filter(told).map(Step::Deliver));
+        steps.extend((0..=NAMES.len()).filter(told).map(ModelStep::Deliver));
         if !self.rig.engine.dirty.is_empty() {
-            steps.push(Step::Turn);
+            steps.push(ModelStep::Turn);
         }
         if self.rig.engine.next_book().is_some() {
-            steps.push(Step::Claims);
+            steps.push(ModelStep::Claims);
         }
         if self.rig.engine.next_rejections(0).is_some() {
-            steps.push(Step::Parents);
+            steps.push(ModelStep::Parents);
         }
         if !self.rig.engine.unresolved().is_empty() {
-            steps.push(Step::Resolve);
+            steps.push(ModelStep::Resolve);
         }
         if !self.rig.engine.rollouts.to_tell.is_empty() {
-            steps.push(Step::Told);
+            steps.push(ModelStep::Told);
         }
-        steps.extend((0..3).filter(|number| self.is_moving(*number)).map(Step::Controller));
+        steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
         if self.commit + 1 < self.case.commits.len() {
-            steps.push(Step::Commit);
+            steps.push(ModelStep::Commit);
         }
         if self.crashes < self.case.crashes && !(self.commit == 0 || steps.is_empty()) {
-            steps.push(Step::Crash);
+            steps.push(ModelStep::Crash);
         }
         steps
     }
 
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: ModelStep) {
         match step {
-            Step::Deliver(place) => self.deliver(&told_of(place)),
-            Step::Turn => self.turn(),
-            Step::Claims => self.rig.keep_claims(),
-            Step::Parents => self.rig.keep_parents(),
-            Step::Resolve => self.rig.resolve(),
-            Step::Told => self.rig.tell_failures(),
-            Step::Controller(number) => self.control(number),
-            Step::Commit => {
+            ModelStep::Deliver(place) => self.deliver(&told_of(place)),
+            ModelStep::Turn => self.turn(),
+            ModelStep::Claims => self.rig.keep_claims(),
+            ModelStep::Parents => self.rig.keep_parents(),
+            ModelStep::Resolve => self.rig.resolve(),
+            ModelStep::Told => self.rig.tell_failures(),
+            ModelStep::Controller(number) => self.control(number),
+            ModelStep::Commit => {
                 self.commit += 1;
                 self.read();
             }
-            Step::Crash => {
+            ModelStep::Crash => {
                 self.crashes += 1;
                 self.restart();
             }
@@ -324,9 +328,10 @@ impl<'a> Model<'a> {
         self.rig.engine.dirty.extend(dirty);
     }
 
-    /// What was rejected is not applied again while the newest commit asks for exactly that.
-    fn judge(&self, apply: &Apply) {
-        let wanted: BTreeMap<ObjectId, Hash> =
+    /// Checks that rejected content is not applied again while the newest commit asks for exactly
+    /// that.
+    fn judge(&self, apply: &ApplyRequest) {
+        let wanted: BTreeMap<ObjectId, ContentHash> =
             self.case.wanted(self.commit).iter().map(|want| (want.id.clone(), want.hash)).collect();
         for rejection in &self.rig.world.rejections {
             let members = &rejection.unit.members;
@@ -341,7 +346,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What must hold in every state.
+    /// Checks the properties of every state.
     fn check(&self) {
         let away: usize = self.pods.iter().flatten().filter(|pod| !pod.1).count();
         assert!(away <= self.case.pods as usize, "{away} pods are away: {:?}", self.case);
@@ -350,7 +355,7 @@ impl<'a> Model<'a> {
         let held = |number: &usize| {
             let id = workload(NAMES[*number]);
             let mut rejections = self.rig.world.rejections.iter();
-            rejections.any(|one| one.way == Way::Held && one.unit.members.contains_key(&id))
+            rejections.any(|one| one.way == RejectionAction::Hold && one.unit.members.contains_key(&id))
         };
         let replacing: Vec<&str> =
             replacing.filter(|number| !held(number)).map(|number| NAMES[number]).collect();
@@ -376,7 +381,7 @@ impl<'a> Model<'a> {
             let good = |commit: usize| !self.rig.world.bad.contains(&content(commit));
             let shown = self.wanted(number);
             if name == "a" && !self.case.lost.is_empty() {
-                let held = self.rig.world.rejections.iter().any(|one| one.way == Way::Held);
+                let held = self.rig.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
                 assert!(held && shown == content(last), "it went back in part: {:?}", self.case);
                 continue;
             }
@@ -385,10 +390,10 @@ impl<'a> Model<'a> {
             }
             if (0..=last).any(good) {
                 assert!((0..=last).any(|commit| good(commit) && content(commit) == shown), "{:?}", self.case);
-                let whole = self.pods[number].iter().all(|pod| *pod == Pod(shown, true));
+                let whole = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
                 assert!(whole, "{name} is not whole at the end: {:?}", self.case);
             } else {
-                let held = self.rig.world.rejections.iter().any(|one| one.way == Way::Held);
+                let held = self.rig.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
                 assert!(held, "{name} is not held: {:?}", self.case);
             }
         }
@@ -401,7 +406,7 @@ impl<'a> Model<'a> {
         assert!(self.rig.world.is_free(), "{:?}", self.case);
     }
 
-    /// What tells one state from another, whatever the versions are.
+    /// Returns a print that tells one state from another, whatever the versions are.
     fn print(&self) -> u64 {
         let mut print = self.print_world();
         let engine = &self.rig.engine;
@@ -416,14 +421,14 @@ impl<'a> Model<'a> {
             );
             print.write_str(&engine.roll_words(id)).unwrap();
         }
-        let mut events: Vec<&(ObjectId, Option<Thing>)> = self.rig.world.events.iter().collect();
+        let mut events: Vec<&(ObjectId, Option<WorldObject>)> = self.rig.world.events.iter().collect();
         events.sort_by_key(|(id, _)| id);
         for (id, thing) in events {
             let told = thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
             let _ = write!(print, "{}{told:?};", id.name());
         }
         let dirty: BTreeSet<&ObjectId> = engine.dirty.iter().collect();
-        let waits: BTreeMap<&ObjectId, &Topic> = engine.waits.iter().collect();
+        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.waits.iter().collect();
         let source = engine.source(0);
         let _ = write!(
             print,
@@ -433,14 +438,14 @@ impl<'a> Model<'a> {
         print.0.finish()
     }
 
-    /// The same of the cluster and the source alone: all that is left when the process ends.
-    fn print_world(&self) -> Print {
-        let (mut print, world) = (Print::default(), &self.rig.world);
+    /// Returns the same of the cluster and the source alone: all that is left when the process ends.
+    fn print_world(&self) -> StateHash {
+        let (mut print, world) = (StateHash::default(), &self.rig.world);
         for thing in world.things.values() {
             let _ =
                 write!(print, "{:?}{:?}{:?}{:?}", thing.release, thing.phase, thing.numbers, thing.failed);
         }
-        // What is past decides nothing.
+        // Past units decide nothing.
         let book = (&world.book.claims, &world.book.units);
         let pods = self.pods.map(|pods| pods.map(|pod| (pod.0, pod.1)));
         let _ = write!(print, "{book:?}{:?}{pods:?}{} {}", world.rejections, self.commit, self.crashes);
@@ -448,8 +453,8 @@ impl<'a> Model<'a> {
     }
 }
 
-/// What tells one entry from another.
-fn entry_print(entry: &Entry, live: Option<&Live>) -> impl std::fmt::Debug {
+/// Returns a print that tells one entry from another.
+fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt::Debug {
     (
         entry.accepted.known().map(|accepted| accepted.hash),
         std::mem::discriminant(&entry.accepted),
@@ -468,9 +473,9 @@ fn entry_print(entry: &Entry, live: Option<&Live>) -> impl std::fmt::Debug {
 
 /// A hash of what is written.
 #[derive(Default)]
-struct Print(DefaultHasher);
+struct StateHash(DefaultHasher);
 
-impl std::fmt::Write for Print {
+impl std::fmt::Write for StateHash {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.write(text.as_bytes());
         Ok(())
@@ -478,9 +483,9 @@ impl std::fmt::Write for Print {
 }
 
 /// Goes through all states that can be reached, and tells how many there are, and how many of them are ends.
-fn explore(case: &Case) -> (usize, usize) {
+fn explore(case: &ModelCase) -> (usize, usize) {
     let (mut seen, mut crashed) = (HashSet::new(), HashSet::new());
-    let mut open = vec![(Model::new(case), Vec::new())];
+    let mut open = vec![(ExhaustiveModel::new(case), Vec::new())];
     let mut ends = 0;
     while let Some((model, path)) = open.pop() {
         if !seen.insert(model.print()) {
@@ -494,10 +499,10 @@ fn explore(case: &Case) -> (usize, usize) {
         }
         for step in steps {
             // Whatever the process knew when it ended, the next one begins with the same.
-            if step == Step::Crash && !crashed.insert(model.print_world().0.finish()) {
+            if step == ModelStep::Crash && !crashed.insert(model.print_world().0.finish()) {
                 continue;
             }
-            let path: Vec<Step> = path.iter().copied().chain([step]).collect();
+            let path: Vec<ModelStep> = path.iter().copied().chain([step]).collect();
             let mut next = model.clone();
             let next = follow(&path, || {
                 next.take(step);
@@ -511,32 +516,40 @@ fn explore(case: &Case) -> (usize, usize) {
 }
 
 /// Does the last step of a path; a failure tells the whole path.
-fn follow<T>(path: &[Step], last: impl FnOnce() -> T) -> T {
+fn follow<T>(path: &[ModelStep], last: impl FnOnce() -> T) -> T {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(last))
         .unwrap_or_else(|_| panic!("that was after {path:?}"))
 }
 
 /// As [`explore`], of a case with at least so many states: fewer would mean that something can no longer happen.
 #[track_caller]
-fn explore_all(case: &Case, least: usize) {
+fn explore_all(case: &ModelCase, least: usize) {
     let (states, ends) = explore(case);
     assert!(states >= least && ends > 0, "{states} states, {ends} ends, not {least}: {case:?}");
 }
 
 /// One workload at a time, and one pod.
-fn serial(commits: &[[u32; 4]]) -> Case {
+fn serial(commits: &[[u32; 4]]) -> ModelCase {
     let (bad, lost) = (Vec::new(), Vec::new());
-    Case { most: 1, pods: 1, commits: commits.to_vec(), bad, lost, crashes: 0, grain: Grain::Fine }
+    ModelCase {
+        most: 1,
+        pods: 1,
+        commits: commits.to_vec(),
+        bad,
+        lost,
+        crashes: 0,
+        grain: ControllerGrain::Fine,
+    }
 }
 
-/// All three workloads change, and the process may end once, at any point.
-fn whole(bad: &[(&'static str, u32)]) -> Case {
-    Case { bad: bad.to_vec(), crashes: 1, ..serial(&[ONE, ALL]) }
+/// Returns all three workloads change, and the process may end once, at any point.
+fn whole(bad: &[(&'static str, u32)]) -> ModelCase {
+    ModelCase { bad: bad.to_vec(), crashes: 1, ..serial(&[ONE, ALL]) }
 }
 
 /// Two workloads at a time.
-fn double(case: Case) -> Case {
-    Case { most: 2, pods: 2, grain: Grain::Coarse, ..case }
+fn double(case: ModelCase) -> ModelCase {
+    ModelCase { most: 2, pods: 2, grain: ControllerGrain::Coarse, ..case }
 }
 
 const ONE: [u32; 4] = [1, 1, 1, 1];
@@ -546,7 +559,7 @@ const ALL: [u32; 4] = [2, 2, 2, 2];
 #[test]
 fn one_at_a_time_survives_the_end_of_the_process_at_every_point() {
     // By the bound on workloads alone, and by that on pods too.
-    explore_all(&Case { pods: 2, ..whole(&[]) }, 3_000);
+    explore_all(&ModelCase { pods: 2, ..whole(&[]) }, 3_000);
     explore_all(&whole(&[]), 3_000);
 }
 
@@ -557,43 +570,46 @@ fn two_at_a_time_survive_the_end_of_the_process_at_every_point() {
 
 #[test]
 fn the_pods_of_two_workloads_share_one_bound_in_every_order() {
-    explore_all(&Case { most: 2, pods: 1, ..serial(&[ONE, TWO]) }, 440);
-    explore_all(&double(Case { crashes: 0, ..whole(&[]) }), 7_500);
+    explore_all(&ModelCase { most: 2, pods: 1, ..serial(&[ONE, TWO]) }, 440);
+    explore_all(&double(ModelCase { crashes: 0, ..whole(&[]) }), 7_500);
 }
 
 #[test]
 fn what_fails_while_another_rolls_goes_back_in_every_order() {
-    explore_all(&double(Case { crashes: 0, ..whole(&[("b", 2)]) }), 7_300);
+    explore_all(&double(ModelCase { crashes: 0, ..whole(&[("b", 2)]) }), 7_300);
 }
 
 #[test]
 fn what_failed_is_not_held_against_what_replaces_it_whenever_the_process_ends() {
     for bad in ["a", "b"] {
-        explore_all(&Case { pods: 2, ..whole(&[(bad, 2)]) }, 2_700);
+        explore_all(&ModelCase { pods: 2, ..whole(&[(bad, 2)]) }, 2_700);
     }
     let newer = serial(&[ONE, [2, 2, 1, 1], [3, 3, 1, 1]]);
-    explore_all(&Case { bad: vec![("a", 2)], crashes: 1, grain: Grain::Coarse, ..newer }, 10_000);
+    explore_all(
+        &ModelCase { bad: vec![("a", 2)], crashes: 1, grain: ControllerGrain::Coarse, ..newer },
+        10_000,
+    );
 }
 
 #[test]
 fn what_failed_under_the_smallest_bound_goes_back_whenever_the_process_ends() {
-    explore_all(&Case { bad: vec![("a", 2)], crashes: 1, ..serial(&[ONE, TWO]) }, 2_200);
+    explore_all(&ModelCase { bad: vec![("a", 2)], crashes: 1, ..serial(&[ONE, TWO]) }, 2_200);
 }
 
 #[test]
 fn a_newer_commit_replaces_a_rollout_and_a_way_back_at_every_point() {
     let one_unit = [ONE, [2, 2, 1, 1], [3, 3, 1, 1]];
-    explore_all(&Case { bad: vec![("a", 2)], ..serial(&one_unit) }, 11_000);
-    explore_all(&Case { bad: vec![("a", 2)], ..serial(&[ONE, [2, 2, 1, 1], ONE]) }, 2_600);
+    explore_all(&ModelCase { bad: vec![("a", 2)], ..serial(&one_unit) }, 11_000);
+    explore_all(&ModelCase { bad: vec![("a", 2)], ..serial(&[ONE, [2, 2, 1, 1], ONE]) }, 2_600);
 }
 
 #[test]
 fn a_way_back_that_fails_too_is_held_in_every_order() {
-    explore_all(&Case { bad: vec![("a", 1), ("a", 2)], pods: 2, ..serial(&[ONE, TWO]) }, 1_900);
+    explore_all(&ModelCase { bad: vec![("a", 1), ("a", 2)], pods: 2, ..serial(&[ONE, TWO]) }, 1_900);
 }
 
 #[test]
 fn a_unit_of_which_something_is_lost_stays_as_it_is_in_every_order() {
     let bad = vec![("a", 2)];
-    explore_all(&Case { bad, lost: vec![1], crashes: 1, ..serial(&[ONE, [2, 2, 1, 1]]) }, 370);
+    explore_all(&ModelCase { bad, lost: vec![1], crashes: 1, ..serial(&[ONE, [2, 2, 1, 1]]) }, 370);
 }

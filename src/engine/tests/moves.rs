@@ -1,8 +1,9 @@
-//! What moves between sources is never deleted on the way, whichever processes serve them.
+//! An object that moves between sources is never deleted on the way, whichever processes serve
+//! them.
 
 use std::time::{Duration, Instant};
 
-use super::world::{SET, Thing, World, config, desired, following, reading};
+use super::world::{SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -10,20 +11,20 @@ const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
 
 /// Two sources of one process; the first has the object `a`, and both have read `c1`.
-fn two(of: [Repository; 2], adopt: Adopt) -> (Engine, ObjectId, Instant) {
+fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let [one, two] = of;
     let mut engine = following(&[("one", SET, one), ("two", OTHER, two)], adopt);
     engine.mind_others();
     engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.seen(&id, World::live(&id, &Thing::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(1, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.heard_peers(Vec::new(), now);
     (engine, id, now)
 }
 
-fn at(repository: &str) -> Repository {
-    Repository::At(repository.into())
+fn at(repository: &str) -> RepositoryIdentity {
+    RepositoryIdentity::At(repository.into())
 }
 
 /// Says what becomes of the object, where all else that a process asks for has been answered.
@@ -42,10 +43,10 @@ fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
 
 #[test]
 fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was_not_read_whole() {
-    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], Adopt::IfUnowned);
+    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.read(0, reading("c2", &[("a", None)]));
-    let broken = FileFacts { understood: Understood::Partly, ..FileFacts::default() };
-    engine.read(1, Reading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
+    let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
+    engine.read(1, SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
     let why = "source two of the same repository may want it: it has not been read whole";
     assert_eq!(fate(&mut engine, &id, now), format!("not pruned now: {why}"));
     let for_long = fate(&mut engine, &id, now + Duration::from_mins(2));
@@ -58,8 +59,8 @@ fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was
 
 #[test]
 fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() {
-    let check = |other: Repository| {
-        let (mut engine, id, now) = two([at(REPOSITORY), other], Adopt::IfUnowned);
+    let check = |other: RepositoryIdentity| {
+        let (mut engine, id, now) = two([at(REPOSITORY), other], AdoptPolicy::IfUnowned);
         engine.read(0, reading("c2", &[("a", None)]));
         let waits = "pruned when the other sources have had 30 s to claim it";
         assert_eq!(fate(&mut engine, &id, now), waits);
@@ -67,8 +68,8 @@ fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() 
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
     };
     check(at("host/other HEAD"));
-    check(Repository::Nowhere);
-    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], Adopt::IfUnowned);
+    check(RepositoryIdentity::Nowhere);
+    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.read(0, reading("c2", &[("a", None)]));
     engine.read(1, reading("c2", &[]));
     assert_eq!(fate(&mut engine, &id, now), "deleted");
@@ -76,25 +77,25 @@ fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() 
 
 #[test]
 fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() {
-    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], Adopt::Never);
+    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::Never);
     engine.read(0, reading("c2", &[("a", None)]));
     engine.read(1, reading("c2", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     let why = fate(&mut engine, &id, now);
     assert!(why.contains("source one, which no longer wants it and keeps it, as adopt is `never`"), "{why}");
 }
 
-/// A process with one source that has the object `a`, beside a source of another process.
+/// Returns a process with one source that has the object `a`, beside a source of another process.
 fn beside(claims: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
-    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], Adopt::IfUnowned);
+    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.clock(now, jiff::Timestamp::UNIX_EPOCH);
     engine.heard_peers(vec![elsewhere(claims)], now);
     (engine, id, now)
 }
 
-fn elsewhere(claims: &[&ObjectId]) -> Peer {
-    let claims = Claims::These(claims.iter().map(|id| mark(id)).collect());
-    let says = Statement { progress: Progress::Unordered, claims, released: [].into() };
-    Peer { name: "other".into(), applyset: "applyset-elsewhere-v1".into(), says: Ok(says) }
+fn elsewhere(claims: &[&ObjectId]) -> PeerSource {
+    let claims = ContentClaims::These(claims.iter().map(|id| mark(id)).collect());
+    let says = SourceStatement { progress: SourceProgress::Unordered, claims, released: [].into() };
+    PeerSource { name: "other".into(), applyset: "applyset-elsewhere-v1".into(), says: Ok(says) }
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn what_was_given_up_and_is_wanted_again_is_claimed_until_the_old_word_counts_no
     let told = engine.statement(0, None).unwrap();
     assert!(told.released.contains(&mark(&id)));
     engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    let claimed = |says: Option<Statement>| says.unwrap().claims.may_hold(mark(&id));
+    let claimed = |says: Option<SourceStatement>| says.unwrap().claims.may_hold(mark(&id));
     let says = engine.statement(0, Some(&told)).unwrap();
     assert!(says.released.is_empty() && says.claims.may_hold(mark(&id)));
     // The other one takes it over for what it has read before, and drops it at once.
@@ -118,11 +119,11 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     let (mut engine, known, now) = beside(&[]);
     let read_later = config("later");
     let released = [mark(&known), mark(&read_later)].into();
-    let claims = Claims::These([].into());
-    engine.recall(0, &Statement { progress: Progress::Unordered, claims, released });
+    let claims = ContentClaims::These([].into());
+    engine.recall(0, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
     let content = desired(&read_later, 1, "later");
     engine.read(0, reading("c2", &[("later", Some(content.clone()))]));
-    engine.seen(&read_later, World::live(&read_later, &Thing::settled(content.hash, "c1", 7)));
+    engine.seen(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
     let claimed = |engine: &mut Engine| {
         let says = engine.tidy_statement(0, None).unwrap();
         [&known, &read_later].map(|id| says.claims.may_hold(mark(id)))
@@ -147,7 +148,7 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
     for (number, id) in many.iter().chain([&last]).enumerate() {
         engine.seen(
             id,
-            World::live(id, &Thing::settled(desired(id, 1, id.name()).hash, "c1", number as u64 + 2)),
+            World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", number as u64 + 2)),
         );
     }
     engine.read(0, reading("c3", &files(false)));
@@ -158,8 +159,8 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
 
 #[test]
 fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
-    let check = |prune: Prune, expected: bool| {
-        let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], Adopt::IfUnowned);
+    let check = |prune: PrunePolicy, expected: bool| {
+        let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
         engine.sources[0].prune = prune;
         engine.read(0, reading("c2", &[("a", None)]));
         engine.checked(1, engine.dropped());
@@ -167,8 +168,8 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
         let says = engine.statement(0, None).unwrap();
         assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
     };
-    check(Prune::Off, true);
-    check(Prune::On, false);
+    check(PrunePolicy::Off, true);
+    check(PrunePolicy::On, false);
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn a_revision_with_a_kind_that_nobody_knows_is_not_read_whole_for_others() {
         unscoped: [crate::object::GroupKind::new("example.org", "Foo")].into(),
         ..FileFacts::default()
     };
-    engine.read(0, Reading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
+    engine.read(0, SourceReading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
     assert_eq!(engine.statement(0, Some(&told)).unwrap().progress, told.progress);
     engine.read(0, reading("c3", &[("foo", None)]));
     assert_ne!(engine.statement(0, Some(&told)).unwrap().progress, told.progress);
@@ -187,7 +188,7 @@ fn a_revision_with_a_kind_that_nobody_knows_is_not_read_whole_for_others() {
 
 #[test]
 fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_before_it_was_answered() {
-    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], Adopt::IfUnowned);
+    let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     for source in [0, 1] {
         engine.read(source, reading("c2", &[("a", None)]));
         engine.checked(source, engine.dropped());
@@ -196,7 +197,7 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     let action = engine.decide(&id, now).action;
     assert!(matches!(action, Action::Delete(..)), "{action:?}");
     engine.gone(&id);
-    engine.outcome(&id, &action, Outcome::Deleted, now);
+    engine.outcome(&id, &action, ActionResult::Deleted, now);
     engine.read(1, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     assert_eq!(engine.decide(&id, now).action, Action::Look);
 }

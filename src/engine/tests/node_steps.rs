@@ -2,17 +2,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::engine::{
-    Host, NodePod, NodeStep, OrdinalPod, Ordinals, PodState, Template, evictions, node_counts, stuck,
+    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion, evictions,
+    node_counts, stuck,
 };
 
-const STATES: [(char, PodState); 4] = [
-    ('r', PodState::Ready),
-    ('u', PodState::Unready(Duration::from_secs(30))),
-    ('b', PodState::InTrouble),
-    ('t', PodState::Terminating),
+const STATES: [(char, PodAvailability); 4] = [
+    ('r', PodAvailability::Ready),
+    ('u', PodAvailability::Unready(Duration::from_secs(30))),
+    ('b', PodAvailability::InTrouble),
+    ('t', PodAvailability::Terminating),
 ];
 
-fn state(letter: char) -> PodState {
+fn state(letter: char) -> PodAvailability {
     STATES.iter().find(|(one, _)| *one == letter).unwrap().1
 }
 
@@ -21,16 +22,16 @@ fn pods(text: &str) -> Vec<NodePod> {
     let read = |word: &str| {
         let (node, rest) = word.split_once(':').unwrap();
         let host = match node.chars().last().unwrap() {
-            '*' => Host::Canary,
-            '!' => Host::Lost,
-            _ => Host::Ready,
+            '*' => NodeState::Canary,
+            '!' => NodeState::Lost,
+            _ => NodeState::Ready,
         };
         let letters: Vec<char> = rest.chars().collect();
         NodePod {
             name: word.into(),
             node: node.trim_end_matches(['*', '!']).into(),
             host,
-            template: if letters[0] == 'o' { Template::Older } else { Template::Newest },
+            template: if letters[0] == 'o' { TemplateVersion::Older } else { TemplateVersion::Newest },
             state: state(letters[1]),
         }
     };
@@ -67,7 +68,7 @@ fn pods_are_evicted_one_by_one_and_canaries_first() {
     check("a:ot b:or", 2, 1, "");
     check("a:ot a:nu b:or", 2, 1, "");
     check("a:ot a:nr b:or", 2, 1, "b:or");
-    // What serves nobody goes before the others, and takes nothing away.
+    // Pods that serve nobody go before the others, and take nothing away.
     check("a:or b:ou", 1, 1, "b:ou");
     check("a:or b:ou", 2, 1, "b:ou");
     check("a:or b:ou c:ob", 3, 1, "b:ou c:ob");
@@ -125,12 +126,13 @@ fn never_more_nodes_are_away_than_allowed() {
                     for away in 0..=3 {
                         let chosen = evictions(&pods, NodeStep { target, away, nodes: 3 });
                         chosen_at_all += chosen.len();
-                        let sound = pods.iter().filter(|pod| pod.host != Host::Lost);
-                        let before = sound.clone().filter(|pod| pod.state != PodState::Ready).count();
-                        let newly = chosen.iter().filter(|pod| pod.state == PodState::Ready).count();
+                        let sound = pods.iter().filter(|pod| pod.host != NodeState::Lost);
+                        let before = sound.clone().filter(|pod| pod.state != PodAvailability::Ready).count();
+                        let newly = chosen.iter().filter(|pod| pod.state == PodAvailability::Ready).count();
                         assert!(newly == 0 || before + newly <= away as usize, "{pods:?} {target} {away}");
                         let taken = sound.filter(|pod| {
-                            pod.template == Template::Newest || pod.state == PodState::Terminating
+                            pod.template == TemplateVersion::Newest
+                                || pod.state == PodAvailability::Terminating
                         });
                         let taken = taken.count();
                         assert!(
@@ -138,9 +140,9 @@ fn never_more_nodes_are_away_than_allowed() {
                             "{pods:?} {target}"
                         );
                         for pod in chosen {
-                            assert_eq!(pod.template, Template::Older);
-                            assert_ne!(pod.state, PodState::Terminating);
-                            assert_ne!(pod.host, Host::Lost);
+                            assert_eq!(pod.template, TemplateVersion::Older);
+                            assert_ne!(pod.state, PodAvailability::Terminating);
+                            assert_ne!(pod.host, NodeState::Lost);
                         }
                     }
                 }
@@ -164,9 +166,10 @@ fn the_evictions_end_when_all_sound_nodes_are_done() {
             let mut changed = !chosen.is_empty();
             for pod in &mut pods {
                 if chosen.contains(&pod.name.to_string()) {
-                    (pod.template, pod.state) = (Template::Newest, PodState::Unready(Duration::ZERO));
-                } else if pod.template == Template::Newest && pod.state != PodState::Ready {
-                    pod.state = PodState::Ready;
+                    (pod.template, pod.state) =
+                        (TemplateVersion::Newest, PodAvailability::Unready(Duration::ZERO));
+                } else if pod.template == TemplateVersion::Newest && pod.state != PodAvailability::Ready {
+                    pod.state = PodAvailability::Ready;
                     changed = true;
                 }
             }
@@ -177,7 +180,7 @@ fn the_evictions_end_when_all_sound_nodes_are_done() {
             assert!(rounds < 20, "{pods:?}");
         }
         let older: Vec<&str> =
-            pods.iter().filter(|pod| pod.template == Template::Older).map(|pod| &*pod.name).collect();
+            pods.iter().filter(|pod| pod.template == TemplateVersion::Older).map(|pod| &*pod.name).collect();
         assert_eq!(older, ["d!:or"], "{away}");
     }
 }
@@ -203,8 +206,8 @@ fn ordinals(text: &str) -> Vec<OrdinalPod> {
         .collect()
 }
 
-fn set(partition: u32) -> Ordinals {
-    Ordinals { start: 0, partition, wanted: "wanted".into(), current: "current".into() }
+fn set(partition: u32) -> StatefulSetState {
+    StatefulSetState { start: 0, partition, wanted: "wanted".into(), current: "current".into() }
 }
 
 #[test]
@@ -234,7 +237,7 @@ fn a_stateful_set_is_freed_of_the_pod_that_it_waits_for() {
     check("nb nr", 1, 0, None);
     check("", 0, 0, None);
     let mut later = ordinals("- - - xb");
-    assert_eq!(stuck(&Ordinals { start: 3, ..set(0) }, &later, Duration::ZERO), later.first());
+    assert_eq!(stuck(&StatefulSetState { start: 3, ..set(0) }, &later, Duration::ZERO), later.first());
     later.clear();
 }
 
@@ -250,11 +253,14 @@ fn only_a_pod_that_serves_nobody_is_ever_deleted() {
                     let pods = ordinals(&format!("{a} {b} {c}"));
                     let Some(pod) = stuck(&set(partition), &pods, Duration::ZERO) else { continue };
                     found += 1;
-                    assert!(!matches!(pod.state, PodState::Ready | PodState::Terminating), "{pods:?}");
+                    assert!(
+                        !matches!(pod.state, PodAvailability::Ready | PodAvailability::Terminating),
+                        "{pods:?}"
+                    );
                     assert_ne!(&*pod.revision, "wanted", "{pods:?}");
-                    assert!(pods.iter().all(|pod| pod.state != PodState::Terminating), "{pods:?}");
+                    assert!(pods.iter().all(|pod| pod.state != PodAvailability::Terminating), "{pods:?}");
                     let before = pods.iter().take_while(|other| other.ordinal < pod.ordinal);
-                    assert!(before.clone().all(|other| other.state == PodState::Ready), "{pods:?}");
+                    assert!(before.clone().all(|other| other.state == PodAvailability::Ready), "{pods:?}");
                 }
             }
         }

@@ -1,31 +1,31 @@
-//! What people order: undo, retry, abort, pause, hold.
+//! The orders and intents of people: undo, retry, abort, pause, hold.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
 /// `web`, which uses the `ConfigMap` env.
-fn web(content: u32) -> Shared {
+fn web(content: u32) -> SharedDesired {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     Arc::new(web)
 }
 
-fn env(content: u32) -> Shared {
+fn env(content: u32) -> SharedDesired {
     desired(&config("env"), content, "env")
 }
 
-fn both(content: u32) -> [(&'static str, Option<Shared>); 2] {
+fn both(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
     [("env", Some(env(content))), ("web", Some(web(content)))]
 }
 
-/// A cluster in which r1 and r2 were released.
-fn second() -> Rig {
-    let mut rig = Rig::new(3);
+/// Returns a cluster in which r1 and r2 were released.
+fn second() -> Harness {
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &both(1)));
     rig.settle();
     rig.read(reading("r2", &both(2)));
@@ -34,36 +34,36 @@ fn second() -> Rig {
     rig
 }
 
-fn asks(rig: &mut Rig, id: &ObjectId, paused: Option<&str>, hold: Option<&str>) {
+fn asks(rig: &mut Harness, id: &ObjectId, paused: Option<&str>, hold: Option<&str>) {
     annotate(rig, id, None, paused, hold);
 }
 
-fn annotate(rig: &mut Rig, id: &ObjectId, order: Option<&str>, paused: Option<&str>, hold: Option<&str>) {
+fn annotate(rig: &mut Harness, id: &ObjectId, order: Option<&str>, paused: Option<&str>, hold: Option<&str>) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
-    (thing.rv, thing.asked) = (rv, Asked::parse(order, paused, hold));
+    (thing.rv, thing.asked) = (rv, ObjectIntents::parse(order, paused, hold));
     rig.world.announce(id);
 }
 
-fn order(rig: &mut Rig, id: &ObjectId, order: &str) {
+fn order(rig: &mut Harness, id: &ObjectId, order: &str) {
     rig.give(id, order);
     rig.settle();
 }
 
 #[track_caller]
-fn shows(rig: &Rig, content: u32, revision: &str) {
+fn shows(rig: &Harness, content: u32, revision: &str) {
     for (id, hash) in [(workload("web"), web(content).hash), (config("env"), env(content).hash)] {
         let expected = Release { hash, revision: Revision::new(revision) };
         assert_eq!(rig.world.things[&id].release.as_ref(), Some(&expected), "{id} {:?}", rig.world.log);
     }
 }
 
-/// The outcome of the last order.
-fn told(rig: &Rig) -> &str {
+/// Returns the outcome of the last order.
+fn told(rig: &Harness) -> &str {
     rig.world.acknowledged.last().map_or("", |last| &last.outcome)
 }
 
-fn reason(rig: &mut Rig, id: &ObjectId) -> String {
+fn reason(rig: &mut Harness, id: &ObjectId) -> String {
     rig.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
@@ -138,7 +138,7 @@ fn an_undo_goes_to_what_was_in_force_and_not_to_what_failed_meanwhile() {
 
 #[test]
 fn what_the_undone_revision_added_goes_away() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("web", Some(desired(&workload("web"), 1, "web")))]));
     rig.settle();
     rig.read(reading("r2", &both(2)));
@@ -250,7 +250,7 @@ fn what_is_paused_is_repaired_and_not_changed() {
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
     rig.world.announce(&workload("web"));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(workload("web"))]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(workload("web"))]);
     asks(&mut rig, &workload("web"), None, None);
     rig.settle();
     shows(&rig, 3, "r3");
@@ -281,7 +281,7 @@ fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
         rig.deliver(usize::MAX);
         rig.step(&id);
     }
-    pause(&mut rig, Paused::parse("1-a"));
+    pause(&mut rig, PauseIntent::parse("1-a"));
     rig.settle();
     assert_eq!(told(&rig), "paused: source test");
     shows(&rig, 2, "r2");
@@ -298,7 +298,7 @@ fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
     assert!(rig.world.things.is_empty());
 }
 
-fn pause(rig: &mut Rig, paused: Option<Paused>) {
+fn pause(rig: &mut Harness, paused: Option<PauseIntent>) {
     rig.world.paused.clone_from(&paused);
     let inventory = rig.engine.source(0).inventory.clone().unwrap();
     rig.engine.inventory(0, Inventory { paused, ..inventory });
@@ -326,7 +326,7 @@ fn a_hold_keeps_everything_as_it_is_until_its_end() {
     rig.pass_time(Duration::from_mins(1));
     rig.engine.mark(&workload("web"));
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(workload("web"))]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(workload("web"))]);
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn an_order_on_an_object_of_another_source_is_refused() {
     assert_eq!(told(&rig), "nothing was done: Deployment shop/web is no object of source test");
 }
 
-/// Whoever may annotate an object may write any token there.
+/// Anybody who may annotate an object may write any token there.
 #[test]
 fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
     for first in ["the pause", "the order"] {
@@ -454,12 +454,12 @@ fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
 
 #[test]
 fn so_many_pauses_are_acknowledged_and_all_count() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let name = |number: u32| format!("env-{number:03}");
-    let files = |content: u32| -> Vec<(String, Shared)> {
+    let files = |content: u32| -> Vec<(String, SharedDesired)> {
         (0..130).map(|n| (name(n), desired(&config(&name(n)), content, &name(n)))).collect()
     };
-    let read = |rig: &mut Rig, revision: &str, content: u32| {
+    let read = |rig: &mut Harness, revision: &str, content: u32| {
         let files = files(content);
         let files: Vec<_> = files.iter().map(|(name, want)| (&**name, Some(want.clone()))).collect();
         rig.read(reading(revision, &files));
@@ -471,7 +471,7 @@ fn so_many_pauses_are_acknowledged_and_all_count() {
     }
     rig.settle();
     assert_eq!(rig.world.acknowledged.len(), 100);
-    assert!(Acknowledged::text(&rig.world.acknowledged).len() < 20_000);
+    assert!(Acknowledgement::text(&rig.world.acknowledged).len() < 20_000);
     rig.world.log.clear();
     read(&mut rig, "r2", 2);
     assert_eq!(rig.world.log, []);

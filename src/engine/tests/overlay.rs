@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::{OVERLAY, Overlay, Strategy, overlaid};
+use crate::engine::{OVERLAY, Overlay, UpdateStrategy, overlaid};
 use crate::object::GroupKind;
 use crate::object::canonical_json;
 
@@ -172,7 +172,7 @@ fn what_a_strategy_takes_down_by_itself() {
         let key = if kind == "Deployment" { "strategy" } else { "updateStrategy" };
         let content = workload(kind, json!({ key: strategy }));
         assert_eq!(
-            Strategy::of(&GroupKind::new("apps", kind), &content).may_lose(replicas),
+            UpdateStrategy::of(&GroupKind::new("apps", kind), &content).may_lose(replicas),
             expected,
             "{kind} {strategy} of {replicas}"
         );

@@ -1,8 +1,8 @@
-//! What others make of the marks of our object: whose it is then, and who orders what becomes of it.
+//! Foreign marks on our object: its owner then, and the source whose orders count.
 
 use std::sync::Arc;
 
-use super::rig::{Rig, release_key};
+use super::rig::{Harness, release_key};
 use super::world::{SET, World, config, desired, id, reading};
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -10,61 +10,68 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 const OTHER: &str = "applyset-other-v1";
 const UNKNOWN: &str = "applyset-unknown-v1";
 
-/// A rig in which one object stands as wanted.
-fn settled(a: &ObjectId) -> Rig {
-    let mut rig = Rig::new(3);
+/// Returns a rig in which one object stands as wanted.
+fn settled(a: &ObjectId) -> Harness {
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(desired(a, 1, "a")))]));
     rig.settle();
     rig
 }
 
-/// What is shown of an object after somebody has made another owner's of it, and has changed it.
-fn theirs(rig: &Rig, id: &ObjectId, owner: Owner) -> Live {
+/// Returns the view of an object that somebody has marked as another owner's, and has changed.
+fn theirs(rig: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
     let live = World::live(id, &rig.world.things[id]);
-    Live { rv: Rv(live.rv.0 + 100), owner, ours: Some(format!("theirs {RELEASE}").into()), ..live }
+    LiveObject {
+        rv: ResourceVersion(live.rv.0 + 100),
+        owner,
+        ours: Some(format!("theirs {RELEASE}").into()),
+        ..live
+    }
 }
 
 /// As it is read by a look: with a claim instead of a fact.
-fn read_as(live: Live, sealed_for: Option<&str>, id: &ObjectId) -> Live {
+fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
     let seal = sealed_for.map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release));
-    Live { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
-/// What is decided once a watch by label no longer shows the object, and a look has found this; what our entry lacks
-/// is found on the way.
-fn decided(rig: &mut Rig, id: &ObjectId, live: Live) -> Decision {
+/// Returns the decision once a watch by label no longer shows the object, and a look has found this
+/// view. Fields that our entry lacks are found on the way.
+fn decided(rig: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     rig.engine.gone(id);
     assert_eq!(rig.engine.decide(id, rig.now).action, Action::Look);
-    rig.engine.looked(id, Looked::Found(Box::new(live)));
+    rig.engine.looked(id, LiveLookup::Found(Box::new(live)));
     let decision = rig.engine.decide(id, rig.now);
     let Action::Compare(want, form) = &decision.action else { return decision };
     let shown = rig.engine.shown(id).unwrap();
     let (content, shape, values) = (form.hash(want), shown.ours.clone(), shown.values);
-    let cover = Cover::Lost(Lost::InPlace);
-    rig.engine.verified(id, Verified { content, overlay: None, started: None, shape, values, cover });
+    let cover = FieldCoverage::Lost(RepairImpact::InPlace);
+    rig.engine.verified(id, VerifiedCoverage { content, overlay: None, started: None, shape, values, cover });
     rig.engine.decide(id, rig.now)
 }
 
 fn is_repair(decision: &Decision) -> bool {
-    matches!(&decision.action, Action::Apply(apply) if apply.purpose == Purpose::Repair)
+    matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair)
 }
 
 #[test]
 fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_that_is_allowed() {
-    let controlled = Owner::Controlled("Pod shop/x".into());
-    let foreign = Owner::Foreign("Argo CD Application shop".into());
+    let controlled = ObjectOwner::Controlled("Pod shop/x".into());
+    let foreign = ObjectOwner::Foreign("Argo CD Application shop".into());
     for (owner, word) in [(controlled, "metadata.ownerReferences"), (foreign, "argocd.argoproj.io/instance")]
     {
-        for opt_out in [OptOut::Allowed, OptOut::Denied] {
+        for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
             let a = config("a");
             let mut rig = settled(&a);
             rig.engine.set_opt_out(0, opt_out);
-            let live = Live { opt_out: Some(word), ..theirs(&rig, &a, owner.clone()) };
+            let live = LiveObject { opt_out: Some(word), ..theirs(&rig, &a, owner.clone()) };
             let decision = decided(&mut rig, &a, live);
             match opt_out {
-                OptOut::Allowed => assert_eq!(decision, Decision::wait(Reason::OptedOut(word)), "{owner:?}"),
-                OptOut::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
+                OptOutPolicy::Allowed => {
+                    assert_eq!(decision, Decision::wait(Reason::OptedOut(word)), "{owner:?}")
+                }
+                OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
             let told: Vec<_> = rig.engine.opt_outs(0, rig.now).into_iter().collect();
             assert_eq!(told, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
@@ -74,14 +81,16 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
 
 #[test]
 fn what_was_never_ours_is_another_owners_whatever_the_policy() {
-    for owner in [Owner::Controlled("ReplicaSet shop/web".into()), Owner::Foreign("kapp app x".into())] {
-        for opt_out in [OptOut::Allowed, OptOut::Denied] {
+    for owner in
+        [ObjectOwner::Controlled("ReplicaSet shop/web".into()), ObjectOwner::Foreign("kapp app x".into())]
+    {
+        for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
             let a = config("a");
             let mut rig = settled(&a);
             rig.engine.set_opt_out(0, opt_out);
             let live = theirs(&rig, &a, owner.clone());
             // Made anew by somebody else, under the same name.
-            let live = Live { uid: Uid("new".into()), release: None, ours: None, ..live };
+            let live = LiveObject { uid: Uid("new".into()), release: None, ours: None, ..live };
             let decision = decided(&mut rig, &a, live);
             assert!(matches!(decision.reason, Some(Reason::Owned(_))), "{owner:?}: {decision:?}");
         }
@@ -93,11 +102,12 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
     let check = |seal: Option<&str>, is_stamped: bool, restarts: bool, is_new: bool, expected: bool| {
         let a = config("a");
         let mut rig = settled(&a);
-        let live = read_as(theirs(&rig, &a, Owner::Ours(UNKNOWN.into())), seal, &a);
-        let live = if is_stamped { live } else { Live { claim: None, ours: Some("theirs".into()), ..live } };
-        let live = if is_new { Live { uid: Uid("new".into()), ..live } } else { live };
+        let live = read_as(theirs(&rig, &a, ObjectOwner::Ours(UNKNOWN.into())), seal, &a);
+        let live =
+            if is_stamped { live } else { LiveObject { claim: None, ours: Some("theirs".into()), ..live } };
+        let live = if is_new { LiveObject { uid: Uid("new".into()), ..live } } else { live };
         if restarts {
-            rig.engine = Rig { world: World::default(), ..rig.clone() }.fresh(3);
+            rig.engine = Harness { world: World::default(), ..rig.clone() }.fresh(3);
             rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
         }
         let decision = decided(&mut rig, &a, live);
@@ -112,11 +122,12 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
     check(None, true, false, false, true);
     check(None, false, false, false, true);
     check(None, false, false, true, false);
-    // What it names is what this source asks for under its own label, so no other inventory has put it there.
+    // It names the content that this source asks for under its own label, so no other inventory has
+    // put it there.
     check(None, true, true, false, true);
     // And what nobody knows is another owner's, which is told.
     check(None, false, true, false, false);
-    // Whoever has put it there by right has sealed it.
+    // A rightful writer has sealed it.
     check(Some(UNKNOWN), true, false, false, false);
 }
 
@@ -124,7 +135,7 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
 fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none() {
     let a = config("a");
     let mut rig = with_other(&a);
-    let live = read_as(theirs(&rig, &a, Owner::Ours(OTHER.into())), Some(SET), &a);
+    let live = read_as(theirs(&rig, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
     rig.engine.seen(&a, live);
     rig.read(reading("r2", &[("a", None)]));
     rig.engine.settle();
@@ -134,14 +145,16 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
 
 #[test]
 fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
-    for (adopt, owner) in [(Adopt::Never, Owner::Nobody), (Adopt::IfUnowned, Owner::Labelled(UNKNOWN.into()))]
-    {
+    for (adopt, owner) in [
+        (AdoptPolicy::Never, ObjectOwner::Nobody),
+        (AdoptPolicy::IfUnowned, ObjectOwner::Labelled(UNKNOWN.into())),
+    ] {
         for is_stamped in [true, false] {
             let a = config("a");
             let mut rig = settled(&a);
             rig.engine.set_adopt(0, adopt);
-            let live = Live { ours: None, ..theirs(&rig, &a, owner.clone()) };
-            let live = if is_stamped { live } else { Live { release: None, ..live } };
+            let live = LiveObject { ours: None, ..theirs(&rig, &a, owner.clone()) };
+            let live = if is_stamped { live } else { LiveObject { release: None, ..live } };
             let decision = decided(&mut rig, &a, live);
             assert!(is_repair(&decision), "{owner:?} {is_stamped}: {decision:?}");
         }
@@ -149,10 +162,10 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
 }
 
 /// As [`settled`], with another source that wants nothing yet.
-fn with_other(a: &ObjectId) -> Rig {
+fn with_other(a: &ObjectId) -> Harness {
     let mut rig = settled(a);
     let radius = BlastRadius { count: 100, percent: 100 };
-    rig.engine.add_source(Source::new("other", OTHER, Adopt::IfUnowned, Prune::On, radius));
+    rig.engine.add_source(SourceState::new("other", OTHER, AdoptPolicy::IfUnowned, PrunePolicy::On, radius));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
     rig.engine.inventory(1, Inventory { kinds, ..Inventory::default() });
     rig.engine.read(1, reading("o1", &[]));
@@ -163,27 +176,30 @@ fn web() -> ObjectId {
     id("apps", "Deployment", "shop", "web")
 }
 
-/// An object of the first source, of which a new content waits, under the label of the other one.
-fn relabelled(seal: Option<&str>) -> Rig {
+/// Returns an object of the first source, of which a new content waits, under the label of the other one.
+fn relabelled(seal: Option<&str>) -> Harness {
     let a = web();
     let mut rig = with_other(&a);
-    rig.engine.served(Gvk::new("apps", "v1", "Deployment"), Served::Yes);
+    rig.engine.served(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    let live = theirs(&rig, &a, Owner::Ours(OTHER.into()));
+    let live = theirs(&rig, &a, ObjectOwner::Ours(OTHER.into()));
     rig.engine.seen(&a, read_as(live, seal, &a));
     rig
 }
 
-fn given(verb: Verb) -> GivenOrder {
-    GivenOrder { token: "1-a".into(), verb, object: web(), by: "somebody".into() }
+fn given(verb: OrderVerb) -> Order {
+    Order { token: "1-a".into(), verb, object: web(), by: "somebody".into() }
 }
 
 #[test]
 fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_that_somebody_changed() {
     for seal in [None, Some(SET)] {
-        for verb in
-            [Verb::Abort, Verb::Retry, Verb::Undo(None), Verb::PromoteFull(desired(&web(), 2, "a").hash)]
-        {
+        for verb in [
+            OrderVerb::Abort,
+            OrderVerb::Retry,
+            OrderVerb::Undo(None),
+            OrderVerb::PromoteFull(desired(&web(), 2, "a").hash),
+        ] {
             let mut rig = relabelled(seal);
             rig.engine.take_orders(1, vec![given(verb.clone())]);
             rig.engine.carry_out_orders();
@@ -201,21 +217,22 @@ fn a_promotion_is_that_of_the_source_that_brings_the_content() {
     let promoted = |of: SourceId| {
         let mut rig = relabelled(None);
         let content = desired(&web(), 2, "a");
-        rig.engine.take_orders(of, vec![given(Verb::PromoteFull(content.hash))]);
+        rig.engine.take_orders(of, vec![given(OrderVerb::PromoteFull(content.hash))]);
         let live = rig.engine.live(&web()).unwrap().clone();
         rig.engine.promotion(&web(), &content, &live)
     };
-    assert_eq!(promoted(1), Promotion::None);
-    assert_eq!(promoted(0), Promotion::Full);
+    assert_eq!(promoted(1), PromotionRequest::None);
+    assert_eq!(promoted(0), PromotionRequest::Full);
 }
 
 /// Somebody's pause on an object that looks like one of the first source.
-fn paused(rig: &mut Rig, id: &ObjectId, number: usize) {
+fn paused(rig: &mut Harness, id: &ObjectId, number: usize) {
     let token: Arc<str> = format!("{number}-t").into();
     let thing = rig.world.things.values().next().unwrap();
     let live = World::live(id, thing);
-    let asked = Asked { paused: Some(Paused { token, reason: "".into() }), ..Asked::default() };
-    let live = Live { uid: Uid(format!("u{number}").into()), asked: Some(Box::new(asked)), ..live };
+    let asked =
+        ObjectIntents { paused: Some(PauseIntent { token, reason: "".into() }), ..ObjectIntents::default() };
+    let live = LiveObject { uid: Uid(format!("u{number}").into()), asked: Some(Box::new(asked)), ..live };
     rig.engine.seen(id, live);
 }
 

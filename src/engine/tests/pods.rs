@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    Ended, PASSING, PodFacts, Readiness, Refused, Rv, Trouble, UNSCHEDULABLE, Uid, Unschedulable,
-    WorkloadPods, failing, patience, ripens,
+    ContainerTrouble, FailedPod, PASSING, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
+    UNSCHEDULABLE, Uid, UnschedulablePod, WorkloadPods, failing, patience, ripens,
 };
 
 const NEW: &str = "new";
@@ -14,7 +14,7 @@ pub(super) fn pod(name: &str, revision: &str) -> PodFacts {
     PodFacts {
         name: name.into(),
         uid: Uid(name.into()),
-        rv: Rv(1),
+        rv: ResourceVersion(1),
         revision: Some(revision.into()),
         node: Some("node-1".into()),
         ready: Readiness::NotReady,
@@ -35,7 +35,8 @@ pub(super) fn ready(name: &str, revision: &str, since: Instant) -> PodFacts {
 }
 
 pub(super) fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
-    let trouble = Trouble { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
+    let trouble =
+        ContainerTrouble { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
     PodFacts { trouble: Some(trouble), ..pod }
 }
 
@@ -44,17 +45,17 @@ fn restarted(pod: PodFacts, restarts: u32, new_restarts: u32) -> PodFacts {
 }
 
 fn ended(pod: PodFacts, reason: &str, seen: Option<Instant>) -> PodFacts {
-    let ended = Ended { reason: reason.into(), message: "says why".into(), seen };
+    let ended = FailedPod { reason: reason.into(), message: "says why".into(), seen };
     PodFacts { ended: Some(ended), over: true, ..pod }
 }
 
 fn unscheduled(pod: PodFacts, since: Instant) -> PodFacts {
-    PodFacts { node: None, unschedulable: Some(Unschedulable { message: "no node".into(), since }), ..pod }
+    PodFacts { node: None, unschedulable: Some(UnschedulablePod { message: "no node".into(), since }), ..pod }
 }
 
 fn of(pods: &[PodFacts]) -> WorkloadPods {
     WorkloadPods {
-        rv: Rv(1),
+        rv: ResourceVersion(1),
         newest: Some(NEW.into()),
         current: None,
         pods: pods.into(),
@@ -135,7 +136,7 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
         check(of(&[waiting(pod("a", NEW), reason, t)]), PASSING, &expected);
     }
     check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE, "pod a: Unschedulable: no node");
-    let refused = Some(Refused { message: QUOTA.into(), since: t });
+    let refused = Some(PodCreationFailure { message: QUOTA.into(), since: t });
     let quota = WorkloadPods { refused: refused.clone(), ..of(&[]) };
     check(quota, PASSING, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
     // Nobody knows whose pods were refused.
@@ -152,7 +153,7 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
 fn only_what_the_server_says_of_the_pod_refuses_it() {
     let t = Instant::now();
     let check = |message: &str, expected: Option<Duration>| {
-        let refused = Some(Refused { message: message.into(), since: t });
+        let refused = Some(PodCreationFailure { message: message.into(), since: t });
         let pods = WorkloadPods { refused, ..of(&[]) };
         assert_eq!(ripens(&pods, t), expected.map(|after| t + after), "{message}");
         assert_eq!(failing(&pods, t + UNSCHEDULABLE).is_some(), expected.is_some(), "{message}");
@@ -197,7 +198,7 @@ fn a_pod_that_is_gone_at_once_is_not_missed() {
 #[test]
 fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
     let t = Instant::now();
-    let refused = Some(Refused { message: QUOTA.into(), since: t });
+    let refused = Some(PodCreationFailure { message: QUOTA.into(), since: t });
     let all = WorkloadPods {
         refused,
         ..of(&[
@@ -209,7 +210,7 @@ fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
     };
     let late = t + UNSCHEDULABLE;
     assert_eq!(words(&all, late), "pod c, container c: ImagePullBackOff: says why");
-    let silent = Trouble { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
+    let silent = ContainerTrouble { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
     let silent = PodFacts { trouble: Some(silent), ..all.pods[2].clone() };
     assert_eq!(words(&of(&[silent]), t), "pod c, container c: ImagePullBackOff");
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };

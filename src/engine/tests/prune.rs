@@ -1,15 +1,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
-use crate::engine::{BlastRadius, Judgement, Keep, Life, Pending, PruneGuard, Uid, Withheld, judge};
+use crate::engine::{
+    BlastRadius, KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, SourceLifecycle, Uid,
+    WithheldDeletion, judge,
+};
 use crate::object::{GroupKind, ObjectId};
 
-fn pending(id: ObjectId) -> Pending {
+fn pending(id: ObjectId) -> PruneCandidate {
     let uid = Uid(format!("uid-{}", id.name()).into());
-    Pending {
+    PruneCandidate {
         id,
         uid,
-        keep: Keep::No,
+        keep: KeepPolicy::No,
         not_allowed: None,
         unproven: None,
         unfinished: None,
@@ -22,30 +25,30 @@ fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
     counts.iter().map(|(kind, count)| (GroupKind::parse(kind), *count)).collect()
 }
 
-fn words(judged: &BTreeMap<ObjectId, Judgement>, id: &ObjectId) -> String {
+fn words(judged: &BTreeMap<ObjectId, PruneDecision>, id: &ObjectId) -> String {
     match &judged[id] {
-        Judgement::Delete => "delete".to_owned(),
-        Judgement::Later(why) => format!("later: {why}"),
-        Judgement::Confirm(why) => format!("confirm: {why}"),
-        Judgement::Keep(why) => format!("keep: {why}"),
-        Judgement::Leave(why) => format!("leave: {why}"),
+        PruneDecision::Delete => "delete".to_owned(),
+        PruneDecision::Later(why) => format!("later: {why}"),
+        PruneDecision::Confirm(why) => format!("confirm: {why}"),
+        PruneDecision::Keep(why) => format!("keep: {why}"),
+        PruneDecision::Leave(why) => format!("leave: {why}"),
     }
 }
 
-/// A guard that lets all go that is asked for.
+/// Returns a guard that lets all go that is asked for.
 fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKind, u32>) -> PruneGuard<'a> {
     PruneGuard {
         closed: None,
         other_place: None,
         radius: BlastRadius::default(),
-        life: Life::Lives,
+        life: SourceLifecycle::Lives,
         confirmed,
         inventory,
     }
 }
 
 #[track_caller]
-fn check(all: &[Pending], guard: &PruneGuard<'_>, expected: &str) {
+fn check(all: &[PruneCandidate], guard: &PruneGuard<'_>, expected: &str) {
     assert_eq!(words(&judge(all, guard), &all[0].id), expected);
 }
 
@@ -53,11 +56,15 @@ fn check(all: &[Pending], guard: &PruneGuard<'_>, expected: &str) {
 fn what_is_not_allowed_is_left_whatever_else_holds() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let three = inventory(&[("ConfigMap", 3)]);
-    let not_allowed = || Pending { not_allowed: Some("not allowed".into()), ..pending(config("a")) };
+    let not_allowed = || PruneCandidate { not_allowed: Some("not allowed".into()), ..pending(config("a")) };
     let open = open_guard(&confirmed, &three);
     check(&[not_allowed()], &open, "leave: not allowed");
-    check(&[not_allowed()], &PruneGuard { life: Life::Ends, ..open.clone() }, "leave: not allowed");
-    let closed = Some(Judgement::Later("later".into()));
+    check(
+        &[not_allowed()],
+        &PruneGuard { life: SourceLifecycle::Ends, ..open.clone() },
+        "leave: not allowed",
+    );
+    let closed = Some(PruneDecision::Later("later".into()));
     check(&[not_allowed()], &PruneGuard { closed, ..open.clone() }, "leave: not allowed");
     // It does not count among what would go at once.
     check(&[pending(config("b")), not_allowed()], &open, "delete");
@@ -72,23 +79,27 @@ fn each_guard_says_why() {
     let a = || pending(config("a"));
     check(&[a()], &open, "delete");
     check(
-        &[Pending { keep: Keep::Asked, ..a() }],
+        &[PruneCandidate { keep: KeepPolicy::Asked, ..a() }],
         &open,
         "keep: not wanted any more; what stands on it asks to keep it",
     );
     check(
         &[a()],
-        &PruneGuard { closed: Some(Judgement::Keep("it is off".into())), ..open.clone() },
+        &PruneGuard { closed: Some(PruneDecision::Keep("it is off".into())), ..open.clone() },
         "keep: it is off",
     );
     check(
-        &[Pending { unfinished: Some("x is healthy".into()), ..a() }],
+        &[PruneCandidate { unfinished: Some("x is healthy".into()), ..a() }],
         &open,
         "later: pruned when x is healthy",
     );
-    check(&[Pending { unfinished: Some("x is healthy".into()), keep: Keep::First, ..a() }], &open, "delete");
     check(
-        &[Pending { needed_by: Some(config("b")), ..a() }],
+        &[PruneCandidate { unfinished: Some("x is healthy".into()), keep: KeepPolicy::First, ..a() }],
+        &open,
+        "delete",
+    );
+    check(
+        &[PruneCandidate { needed_by: Some(config("b")), ..a() }],
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
@@ -98,7 +109,7 @@ fn each_guard_says_why() {
     check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
     // Confirmation opens no other guard.
     let closed = PruneGuard {
-        closed: Some(Judgement::Keep("not read".into())),
+        closed: Some(PruneDecision::Keep("not read".into())),
         confirmed: &confirmed,
         ..open.clone()
     };
@@ -130,24 +141,25 @@ fn what_another_source_wants_waits_and_takes_a_confirmation_that_knows_of_it() {
     let hundred = inventory(&[("ConfigMap", 100)]);
     let open = open_guard(&nobody, &hundred);
     let a = || pending(config("a"));
-    let withheld = |is_long| Some(Withheld { why: "b wants it".into(), is_long });
-    let soon = Pending { withheld: withheld(false), ..a() };
+    let withheld = |is_long| Some(WithheldDeletion { why: "b wants it".into(), is_long });
+    let soon = PruneCandidate { withheld: withheld(false), ..a() };
     let sure = PruneGuard { confirmed: &confirmed, ..open.clone() };
     check(std::slice::from_ref(&soon), &open, "later: not pruned now: b wants it");
-    // Who confirmed that many are to go knew nothing of that.
+    // The confirmation knew nothing of the other source.
     check(&[soon], &sure, "later: not pruned now: b wants it");
-    check(&[Pending { withheld: withheld(true), ..a() }], &open, "confirm: b wants it");
-    check(&[Pending { withheld: withheld(true), ..a() }], &sure, "delete");
+    check(&[PruneCandidate { withheld: withheld(true), ..a() }], &open, "confirm: b wants it");
+    check(&[PruneCandidate { withheld: withheld(true), ..a() }], &sure, "delete");
 }
 
-/// Every number of pending objects against every size of the inventory up to 130, with every number of them
-/// confirmed that matters: what is deleted unasked never exceeds the radius, and nobody is half-asked.
+/// Every number of pending objects against every size of the inventory up to 130, with every number
+/// of confirmations that matters. Unasked deletions never exceed the radius, and nobody is
+/// half-asked.
 #[test]
 fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
     let radius = BlastRadius::default();
     for total in 1..=130_u32 {
         for count in 1..=total.min(14) {
-            let all: Vec<Pending> = (0..count).map(|n| pending(config(&format!("c{n}")))).collect();
+            let all: Vec<PruneCandidate> = (0..count).map(|n| pending(config(&format!("c{n}")))).collect();
             let counts = inventory(&[("ConfigMap", total)]);
             for confirmed in [0, 1, count / 2, count] {
                 let confirmed: BTreeSet<Uid> =
@@ -156,17 +168,21 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                     closed: None,
                     other_place: None,
                     radius,
-                    life: Life::Lives,
+                    life: SourceLifecycle::Lives,
                     confirmed: &confirmed,
                     inventory: &counts,
                 };
                 let judged = judge(&all, &guard);
-                let unasked: Vec<&Pending> = all.iter().filter(|p| !confirmed.contains(&p.uid)).collect();
-                let gone = unasked.iter().filter(|p| judged[&p.id] == Judgement::Delete).count() as u32;
+                let unasked: Vec<&PruneCandidate> =
+                    all.iter().filter(|p| !confirmed.contains(&p.uid)).collect();
+                let gone = unasked.iter().filter(|p| judged[&p.id] == PruneDecision::Delete).count() as u32;
                 assert!(gone == 0 || gone == unasked.len() as u32, "{count} of {total}");
                 assert!(gone <= 1.max(10.min(total / 10)), "{count} of {total}");
                 let asked = all.iter().filter(|p| confirmed.contains(&p.uid));
-                assert!(asked.into_iter().all(|p| judged[&p.id] == Judgement::Delete), "{count} of {total}");
+                assert!(
+                    asked.into_iter().all(|p| judged[&p.id] == PruneDecision::Delete),
+                    "{count} of {total}"
+                );
             }
         }
     }
@@ -179,11 +195,11 @@ fn an_object_may_ask_for_a_confirmation() {
     let hundred = inventory(&[("ConfigMap", 100)]);
     let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
         let radius = BlastRadius::default();
-        let life = Life::Lives;
+        let life = SourceLifecycle::Lives;
         let guard =
             PruneGuard { closed: None, other_place: None, radius, life, confirmed, inventory: &hundred };
         let unfinished = unfinished.map(Into::into);
-        let asks = Pending { keep: Keep::Confirm, unfinished, ..pending(config("a")) };
+        let asks = PruneCandidate { keep: KeepPolicy::Confirm, unfinished, ..pending(config("a")) };
         assert_eq!(words(&judge(&[asks], &guard), &config("a")), expected);
     };
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
@@ -199,17 +215,18 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
         closed: None,
         other_place: None,
         radius: BlastRadius { count: 0, percent: 0 },
-        life: Life::Ends,
+        life: SourceLifecycle::Ends,
         confirmed: &nobody,
         inventory: &all,
     };
-    let mut pending: Vec<Pending> = (0..40).map(|number| pending(config(&number.to_string()))).collect();
-    assert!(judge(&pending, &guard).values().all(|judged| *judged == Judgement::Delete));
-    pending.push(Pending { keep: Keep::Confirm, ..self::pending(config("asks")) });
+    let mut pending: Vec<PruneCandidate> =
+        (0..40).map(|number| pending(config(&number.to_string()))).collect();
+    assert!(judge(&pending, &guard).values().all(|judged| *judged == PruneDecision::Delete));
+    pending.push(PruneCandidate { keep: KeepPolicy::Confirm, ..self::pending(config("asks")) });
     pending.push(self::pending(id("", "Namespace", "", "shop")));
     let web = id("apps", "Deployment", "shop", "web");
-    pending.push(Pending { keep: Keep::Asked, ..self::pending(web.clone()) });
-    // What stays is left whole, at whatever distance.
+    pending.push(PruneCandidate { keep: KeepPolicy::Asked, ..self::pending(web.clone()) });
+    // Objects that another one needs are left whole, at whatever distance.
     pending[0].needed_by = Some(web);
     pending[1].needed_by = Some(config("0"));
     pending[2].needed_by = Some(config("3"));

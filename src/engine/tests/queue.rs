@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{SET, config, desired, reading, workload};
 use crate::engine::*;
 
-fn files(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
     let one = |name: &'static str| (name, Some(desired(&workload(name), content, name)));
     let mut late = (*desired(&workload("late"), content, "late")).clone();
     late.wave = 1;
@@ -16,8 +16,8 @@ fn files(content: u32) -> Vec<(&'static str, Option<Shared>)> {
 }
 
 /// One workload may roll, and a new revision changes four; the last is of a later wave.
-fn changed() -> Rig {
-    let mut rig = Rig::new(1);
+fn changed() -> Harness {
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.read(reading("r2", &files(2)));
@@ -27,7 +27,7 @@ fn changed() -> Rig {
     rig
 }
 
-fn words(queue: &[Queued]) -> Vec<String> {
+fn words(queue: &[QueuedObject]) -> Vec<String> {
     queue.iter().map(|queued| format!("{} is {queued}", queued.id.name())).collect()
 }
 
@@ -57,19 +57,19 @@ fn each_that_waits_has_its_place_and_its_reason() {
 #[test]
 fn what_a_source_wanted_that_is_gone_does_not_wait() {
     let mut rig = changed();
-    let gone = |number: u32| Queued {
+    let gone = |number: u32| QueuedObject {
         id: workload("gone"),
         applyset: "gone-v1".into(),
         place: Some((number, 2)),
         reason: "a daemon says so".into(),
     };
-    let foreign = Queued { applyset: "other-v1".into(), ..gone(1) };
+    let foreign = QueuedObject { applyset: "other-v1".into(), ..gone(1) };
     let mut book = rig.world.book.clone();
     book.queue = vec![gone(1), foreign.clone(), gone(2)];
     rig.engine.book(book);
     rig.engine.settle();
     rig.engine.retire("gone-v1".into());
-    let mut telling = Telling::default();
+    let mut telling = QueuePublication::default();
     assert_eq!(telling.book(&mut rig.engine, rig.now), None);
     let told = telling.book(&mut rig.engine, rig.now + EVERY).expect("it is told");
     assert_eq!(told.queue[0], foreign);
@@ -78,7 +78,7 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
 
 #[test]
 fn what_is_not_there_yet_waits_in_no_queue() {
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &files(1)));
     for name in ["late", "a"] {
         rig.step(&workload(name));
@@ -89,7 +89,7 @@ fn what_is_not_there_yet_waits_in_no_queue() {
 #[test]
 fn the_queue_is_told_when_it_changes_and_not_too_often() {
     let mut rig = changed();
-    let foreign = Queued {
+    let foreign = QueuedObject {
         id: config("other"),
         applyset: "other-v1".into(),
         place: Some((1, 1)),
@@ -99,14 +99,14 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     book.queue = vec![foreign.clone()];
     rig.engine.book(book);
     rig.engine.settle();
-    let (mut telling, begun) = (Telling::default(), rig.now);
+    let (mut telling, begun) = (QueuePublication::default(), rig.now);
     assert_eq!(telling.book(&mut rig.engine, begun), None);
     assert_eq!(telling.due, Some(begun + EVERY));
     let later = begun + EVERY;
     let told = telling.book(&mut rig.engine, later).expect("it is told");
     assert_eq!(told.queue[0], foreign);
     assert_eq!(words(&told.queue[1..]), expected());
-    // What comes back from the budget object is not told again.
+    // A queue that comes back from the ledger is not published again.
     rig.engine.book(told.clone());
     rig.engine.settle();
     assert_eq!(telling.book(&mut rig.engine, later), None);
@@ -115,17 +115,17 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(telling.due, None);
     // The process died in the middle of the write, or it went wrong: it is told again.
     telling.failed(&mut rig.engine);
-    rig.engine.book(Book { queue: vec![foreign.clone()], ..told });
+    rig.engine.book(RolloutLedger { queue: vec![foreign.clone()], ..told });
     let again = telling.book(&mut rig.engine, later + EVERY * 11).expect("it is told again");
     assert_eq!(again.queue.len(), 4);
-    // Whoever ends takes its own part out, and nothing else.
+    // A process that ends takes its own part out, and nothing else.
     rig.engine.book(again.clone());
-    let left = Book { queue: vec![foreign.clone()], ..again.clone() };
+    let left = RolloutLedger { queue: vec![foreign.clone()], ..again.clone() };
     assert_eq!(rig.engine.unqueued_book(), Some(left.clone()));
     rig.engine.book(left);
     assert_eq!(rig.engine.unqueued_book(), None);
     // Another process of the same source says otherwise: that alone is no reason to write.
-    rig.engine.book(Book { queue: vec![foreign.clone()], ..again });
+    rig.engine.book(RolloutLedger { queue: vec![foreign.clone()], ..again });
     rig.engine.settle();
     assert_eq!(telling.book(&mut rig.engine, later + EVERY * 20), None);
     rig.finish_rollouts();
@@ -140,16 +140,16 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
 #[test]
 fn the_queue_goes_out_beside_the_claims() {
     let mut rig = changed();
-    let (mut telling, now) = (Telling::default(), rig.now);
+    let (mut telling, now) = (QueuePublication::default(), rig.now);
     let book = rig.world.book.clone();
     let told = telling.beside(&mut rig.engine, book, now);
     assert_eq!(words(&told.queue), expected());
-    let seals = Seals::default();
-    assert_eq!(Book::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
+    let seals = HashSeals::default();
+    assert_eq!(RolloutLedger::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
     assert_eq!(telling.book(&mut rig.engine, now + EVERY), None);
     assert_eq!(rig.engine.without_queue(told.clone()).queue, []);
     // A moment later what is claimed goes out, and the rest stays as it was told until the queue is told again.
-    let (telling, later) = (&mut Telling::default(), now + EVERY * 2);
+    let (telling, later) = (&mut QueuePublication::default(), now + EVERY * 2);
     telling.beside(&mut rig.engine, told.clone(), later);
     let mut next = told.clone();
     let claimed = told.queue[0].id.clone();
@@ -167,14 +167,14 @@ fn the_queue_goes_out_beside_the_claims() {
 #[test]
 fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
     let names: Vec<Arc<str>> = (0..150).map(|number| format!("w{number:03}").into()).collect();
-    let files = |content| -> BTreeMap<Arc<str>, Option<Shared>> {
+    let files = |content| -> BTreeMap<Arc<str>, Option<SharedDesired>> {
         let one = |name: &Arc<str>| (name.clone(), Some(desired(&workload(name), content, name)));
         names.iter().map(one).collect()
     };
-    let mut rig = Rig::new(1);
-    let read = |rig: &mut Rig, revision: &str, content| {
+    let mut rig = Harness::new(1);
+    let read = |rig: &mut Harness, revision: &str, content| {
         let files = files(content);
-        let files: Vec<(&str, Option<Shared>)> =
+        let files: Vec<(&str, Option<SharedDesired>)> =
             files.iter().map(|(name, file)| (&**name, file.clone())).collect();
         rig.read(reading(revision, &files));
     };
@@ -193,7 +193,7 @@ fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
 #[test]
 fn places_are_counted_as_people_do() {
     let check = |place: u32, expected: &str| {
-        let queued = Queued {
+        let queued = QueuedObject {
             id: workload("web"),
             applyset: SET.into(),
             place: Some((place, 200)),

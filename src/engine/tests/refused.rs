@@ -3,26 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::Hash;
+use crate::object::ContentHash;
 
-fn files(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     let env = desired(&config("env"), content, "env");
     vec![("env", Some(env)), ("web", Some(Arc::new(web)))]
 }
 
-fn hash(content: u32) -> Hash {
+fn hash(content: u32) -> ContentHash {
     desired(&workload("web"), content, "web").hash
 }
 
 /// All but web's way back is done, and its write is on its way.
-fn going_back() -> (Rig, Action) {
+fn going_back() -> (Harness, Action) {
     let web = workload("web");
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.world.bad.insert(hash(2));
@@ -49,11 +49,11 @@ fn going_back() -> (Rig, Action) {
 }
 
 /// Sends the way back again as often as rhumb wants, refused each time, and says how often.
-fn refuse(rig: &mut Rig, mut action: Action, refusal: &Failure) -> u32 {
+fn refuse(rig: &mut Harness, mut action: Action, refusal: &WriteFailure) -> u32 {
     let web = workload("web");
     for count in 1..20 {
         rig.engine.dispatched(&web, &action);
-        rig.engine.outcome(&web, &action, Outcome::Failed(refusal.clone()), rig.now);
+        rig.engine.outcome(&web, &action, ActionResult::Failed(refusal.clone()), rig.now);
         rig.keep_book();
         rig.pass_time(Duration::from_secs(2));
         rig.engine.advance(rig.now);
@@ -68,14 +68,17 @@ fn refuse(rig: &mut Rig, mut action: Action, refusal: &Failure) -> u32 {
 #[test]
 fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
     let soon = Some(Duration::from_secs(1));
-    for (rule, after, times) in
-        [(Rule::Immutable, None, 1), (Rule::Other, None, 1), (Rule::Other, soon, 5), (Rule::Rights, soon, 5)]
-    {
+    for (rule, after, times) in [
+        (RefusalRule::Immutable, None, 1),
+        (RefusalRule::Other, None, 1),
+        (RefusalRule::Other, soon, 5),
+        (RefusalRule::Rights, soon, 5),
+    ] {
         let (mut rig, action) = going_back();
-        let count = refuse(&mut rig, action, &Failure::Refused("no".into(), rule, after));
+        let count = refuse(&mut rig, action, &WriteFailure::Refused("no".into(), rule, after));
         assert_eq!(count, times, "{rule:?}, {after:?}");
         let rejection = &rig.world.rejections[0];
-        assert_eq!(rejection.way, Way::Held);
+        assert_eq!(rejection.way, RejectionAction::Hold);
         assert!(rejection.cause.contains("; going back failed too: Deployment shop/web: refused: no"));
         rig.settle();
         assert!(rig.engine.in_flight().is_empty(), "it keeps its token");
@@ -95,12 +98,12 @@ fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
 fn a_way_back_that_fails_for_now_is_tried_again() {
     let soon = Duration::from_secs(1);
     for failure in [
-        Failure::Refused("no answer".into(), Rule::Webhook, Some(soon)),
-        Failure::Unknown("no answer".into(), soon),
+        WriteFailure::Refused("no answer".into(), RefusalRule::Webhook, Some(soon)),
+        WriteFailure::Unknown("no answer".into(), soon),
     ] {
         let (mut rig, action) = going_back();
         assert_eq!(refuse(&mut rig, action, &failure), 20, "{failure}");
-        assert_eq!(rig.world.rejections[0].way, Way::Back);
+        assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
         rig.engine.mark_all();
         rig.settle();
         let shown = rig.world.things[&workload("web")].release.as_ref().map(|release| release.hash);

@@ -4,42 +4,42 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{Hash, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
-pub(super) fn data(id: &ObjectId, content: u32) -> Data {
-    Data::of(id, &json!({"data": {"content": content.to_string()}}))
+pub(super) fn data(id: &ObjectId, content: u32) -> ConfigData {
+    ConfigData::of(id, &json!({"data": {"content": content.to_string()}}))
 }
 
-/// A `ConfigMap` from git.
-pub(super) fn env(content: u32) -> Shared {
+/// Returns a `ConfigMap` from git.
+pub(super) fn env(content: u32) -> SharedDesired {
     let mut env = (*desired(&config("env"), content, "env")).clone();
-    env.config = Some(Box::new(Configuration::Data(data(&env.id, content))));
+    env.config = Some(Box::new(ConfigRole::Data(data(&env.id, content))));
     Arc::new(env)
 }
 
-/// A workload that uses the `ConfigMap` `env`, and `others`, which may be missing.
-pub(super) fn web(content: u32, others: &[&str]) -> Shared {
+/// Returns a workload that uses the `ConfigMap` `env`, and `others`, which may be missing.
+pub(super) fn web(content: u32, others: &[&str]) -> SharedDesired {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     let used: Vec<ObjectId> = ["env"].iter().chain(others).map(|name| config(name)).collect();
-    web.config = Some(Box::new(Configuration::Uses(used.into())));
+    web.config = Some(Box::new(ConfigRole::Uses(used.into())));
     Arc::new(web)
 }
 
-pub(super) fn key(secret: &[u8; 16]) -> Known<Key> {
-    Known::Is(Key::of(secret).unwrap())
+pub(super) fn key(secret: &[u8; 16]) -> ReadState<HashKey> {
+    ReadState::Value(HashKey::of(secret).unwrap())
 }
 
-pub(super) fn both(env: Shared, web: Shared) -> [(&'static str, Option<Shared>); 2] {
+pub(super) fn both(env: SharedDesired, web: SharedDesired) -> [(&'static str, Option<SharedDesired>); 2] {
     [("env", Some(env)), ("web", Some(web))]
 }
 
-/// A cluster at rest, in which `web` uses `env` of git and `tls`, which is somebody else's.
-pub(super) fn at_rest(most: u32) -> Rig {
-    let mut rig = Rig::new(most);
+/// Returns a cluster at rest, in which `web` uses `env` of git and `tls`, which is somebody else's.
+pub(super) fn at_rest(most: u32) -> Harness {
+    let mut rig = Harness::new(most);
     rig.read(reading("r1", &both(env(1), web(1, &["tls"]))));
     tell(&mut rig, 1);
     rig.engine.config_key(key(&[1; 16]));
@@ -49,44 +49,44 @@ pub(super) fn at_rest(most: u32) -> Rig {
 }
 
 /// The data of `tls` as the cluster shows them.
-pub(super) fn tell(rig: &mut Rig, content: u32) {
+pub(super) fn tell(rig: &mut Harness, content: u32) {
     let tls = config("tls");
     assert!(rig.engine.data_to_follow().contains(&tls));
-    rig.engine.config_data(&tls, Known::Is(Some(data(&tls, content))));
+    rig.engine.config_data(&tls, ReadState::Value(Some(data(&tls, content))));
 }
 
-fn started(rig: &Rig) -> Started {
+fn started(rig: &Harness) -> ConfigStamp {
     rig.world.things[&workload("web")].started.unwrap()
 }
 
-/// What the pod template carries.
-pub(super) fn carried(rig: &Rig) -> Option<Hash> {
+/// Returns the hash in the pod template.
+pub(super) fn carried(rig: &Harness) -> Option<ContentHash> {
     started(rig).template()
 }
 
-fn reason(rig: &mut Rig, name: &ObjectId) -> String {
+fn reason(rig: &mut Harness, name: &ObjectId) -> String {
     rig.decide(name).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
 /// A new process takes over, and has read this revision and the data.
-pub(super) fn begin_anew(rig: &mut Rig, revision: &str, env: Shared, tls: u32) {
+pub(super) fn begin_anew(rig: &mut Harness, revision: &str, env: SharedDesired, tls: u32) {
     rig.engine = rig.fresh(3);
     rig.read(reading(revision, &both(env, web(1, &["tls"]))));
     tell(rig, tls);
     rig.engine.config_key(key(&[1; 16]));
 }
 
-pub(super) fn wrote(names: &[ObjectId]) -> Vec<Wrote> {
-    names.iter().cloned().map(Wrote::Changed).collect()
+pub(super) fn wrote(names: &[ObjectId]) -> Vec<AuditEntry> {
+    names.iter().cloned().map(AuditEntry::Changed).collect()
 }
 
 /// The pods of `web` do not come up with these data.
-pub(super) fn spoil(rig: &mut Rig, web: &Shared, started: Started) {
-    rig.world.bad.insert(Hash::of_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
+pub(super) fn spoil(rig: &mut Harness, web: &SharedDesired, started: ConfigStamp) {
+    rig.world.bad.insert(ContentHash::of_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
 }
 
-/// What `web` is started with once these are in force.
-pub(super) fn foreseen(rig: &Rig, files: &[(&str, Option<Shared>)], tls: u32) -> Started {
+/// Returns the stamp that `web` starts with once these are in force.
+pub(super) fn foreseen(rig: &Harness, files: &[(&str, Option<SharedDesired>)], tls: u32) -> ConfigStamp {
     let mut other = rig.clone();
     other.read(reading("elsewhere", files));
     tell(&mut other, tls);
@@ -260,11 +260,11 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
             1 => rig.engine.config_key(key(&[1; 16])),
             2 => {
                 rig.engine.config_key(key(&[1; 16]));
-                rig.engine.config_data(&config("tls"), Known::Blind("forbidden".into()));
+                rig.engine.config_data(&config("tls"), ReadState::Unreadable("forbidden".into()));
             }
             _ => {
                 tell(&mut rig, 3);
-                rig.engine.config_key(Known::Blind("forbidden".into()));
+                rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
             }
         }
         rig.engine.mark_all();
@@ -296,7 +296,7 @@ fn another_key_restarts_nothing() {
     rig.settle();
     // The annotation on the workload itself is written anew.
     assert_eq!((rig.world.log.len(), carried(&rig)), (1, hashed));
-    assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
+    assert_eq!(rig.world.things[&workload("web")].phase, RolloutPhase::Settled);
     tell(&mut rig, 3);
     rig.settle();
     assert_eq!(rig.world.log.len(), 2);
@@ -306,11 +306,11 @@ fn another_key_restarts_nothing() {
 #[test]
 fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_it_goes() {
     let mut rig = at_rest(3);
-    rig.engine.config_data(&config("tls"), Known::Is(None));
+    rig.engine.config_data(&config("tls"), ReadState::Value(None));
     rig.settle();
     assert_eq!(rig.world.log, wrote(&[workload("web")]));
     // A required one of somebody else's.
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let mut strict = (*web(1, &["tls"])).clone();
     strict.needs = [config("env"), config("tls")].into();
     rig.read(reading("r1", &both(env(1), Arc::new(strict))));
@@ -318,7 +318,7 @@ fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_
     rig.engine.config_key(key(&[1; 16]));
     rig.settle();
     rig.world.log.clear();
-    rig.engine.config_data(&config("tls"), Known::Is(None));
+    rig.engine.config_data(&config("tls"), ReadState::Value(None));
     rig.settle();
     assert_eq!(rig.world.log, []);
     tell(&mut rig, 1);
@@ -331,17 +331,17 @@ fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_
 
 #[test]
 fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let plain = || {
         let mut plain = (*web(1, &["tls"])).clone();
-        (plain.config, plain.hash) = (None, Hash::of_bytes(b"plain"));
+        (plain.config, plain.hash) = (None, ContentHash::of_bytes(b"plain"));
         Arc::new(plain)
     };
     rig.read(reading("r1", &both(env(1), plain())));
     rig.settle();
     assert!(!rig.engine.needs_key());
     rig.world.log.clear();
-    let rolled = |rig: &Rig| rig.engine.in_flight().len();
+    let rolled = |rig: &Harness| rig.engine.in_flight().len();
     let asking = || {
         let mut asking = (*web(1, &["tls"])).clone();
         asking.template = plain().template;
@@ -365,7 +365,7 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
 #[test]
 fn a_pause_and_a_hold_on_the_configuration_keep_pods_as_they_are() {
     let mut rig = at_rest(3);
-    rig.world.paused = Some(Paused { token: "t".into(), reason: "fair".into() });
+    rig.world.paused = Some(PauseIntent { token: "t".into(), reason: "fair".into() });
     let inventory = rig.engine.source(0).inventory.clone().unwrap();
     rig.engine.inventory(0, Inventory { paused: rig.world.paused.clone(), ..inventory.clone() });
     tell(&mut rig, 2);
@@ -398,7 +398,7 @@ fn a_process_that_ends_anywhere_restarts_once() {
 
 #[test]
 fn steps_hold_a_restart_as_any_rollout() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let mut stepped = (*web(1, &["tls"])).clone();
     let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {"rhumb.dev/steps": "1"}},
         "spec": {"replicas": 3}});
@@ -411,19 +411,19 @@ fn steps_hold_a_restart_as_any_rollout() {
     tell(&mut rig, 2);
     let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be restarted") };
     assert_eq!(apply.form.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
-    assert_eq!((apply.purpose, apply.restarts), (Purpose::Restart, Restarts::Maybe));
+    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Restart, RestartRisk::Maybe));
     rig.step(&workload("web"));
     rig.deliver(usize::MAX);
     for _ in 0..3 {
         rig.step(&workload("web"));
     }
-    let held = Shown::Under(Overlay::Surge { pods: 1, step: 1 });
+    let held = OverlayState::Under(Overlay::Surge { pods: 1, step: 1 });
     assert_eq!(rig.world.things[&workload("web")].shown, held);
     // The data are as they were: most pods have them still, and no step is in the way.
     tell(&mut rig, 1);
     rig.step(&workload("web"));
     let thing = &rig.world.things[&workload("web")];
-    assert_eq!((thing.shown, carried(&rig)), (Shown::Plain, None));
+    assert_eq!((thing.shown, carried(&rig)), (OverlayState::Plain, None));
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn a_configuration_of_an_earlier_wave_does_not_wait_for_a_workload_that_waits_fo
         Arc::new(later)
     };
     for content in [1, 2] {
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         rig.read(reading("r1", &both(env(1), later(1))));
         tell(&mut rig, 1);
         rig.engine.config_key(key(&[1; 16]));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::restart::{at_rest, begin_anew, both, carried, data, env, foreseen, key, spoil, tell, web, wrote};
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{World, config, desired, reading, workload};
 use crate::engine::*;
 
@@ -30,7 +30,7 @@ fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
 }
 
 /// Three workloads that use the same, one after the other.
-fn three(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+fn three(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
     let like = |name| {
         let mut like = (*web(1, &["tls"])).clone();
         let own = desired(&workload(name), 1, name);
@@ -43,7 +43,7 @@ fn three(content: u32) -> Vec<(&'static str, Option<Shared>)> {
 
 #[test]
 fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &three(1)));
     tell(&mut rig, 1);
     rig.engine.config_key(key(&[1; 16]));
@@ -68,7 +68,7 @@ fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
     rig.read(reading("r3", &three(3)));
     rig.settle();
     assert_eq!(rig.world.log.len(), 8, "{:?}", rig.world.log);
-    let told = |rig: &Rig, name| rig.world.things[&workload(name)].started.unwrap().data;
+    let told = |rig: &Harness, name| rig.world.things[&workload(name)].started.unwrap().data;
     for name in ["a", "b", "web"] {
         assert_ne!(told(&rig, name), told(&other, name), "{name}");
     }
@@ -108,7 +108,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
     rig.engine.seen(&workload("web"), live);
     let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be repaired") };
-    assert_eq!((apply.purpose, apply.restarts), (Purpose::Repair, Restarts::Maybe));
+    assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
     assert_eq!(apply.form.started.unwrap().template(), hashed);
     // Nobody knows what it should be.
     rig.engine.config_forgotten(&config("tls"));
@@ -124,13 +124,13 @@ fn what_no_way_back_mends_holds_no_token() {
     let mut rig = at_rest(1);
     let bad = foreseen(&rig, &[], 2);
     spoil(&mut rig, &web(1, &["tls"]), bad);
-    rig.engine.config_data(&config("tls"), Known::Is(Some(data(&config("tls"), 2))));
+    rig.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
     rig.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
     rig.settle();
     assert_eq!(rig.world.book.claims.len(), 0, "{:?}", rig.world.log);
     assert!(rig.engine.in_flight().is_empty());
     let told =
-        |rig: &mut Rig, id| rig.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default();
+        |rig: &mut Harness, id| rig.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default();
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
     let ends = "; rhumb cannot bring back what is not in git; its content stays that of revision r1";
     let web = told(&mut rig, workload("web"));
@@ -146,7 +146,7 @@ fn what_no_way_back_mends_holds_no_token() {
     assert_eq!(rig.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
     tell(&mut rig, 3);
     rig.settle();
-    assert_eq!(rig.world.things[&workload("web")].phase, RollPhase::Settled);
+    assert_eq!(rig.world.things[&workload("web")].phase, RolloutPhase::Settled);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn data_of_somebody_else_are_blamed_where_a_commit_restarts_nothing() {
     let mut rig = at_rest(1);
     let bad = foreseen(&rig, &[("web", Some(labelled.clone()))], 2);
     spoil(&mut rig, &labelled, bad);
-    rig.engine.config_data(&config("tls"), Known::Is(Some(data(&config("tls"), 2))));
+    rig.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
     rig.read(reading("r2", &[("web", Some(labelled))]));
     rig.settle();
     let told = rig.world.rejections.iter().map(|rejection| &*rejection.cause).collect::<Vec<_>>().concat();
@@ -172,7 +172,7 @@ fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
     let until = "2999-01-01T00:00:00Z";
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(&config("env")).unwrap();
-    thing.asked = Asked::parse(None, None, Some(&format!("t until={until} busy")));
+    thing.asked = ObjectIntents::parse(None, None, Some(&format!("t until={until} busy")));
     thing.rv = rv;
     assert!(thing.asked.is_some());
     rig.world.announce(&config("env"));

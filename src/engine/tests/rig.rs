@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 use super::world::{SET, World, budget};
 use crate::change::{Impact, ImpactKind};
 use crate::engine::*;
-use crate::object::{GroupKind, Gvk, Hash, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, Gvk, ObjectId, Revision};
 
-/// The key by which releases of tests are sealed.
-pub(super) fn release_key() -> Key {
-    Key::of(&[7; 32]).unwrap()
+/// Returns the key by which releases of tests are sealed.
+pub(super) fn release_key() -> HashKey {
+    HashKey::of(&[7; 32]).unwrap()
 }
 
 /// An engine with one source over a world, driven without a loop.
 #[derive(Clone)]
-pub(super) struct Rig {
+pub(super) struct Harness {
     pub(super) engine: Engine,
     pub(super) world: World,
     pub(super) now: Instant,
-    /// When the time of day was 1970.
+    /// The time of day 1970.
     pub(super) epoch: Instant,
-    /// What the budget object will say, as long as its write is not answered.
-    pub(super) in_flight: Option<Book>,
+    /// The ledger in flight, as long as its write is not answered.
+    pub(super) in_flight: Option<RolloutLedger>,
     /// Contents that older revisions can still give.
-    pub(super) history: BTreeMap<Hash, Shared>,
+    pub(super) history: BTreeMap<ContentHash, SharedDesired>,
     /// All revisions, each with what it says.
-    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, Shared>)>,
+    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesired>)>,
 }
 
-impl Rig {
+impl Harness {
     pub(super) fn new(most: u32) -> Self {
         let mut rig = Self {
             engine: Engine::new(budget(most)),
@@ -47,7 +47,7 @@ impl Rig {
         rig
     }
 
-    /// A process that has just started: it knows what the cluster and the source tell, and nothing else.
+    /// Returns a process that has just started: it knows what the cluster and the source tell, and nothing else.
     pub(super) fn fresh(&self, most: u32) -> Engine {
         self.fresh_with(budget(most))
     }
@@ -55,7 +55,7 @@ impl Rig {
     /// As [`Rig::fresh`], with any budget.
     pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
         let mut engine = self.started(budget);
-        engine.release_key(Known::Is(release_key()));
+        engine.release_key(ReadState::Value(release_key()));
         engine
     }
 
@@ -66,11 +66,11 @@ impl Rig {
 
     fn started(&self, budget: Budget) -> Engine {
         let mut engine = Engine::new(budget);
-        engine.add_source(Source::new(
+        engine.add_source(SourceState::new(
             "test",
             SET,
-            Adopt::IfUnowned,
-            Prune::On,
+            AdoptPolicy::IfUnowned,
+            PrunePolicy::On,
             BlastRadius { count: 100, percent: 100 },
         ));
         let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
@@ -86,7 +86,7 @@ impl Rig {
         engine.take_orders(0, self.world.orders.clone());
         engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
         for kind in &kinds {
-            engine.served(Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
+            engine.served(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
             engine.list_started(kind);
         }
         engine.book(self.world.book.clone());
@@ -99,7 +99,7 @@ impl Rig {
         engine
     }
 
-    pub(super) fn read(&mut self, reading: Reading) {
+    pub(super) fn read(&mut self, reading: SourceReading) {
         for (_, facts) in &reading.files {
             for shared in facts.iter().flat_map(|facts| &facts.objects) {
                 self.history.insert(shared.hash, shared.clone());
@@ -119,15 +119,15 @@ impl Rig {
         self.engine.read(0, reading);
     }
 
-    /// What a way back leads to, as git tells it.
-    fn past(&self, undo: &Undo) -> Result<Past, String> {
+    /// Returns the target of a way back, as git tells it.
+    fn past(&self, undo: &UndoRequest) -> Result<PastRevision, String> {
         let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
         let before = || place(undo.from.as_str())?.checked_sub(1);
         let place = undo.to.as_ref().map_or_else(before, |to| place(to));
         let (revision, files) = &self.commits[place.ok_or("there is no such revision")?];
         let named = files.values().filter(|content| undo.objects.contains(&content.id));
         let contents = named.map(|content| (content.id.clone(), content.clone())).collect();
-        Ok(Past { revision: revision.clone(), contents })
+        Ok(PastRevision { revision: revision.clone(), contents })
     }
 
     /// Carries out what people have ordered, as the loop does at the beginning of each turn.
@@ -144,8 +144,8 @@ impl Rig {
         let mut words = words.splitn(3, ' ');
         let mut word = || words.next().unwrap_or_default();
         let (token, verb, argument) = (word(), word(), word());
-        let verb = Verb::parse(verb, argument);
-        let order = GivenOrder { token: token.into(), verb, object: id.clone(), by: "".into() };
+        let verb = OrderVerb::parse(verb, argument);
+        let order = Order { token: token.into(), verb, object: id.clone(), by: "".into() };
         self.world.orders.push(order);
         self.engine.take_orders(0, self.world.orders.clone());
     }
@@ -172,10 +172,10 @@ impl Rig {
     }
 
     /// Answers what a write would do, as the API server would.
-    fn foresee(&mut self, id: &ObjectId, apply: &Apply) {
+    fn foresee(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         self.world.dry_runs += 1;
         let outcome = match self.world.things.get(id) {
-            None => Outcome::Failed(Failure::Conflict(Duration::ZERO)),
+            None => ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
             Some(thing) => {
                 let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
                 let same = shown.is_some_and(|shown| shown.template == apply.want.template) && !thing.drifted;
@@ -183,7 +183,7 @@ impl Rig {
                 let kind = self.world.impacts.get(&apply.want.hash).copied().unwrap_or(told);
                 let impact = Impact { kind, pods: 3 };
                 let uid = Uid(thing.uid.to_string().into());
-                Outcome::Foreseen(Foreseen {
+                ActionResult::DryRun(DryRunImpact {
                     content: apply.want.hash,
                     uid,
                     generation: thing.shape.cast_signed(),
@@ -268,8 +268,8 @@ impl Rig {
             }
             Action::Look => {
                 let looked = match self.world.things.get(id) {
-                    Some(thing) => Looked::Found(Box::new(World::live(id, thing))),
-                    None => Looked::Absent,
+                    Some(thing) => LiveLookup::Found(Box::new(World::live(id, thing))),
+                    None => LiveLookup::Absent,
                 };
                 self.engine.looked(id, looked);
                 None
@@ -295,17 +295,18 @@ impl Rig {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, want: &Shared, form: Form) {
+    fn compare(&mut self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) {
         let shown = self.engine.shown(id);
         let (shape, values) = (shown.and_then(|live| live.ours.clone()), shown.and_then(|live| live.values));
         // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
         let thing = self.world.things.get(id);
         let same =
             thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
-        let lost = if is_workload(id) { Lost::Template } else { Lost::InPlace };
-        let cover = if same { Cover::Whole } else { Cover::Lost(lost) };
+        let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
+        let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
         let (content, overlay) = (form.hash(want), form.overlay);
-        self.engine.verified(id, Verified { content, overlay, started: form.started, shape, values, cover });
+        self.engine
+            .verified(id, VerifiedCoverage { content, overlay, started: form.started, shape, values, cover });
     }
 
     pub(super) fn resolve(&mut self) {
@@ -377,7 +378,7 @@ impl Rig {
             .world
             .things
             .iter()
-            .filter(|(_, t)| t.phase != RollPhase::Settled)
+            .filter(|(_, t)| t.phase != RolloutPhase::Settled)
             .filter(|(_, t)| t.failed.is_none() || t.failed != t.runs())
             .map(|(id, _)| id.clone())
             .collect();
@@ -389,7 +390,7 @@ impl Rig {
                     [content, thing.runs()].into_iter().flatten().any(|it| self.world.bad.contains(&it));
                 (thing.failed, thing.rv) = (thing.runs().filter(|_| bad), rv);
                 if thing.failed.is_none() {
-                    thing.phase = RollPhase::Settled;
+                    thing.phase = RolloutPhase::Settled;
                 }
             }
             self.world.announce(&id);

@@ -3,58 +3,58 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
 /// `web`, which uses the `ConfigMap` env.
-fn web(content: u32) -> Shared {
+fn web(content: u32) -> SharedDesired {
     with(desired(&workload("web"), content, "web"), |web| web.needs = [config("env")].into())
 }
 
-fn env(content: u32) -> Shared {
+fn env(content: u32) -> SharedDesired {
     desired(&config("env"), content, "env")
 }
 
-fn with(shared: Shared, change: impl FnOnce(&mut Desired)) -> Shared {
+fn with(shared: SharedDesired, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
     let mut changed = (*shared).clone();
     change(&mut changed);
     Arc::new(changed)
 }
 
-fn both(content: u32) -> [(&'static str, Option<Shared>); 2] {
+fn both(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
     [("env", Some(env(content))), ("web", Some(web(content)))]
 }
 
-/// A cluster in which revision r1 is at rest.
-fn at_rest(most: u32) -> Rig {
-    let mut rig = Rig::new(most);
+/// Returns a cluster in which revision r1 is at rest.
+fn at_rest(most: u32) -> Harness {
+    let mut rig = Harness::new(most);
     rig.read(reading("r1", &both(1)));
     rig.settle();
     rig.world.log.clear();
     rig
 }
 
-fn shown(rig: &Rig, id: &ObjectId) -> Release {
+fn shown(rig: &Harness, id: &ObjectId) -> Release {
     rig.world.things[id].release.clone().unwrap()
 }
 
-fn release(of: &Shared, revision: &str) -> Release {
+fn release(of: &SharedDesired, revision: &str) -> Release {
     Release { hash: of.hash, revision: Revision::new(revision) }
 }
 
-fn reason(rig: &mut Rig, id: &ObjectId) -> String {
+fn reason(rig: &mut Harness, id: &ObjectId) -> String {
     rig.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
-fn changed(id: ObjectId) -> Wrote {
-    Wrote::Changed(id)
+fn changed(id: ObjectId) -> AuditEntry {
+    AuditEntry::Changed(id)
 }
 
 #[test]
 fn a_configuration_never_lands_before_its_workload_may_roll() {
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     let other = |content| desired(&workload("a"), content, "a");
     let files = |content: u32| [both(content).to_vec(), vec![("a", Some(other(content)))]].concat();
     rig.read(reading("r1", &files(1)));
@@ -144,7 +144,7 @@ fn a_way_back_that_fails_too_ends_in_a_hold() {
     assert_eq!(shown(&rig, &workload("web")), release(&web(1), "r1"));
     let why = reason(&mut rig, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
-    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
     assert!(rig.engine.in_flight().is_empty(), "it holds no token for ever");
 }
 
@@ -196,7 +196,7 @@ fn a_newer_commit_replaces_a_rollout_from_where_it_is() {
 
 #[test]
 fn later_waves_do_not_begin_after_a_failure() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let canary = |content| desired(&workload("canary"), content, "canary");
     let rest = |content| with(desired(&workload("rest"), content, "rest"), |rest| rest.wave = 1);
     let files = |content| [("canary", Some(canary(content))), ("rest", Some(rest(content)))];
@@ -253,10 +253,10 @@ fn a_rollout_and_a_rollback_survive_the_end_of_the_process_at_every_point() {
 }
 
 /// A rollout waits, as another daemon has claimed all that may roll at once.
-fn claimed_elsewhere() -> (Rig, ObjectId) {
+fn claimed_elsewhere() -> (Harness, ObjectId) {
     let mut rig = at_rest(1);
     let other = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim = Claim {
+    let claim = RolloutClaim {
         applyset: "applyset-theirs-v1".into(),
         holder: "b".into(),
         content: web(9).hash,
@@ -287,13 +287,14 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     assert!(rig.world.book.claims.contains_key(&other), "it is not ours to take back");
 }
 
-/// Whoever claimed it is gone, and its new pods never become ready: nobody brings it back.
+/// The claiming process is gone, and its new pods never become ready: nobody brings the workload
+/// back.
 #[test]
 fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_deadline_after_that() {
     let (mut rig, other) = claimed_elsewhere();
     let mut live = rig.engine.shown(&workload("web")).cloned().unwrap();
     let deadline = Budget::default().deadline.as_secs();
-    // How many pods are updated, and when.
+    // The number of updated pods, and the second.
     for (updated, second) in [
         (1, 0),
         (1, SPENT.as_secs()),
@@ -303,8 +304,8 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
         (2, 2 * deadline),
     ] {
         assert!(rig.world.log.is_empty(), "it has not failed after {second} s");
-        let phase = RollPhase::Replacing;
-        live.rolling = Some(Rolling { replicas: 3, updated, phase, ..Rolling::default() });
+        let phase = RolloutPhase::Replacing;
+        live.rolling = Some(RolloutNumbers { replicas: 3, updated, phase, ..RolloutNumbers::default() });
         rig.engine.other_seen(&other, Some(&live), rig.now + std::time::Duration::from_secs(second));
         rig.settle();
     }
@@ -367,22 +368,25 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     let mut rig = at_rest(1);
     rig.read(reading("r2", &[("web", Some(stepped(2)))]));
     rig.settle();
-    assert_eq!(rig.world.things[&workload("web")].shown, Shown::Under(Overlay::Surge { pods: 1, step: 1 }));
+    assert_eq!(
+        rig.world.things[&workload("web")].shown,
+        OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })
+    );
     let plain = with(web(3), |web| web.template = stepped(2).template);
     rig.read(reading("r3", &[("web", Some(plain))]));
     rig.deliver(usize::MAX);
     let decision = rig.decide(&workload("web"));
     let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.form.overlay, apply.restarts), (None, Restarts::Maybe));
+    assert_eq!((apply.form.overlay, apply.restarts), (None, RestartRisk::Maybe));
     assert!(rig.world.book.claims.contains_key(&workload("web")), "{:?}", rig.world.book);
 }
 
-/// Whoever served it looks after it, also where nothing waits for the budget.
+/// A process that served the source looks after its claim, also where nothing waits for the budget.
 #[test]
 fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested() {
     let mut rig = at_rest(1);
     let gone = super::world::id("apps", "Deployment", "elsewhere", "api");
-    let claim = |applyset: &str| Claim {
+    let claim = |applyset: &str| RolloutClaim {
         applyset: applyset.into(),
         holder: "b".into(),
         content: web(9).hash,
@@ -408,14 +412,14 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
 /// Two processes that serve the same source share one budget as any two do.
 #[test]
 fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     let other = |content| desired(&workload("a"), content, "a");
     let files = |content: u32| [both(content).to_vec(), vec![("a", Some(other(content)))]].concat();
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.world.log.clear();
     rig.engine.claim_as("one");
-    let claim = Claim {
+    let claim = RolloutClaim {
         applyset: super::world::SET.into(),
         holder: "two".into(),
         content: web(2).hash,
@@ -455,7 +459,7 @@ fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
                 ("web", Some(with(web(content), |web| web.after = [workload("migrate")].into()))),
             ],
         };
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         rig.read(reading("r1", &files(1)));
         rig.settle();
         rig.world.log.clear();

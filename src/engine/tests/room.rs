@@ -1,14 +1,15 @@
-//! What is too large to be recorded is refused by name, and nothing is written that would not fit.
+//! An object that is too large to be recorded is refused by name, and nothing is written that would
+//! not fit.
 
 use std::sync::Arc;
 
-use super::rig::Rig;
-use super::world::{SET, Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, SET, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
-/// A workload and so many `ConfigMaps` with the longest names that there are, all of which it needs.
-fn files(count: usize, content: u32) -> Vec<(String, Option<Shared>)> {
+/// Returns a workload and so many `ConfigMaps` with the longest names that there are, all of which it needs.
+fn files(count: usize, content: u32) -> Vec<(String, Option<SharedDesired>)> {
     let used: Vec<ObjectId> = (0..count).map(|number| config(&format!("{number:0>253}"))).collect();
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = used.clone().into();
@@ -16,21 +17,21 @@ fn files(count: usize, content: u32) -> Vec<(String, Option<Shared>)> {
     used.chain([("web".to_owned(), Some(Arc::new(web)))]).collect()
 }
 
-fn read(rig: &mut Rig, revision: &str, files: &[(String, Option<Shared>)]) {
-    let files: Vec<(&str, Option<Shared>)> =
+fn read(rig: &mut Harness, revision: &str, files: &[(String, Option<SharedDesired>)]) {
+    let files: Vec<(&str, Option<SharedDesired>)> =
         files.iter().map(|(file, wanted)| (&**file, wanted.clone())).collect();
     rig.read(reading(revision, &files));
 }
 
-/// What is asked of all objects, and how many were written by it.
-fn change_all(count: usize) -> (Rig, usize) {
-    let mut rig = Rig::new(3);
+/// Returns a world in which all objects change, and the number of those written.
+fn change_all(count: usize) -> (Harness, usize) {
+    let mut rig = Harness::new(3);
     read(&mut rig, "r1", &files(count, 1));
     rig.settle();
     rig.world.log.clear();
     read(&mut rig, "r2", &files(count, 2));
     rig.settle();
-    let changed = rig.world.log.iter().filter(|wrote| matches!(wrote, Wrote::Changed(_))).count();
+    let changed = rig.world.log.iter().filter(|wrote| matches!(wrote, AuditEntry::Changed(_))).count();
     (rig, changed)
 }
 
@@ -55,7 +56,7 @@ fn a_unit_whose_record_is_too_large_is_refused_by_name_and_nothing_of_it_is_writ
     few.extend(files(1900, 3).pop());
     read(&mut rig, "r3", &few);
     rig.settle();
-    assert_eq!(rig.world.log.iter().filter(|wrote| matches!(wrote, Wrote::Changed(_))).count(), 4);
+    assert_eq!(rig.world.log.iter().filter(|wrote| matches!(wrote, AuditEntry::Changed(_))).count(), 4);
 }
 
 #[test]
@@ -70,12 +71,12 @@ fn id(name: &str) -> ObjectId {
 }
 
 fn unit(name: &str, count: usize) -> Unit {
-    let release = Release { hash: Hash::of_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
-    let hash = Hash::of_bytes(b"data");
-    let restarted = Some(Restarted { data: hash, foreign: hash, before: Some(hash) });
-    let member = |number: usize| Member {
-        content: Some(Hash::of_bytes(b"new")),
-        good: if number.is_multiple_of(2) { Good::Release(release.clone()) } else { Good::Absent },
+    let release = Release { hash: ContentHash::of_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
+    let hash = ContentHash::of_bytes(b"data");
+    let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
+    let member = |number: usize| UnitMember {
+        content: Some(ContentHash::of_bytes(b"new")),
+        good: if number.is_multiple_of(2) { LastGood::Release(release.clone()) } else { LastGood::Absent },
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
     Unit {
@@ -88,20 +89,20 @@ fn unit(name: &str, count: usize) -> Unit {
 #[test]
 fn no_record_is_larger_than_it_is_taken_for() {
     for name in ["web", "", "it's \"quoted\"\n", "a:b\\c", &"x".repeat(253)] {
-        let claim = Claim {
+        let claim = RolloutClaim {
             applyset: SET.into(),
             holder: "1-2-3".into(),
-            content: Hash::of_bytes(b"new"),
+            content: ContentHash::of_bytes(b"new"),
             pods: u32::MAX,
             left: true,
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
-        let start = |number: usize| Start {
+        let start = |number: usize| RolloutStart {
             id: id(&format!("{name}{number}")),
             applyset: SET.into(),
             at: jiff::Timestamp::MAX,
         };
-        let tally = Tally {
+        let tally = BudgetTally {
             applyset: SET.into(),
             name: name.into(),
             pods: u32::MAX,
@@ -110,36 +111,36 @@ fn no_record_is_larger_than_it_is_taken_for() {
             rest: u32::MAX,
             at: Some(jiff::Timestamp::UNIX_EPOCH),
         };
-        let book = Book {
+        let book = RolloutLedger {
             claims,
             units: vec![unit(name, 50), unit(name, 1)],
             starts: (0..50).map(start).collect(),
             tallies: vec![tally],
-            ..Book::default()
+            ..RolloutLedger::default()
         };
-        let (text, bytes) = (book.text(&Seals::default()).unwrap().len(), book.bytes());
+        let (text, bytes) = (book.text(&HashSeals::default()).unwrap().len(), book.bytes());
         assert!(text <= bytes + 30, "{name:?}: {text} bytes are taken for {bytes}");
     }
 }
 
 #[test]
 fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
-    let queued = |length: usize| Queued {
+    let queued = |length: usize| QueuedObject {
         id: workload("web"),
         applyset: SET.into(),
         place: None,
         reason: "x".repeat(length).into(),
     };
     let check = |queue: usize, past: usize, expected: (usize, usize)| {
-        let book = Book {
+        let book = RolloutLedger {
             units: vec![unit("unit", 100)],
             past: vec![unit("past", past)],
             queue: vec![queued(queue)],
-            ..Book::default()
+            ..RolloutLedger::default()
         };
-        let text = book.bounded_text(&Seals::default()).unwrap();
+        let text = book.bounded_text(&HashSeals::default()).unwrap();
         assert!(text.len() <= FULL, "{}", text.len());
-        let read = Book::parse(&text, &Seals::default()).unwrap();
+        let read = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
         assert_eq!(read.units, book.units);
         assert_eq!((read.queue.len(), read.past.len()), expected);
     };

@@ -1,35 +1,37 @@
-//! What must never be deleted, whoever errs: each case is one that looked like "not wanted any more".
+//! The objects that must never be deleted, whoever errs: each case is one that looked like "not
+//! wanted any more".
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::rig::Rig;
-use super::world::{SET, Thing, World, Wrote, config, desired, gvk, id, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, SET, World, WorldObject, config, desired, gvk, id, reading, workload};
 use crate::engine::*;
-use crate::health::{Health, Status};
-use crate::object::{GroupKind, Hash, ObjectId, Revision};
+use crate::health::{Health, HealthStatus};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 
-fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut Desired)) -> Shared {
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
     Arc::new(wanted)
 }
 
-/// An engine that watches these kinds and shows nothing yet.
+/// Returns an engine that watches these kinds and shows nothing yet.
 fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     let mut engine = Engine::new(super::world::budget(3));
-    engine.release_key(Known::Is(super::rig::release_key()));
+    engine.release_key(ReadState::Value(super::rig::release_key()));
     for set in sets {
         let radius = BlastRadius { count: 100, percent: 100 };
-        let number = engine.add_source(Source::new(set, set, Adopt::IfUnowned, Prune::On, radius));
+        let number =
+            engine.add_source(SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius));
         let kinds = kinds.iter().cloned().collect();
         engine.inventory(number, Inventory { kinds, ..Inventory::default() });
     }
     for kind in kinds {
-        engine.served(crate::object::Gvk::new(&kind.group, "v1", &kind.kind), Served::Yes);
+        engine.served(crate::object::Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
         engine.list_complete(kind);
     }
     engine
@@ -40,9 +42,12 @@ fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
     let found = engine.judgements(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {
         None => "wanted".to_owned(),
-        Some(Judgement::Delete) => "delete".to_owned(),
+        Some(PruneDecision::Delete) => "delete".to_owned(),
         Some(
-            Judgement::Later(why) | Judgement::Confirm(why) | Judgement::Keep(why) | Judgement::Leave(why),
+            PruneDecision::Later(why)
+            | PruneDecision::Confirm(why)
+            | PruneDecision::Keep(why)
+            | PruneDecision::Leave(why),
         ) => why.to_string(),
     }
 }
@@ -54,7 +59,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     engine.read(0, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     engine.read(1, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.checked(1, engine.dropped());
-    engine.seen(&a, World::live(&a, &Thing::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    engine.seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, 0, &a), "wanted");
     engine.read(0, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
@@ -64,7 +69,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     assert_eq!(judged(&mut engine, 0, &a), why);
     let dropped = engine.dropped();
     let mut takes_over =
-        reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = Hash::of_bytes(b"o"))))]);
+        reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = ContentHash::of_bytes(b"o"))))]);
     for (_, facts) in &mut takes_over.files {
         let facts = facts.as_mut().unwrap();
         let mut wanted = (*facts.objects[0]).clone();
@@ -76,7 +81,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     assert_eq!(judged(&mut engine, 0, &a), "wanted");
     let action = engine.decide(&a, Instant::now()).action;
     assert!(
-        matches!(action, Action::Apply(Apply { purpose: Purpose::Transfer, source: 1, .. })),
+        matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, source: 1, .. })),
         "{action:?}"
     );
 }
@@ -86,7 +91,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(0, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.seen(&a, World::live(&a, &Thing::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    engine.seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert!(judged(&mut engine, 0, &a).contains("looked at again"), "the other one was never read");
     engine.checked(1, engine.dropped());
     assert_eq!(judged(&mut engine, 0, &a), "delete");
@@ -102,7 +107,7 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     engine.read(0, before);
     engine.seen(
         &widget("shop"),
-        World::live(&widget("shop"), &Thing::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
+        World::live(&widget("shop"), &WorldObject::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
     );
     let why = "nothing is pruned before w is read again: where Widget.example.com lives is not known";
     assert_eq!(judged(&mut engine, 0, &widget("shop")), why);
@@ -122,7 +127,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         let kinds = kinds.iter().cloned().collect();
         engine.inventory(0, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
         for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
-            engine.seen(id, World::live(id, &Thing::settled(desired(id, 1, id.name()).hash, "r1", n)));
+            engine.seen(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "r1", n)));
         }
         engine.read(0, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         let why = "pruned after Widget shop/w, which uses it";
@@ -135,11 +140,11 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
 }
 
 /// `web` used the old settings and is given new ones in the same commit that takes the old ones away.
-fn replaced(restarted: bool) -> (Rig, ObjectId) {
+fn replaced(restarted: bool) -> (Harness, ObjectId) {
     let (old, new, web) = (config("old"), config("new"), workload("web"));
     let needing =
         |need: &ObjectId, content| with(&web, content, |wanted| wanted.needs = [need.clone()].into());
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     let other = |name| (name, Some(desired(&config(name), 1, name)));
     rig.read(reading("r1", &[other("old"), other("x"), ("web", Some(needing(&old, 1)))]));
     rig.settle();
@@ -165,34 +170,41 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
             // The rollout goes on.
             for (id, thing) in rig.world.events.drain(..).collect::<Vec<_>>() {
                 let Some(thing) = thing else { continue };
-                let health = Health::new(Status::InProgress, "rolls");
+                let health = Health::new(HealthStatus::InProgress, "rolls");
                 let live = World::live(&id, &thing);
-                rig.engine.seen(&id, if id == web { Live { health, ..live } } else { live });
+                rig.engine.seen(&id, if id == web { LiveObject { health, ..live } } else { live });
             }
         }
-        let expected = [Wrote::Created(config("new")), Wrote::Changed(web.clone())];
+        let expected = [AuditEntry::Created(config("new")), AuditEntry::Changed(web.clone())];
         assert_eq!(rig.world.log, expected, "restarted: {restarted}");
         rig.settle();
-        assert!(matches!(&rig.world.log[2..], [Wrote::Deleted(id, _)] if *id == old), "{:?}", rig.world.log);
+        assert!(
+            matches!(&rig.world.log[2..], [AuditEntry::Deleted(id, _)] if *id == old),
+            "{:?}",
+            rig.world.log
+        );
     }
 }
 
 #[test]
 fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let job = id("batch", "Job", "shop", "migrate");
-    let wanted = with(&job, 1, |wanted| wanted.traits.ends = Ends::AfterFinish);
+    let wanted = with(&job, 1, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
     engine.read(0, reading("r1", &[("migrate", Some(wanted.clone()))]));
-    engine.seen(&job, Live { finished: true, ..World::live(&job, &Thing::settled(wanted.hash, "r1", 1)) });
+    engine.seen(
+        &job,
+        LiveObject { finished: true, ..World::live(&job, &WorldObject::settled(wanted.hash, "r1", 1)) },
+    );
     // Its time is over before anybody wrote down that it has ended.
     engine.gone(&job);
-    engine.looked(&job, Looked::Absent);
+    engine.looked(&job, LiveLookup::Absent);
     let now = Instant::now();
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
     engine.inventory(0, Inventory { kinds, ..Inventory::default() });
     assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
-    let other = with(&job, 2, |wanted| wanted.traits.ends = Ends::AfterFinish);
+    let other = with(&job, 2, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
     engine.read(0, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
     assert_eq!(gvk(&job).api_version(), "batch/v1");
@@ -207,9 +219,9 @@ fn letting_a_held_rollout_go_is_a_restart() {
             gvk: gvk(&id),
             id,
             body: body.into(),
-            origin: crate::object::Origin { file: "a".into(), line: 1, column: 1 },
+            origin: crate::object::ManifestOrigin { file: "a".into(), line: 1, column: 1 },
         };
-        Desired::of(&object, Place::default(), SET).template
+        DesiredObject::of(&object, BodyLocation::default(), SET).template
     };
     let template = serde_json::json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let plain = object(serde_json::json!({"template": template, "replicas": 3}));
@@ -229,17 +241,17 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let (config_map, user) = (config("used"), id("apps", "Deployment", "shop", "web"));
     let with_need = with(&user, 1, |wanted| wanted.needs = [config_map.clone()].into());
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
-    engine.sources[0].life = Life::Ends;
+    engine.sources[0].life = SourceLifecycle::Ends;
     engine.read(0, reading("r2", &[]));
     engine.seen(
         &config_map,
-        World::live(&config_map, &Thing::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
+        World::live(&config_map, &WorldObject::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
     );
-    engine.seen(&user, World::live(&user, &Thing::settled(with_need.hash, "r1", 2)));
+    engine.seen(&user, World::live(&user, &WorldObject::settled(with_need.hash, "r1", 2)));
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, 0, &user).starts_with(unread), "{}", judged(&mut engine, 0, &user));
-    let named = |wanted: &Shared| Release { hash: wanted.hash, revision: Revision::new("r1") };
+    let named = |wanted: &SharedDesired| Release { hash: wanted.hash, revision: Revision::new("r1") };
     engine.resolved(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, 0, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.
@@ -254,22 +266,22 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
     let good = desired(&gone, 1, "brought-back");
     let release = Release { hash: good.hash, revision: Revision::new("r1") };
     // The newest revision had removed it, and that was undone.
-    let member = Member { content: None, good: Good::Release(release.clone()), restarted: None };
+    let member = UnitMember { content: None, good: LastGood::Release(release.clone()), restarted: None };
     let unit = Unit {
         applyset: SET.into(),
         revision: Revision::new("r2"),
         members: [(gone.clone(), member)].into(),
     };
-    let rejection = Rejection { unit, way: Way::Back, cause: "undone by hand".into() };
-    for life in [Life::Lives, Life::Ends] {
+    let rejection = Rejection { unit, way: RejectionAction::RollBack, cause: "undone by hand".into() };
+    for life in [SourceLifecycle::Lives, SourceLifecycle::Ends] {
         let mut engine = engine(&[SET], &[gone.group_kind()]);
         engine.sources[0].life = life;
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
         engine.inventory(0, Inventory { kinds, rejections, ..Inventory::default() });
         engine.read(0, reading("r3", &[]));
-        engine.seen(&gone, World::live(&gone, &Thing::settled(good.hash, "r1", 1)));
+        engine.seen(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
         engine.resolved(&gone, &release, Some(good.clone()));
-        let expected = if life == Life::Lives { "wanted" } else { "delete" };
+        let expected = if life == SourceLifecycle::Lives { "wanted" } else { "delete" };
         assert_eq!(judged(&mut engine, 0, &gone), expected);
     }
 }

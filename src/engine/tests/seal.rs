@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{budget, config, desired, id, reading, workload};
 use crate::engine::*;
-use crate::object::{Hash, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 fn secret() -> ObjectId {
     id("", "Secret", "shop", "password")
 }
 
-fn key(byte: u8) -> Key {
-    Key::of(&[byte; 32]).unwrap()
+fn key(byte: u8) -> HashKey {
+    HashKey::of(&[byte; 32]).unwrap()
 }
 
-fn seals(keys: &[u8]) -> Seals {
-    let mut seals = Seals::default();
+fn seals(keys: &[u8]) -> HashSeals {
+    let mut seals = HashSeals::default();
     for byte in keys {
         seals.add(&key(*byte));
     }
@@ -27,11 +27,11 @@ fn release(id: &ObjectId, content: u32) -> Release {
     Release { hash: desired(id, content, "").hash, revision: Revision::new(&format!("r{content}")) }
 }
 
-/// A unit of a Secret and a workload: from the first content to the second.
+/// Returns a unit of a Secret and a workload: from the first content to the second.
 fn unit() -> Unit {
     let member = |id: ObjectId| {
         let (old, new) = (release(&id, 1), release(&id, 2).hash);
-        (id, Member { content: Some(new), good: Good::Release(old), restarted: None })
+        (id, UnitMember { content: Some(new), good: LastGood::Release(old), restarted: None })
     };
     Unit {
         applyset: "a-v1".into(),
@@ -40,12 +40,12 @@ fn unit() -> Unit {
     }
 }
 
-fn book() -> Book {
-    Book { units: vec![unit()], past: vec![unit()], ..Book::default() }
+fn book() -> RolloutLedger {
+    RolloutLedger { units: vec![unit()], past: vec![unit()], ..RolloutLedger::default() }
 }
 
 fn rejections() -> Vec<Rejection> {
-    vec![Rejection { unit: unit(), way: Way::Back, cause: "it failed".into() }]
+    vec![Rejection { unit: unit(), way: RejectionAction::RollBack, cause: "it failed".into() }]
 }
 
 #[test]
@@ -60,13 +60,13 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
         }
         assert!(text.contains("\"~") && text.contains("@r1"), "{text}");
     }
-    assert_eq!(Book::parse(&texts[0], &seals).unwrap(), book());
+    assert_eq!(RolloutLedger::parse(&texts[0], &seals).unwrap(), book());
     assert_eq!(parse_rejections(&texts[1], &seals), rejections());
-    assert_eq!(Book::sealing(&texts[0], &seals).unwrap(), Sealing::Fine);
-    assert_eq!(rejections_sealing(&texts[1], &seals), Sealing::Fine);
+    assert_eq!(RolloutLedger::sealing(&texts[0], &seals).unwrap(), SealStatus::Fine);
+    assert_eq!(rejections_sealing(&texts[1], &seals), SealStatus::Fine);
     // Without a key it is not written at all.
-    assert_eq!(book().text(&Seals::default()), None);
-    assert_eq!(rejections_text(&rejections(), &Seals::default()), None);
+    assert_eq!(book().text(&HashSeals::default()), None);
+    assert_eq!(rejections_text(&rejections(), &HashSeals::default()), None);
 }
 
 #[test]
@@ -74,24 +74,24 @@ fn each_word_is_read_by_who_has_its_key() {
     let hash = release(&secret(), 1).hash;
     let plain = hash.to_string();
     let word = |keys: &[u8]| seals(keys).word(&secret(), hash).unwrap();
-    let check = |word: &str, keys: &[u8], expected: (Hash, Sealing)| {
+    let check = |word: &str, keys: &[u8], expected: (ContentHash, SealStatus)| {
         let seals = seals(keys);
         assert_eq!((seals.read(word), seals.standing(&secret(), word)), expected, "{word} by {keys:?}");
     };
-    check(&word(&[1]), &[1], (hash, Sealing::Fine));
-    check(&word(&[1]), &[], (Hash::UNREADABLE, Sealing::Locked));
-    check(&word(&[1]), &[2], (Hash::UNREADABLE, Sealing::Fine));
-    check(&word(&[1]), &[1, 2], (hash, Sealing::Stale));
-    check(&word(&[1, 2]), &[2], (hash, Sealing::Fine));
-    check(&word(&[1, 2, 1]), &[1], (hash, Sealing::Fine));
+    check(&word(&[1]), &[1], (hash, SealStatus::Fine));
+    check(&word(&[1]), &[], (ContentHash::UNREADABLE, SealStatus::Locked));
+    check(&word(&[1]), &[2], (ContentHash::UNREADABLE, SealStatus::Fine));
+    check(&word(&[1]), &[1, 2], (hash, SealStatus::Stale));
+    check(&word(&[1, 2]), &[2], (hash, SealStatus::Fine));
+    check(&word(&[1, 2, 1]), &[1], (hash, SealStatus::Fine));
     // As an older version wrote it.
-    check(&plain, &[1], (hash, Sealing::Stale));
-    check(&plain, &[], (hash, Sealing::Stale));
+    check(&plain, &[1], (hash, SealStatus::Stale));
+    check(&plain, &[], (hash, SealStatus::Stale));
     for wrong in ["~", "~1", "~1.2", &format!("~x.{plain}"), "", "later"] {
-        check(wrong, &[1], (Hash::UNREADABLE, Sealing::Fine));
+        check(wrong, &[1], (ContentHash::UNREADABLE, SealStatus::Fine));
     }
-    assert_eq!(seals(&[1]).standing(&config("env"), &plain), Sealing::Fine);
-    assert_eq!(seals(&[1]).word(&secret(), Hash::UNREADABLE).unwrap(), "~");
+    assert_eq!(seals(&[1]).standing(&config("env"), &plain), SealStatus::Fine);
+    assert_eq!(seals(&[1]).word(&secret(), ContentHash::UNREADABLE).unwrap(), "~");
     assert_ne!(word(&[1]), word(&[2]));
     let other = seals(&[1]).word(&secret(), release(&secret(), 2).hash).unwrap();
     assert_ne!(word(&[1]), other);
@@ -109,13 +109,13 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
         text
     };
     let older = plain(book().text(&seals(&[1])).unwrap());
-    for seals in [Seals::default(), seals(&[2])] {
-        assert_eq!(Book::parse(&older, &seals).unwrap(), book());
-        assert_eq!(Book::sealing(&older, &seals).unwrap(), Sealing::Stale);
+    for seals in [HashSeals::default(), seals(&[2])] {
+        assert_eq!(RolloutLedger::parse(&older, &seals).unwrap(), book());
+        assert_eq!(RolloutLedger::sealing(&older, &seals).unwrap(), SealStatus::Stale);
     }
     let older = plain(rejections_text(&rejections(), &seals(&[1])).unwrap());
-    assert_eq!(parse_rejections(&older, &Seals::default()), rejections());
-    assert_eq!(rejections_sealing(&older, &Seals::default()), Sealing::Stale);
+    assert_eq!(parse_rejections(&older, &HashSeals::default()), rejections());
+    assert_eq!(rejections_sealing(&older, &HashSeals::default()), SealStatus::Stale);
 }
 
 #[test]
@@ -130,16 +130,16 @@ fn lines_that_are_no_rejections_are_left_out_and_counted() {
 #[test]
 fn what_cannot_be_read_is_no_content_and_no_removal() {
     let text = rejections_text(&rejections(), &seals(&[1])).unwrap();
-    for other in [seals(&[2]), Seals::default()] {
+    for other in [seals(&[2]), HashSeals::default()] {
         let read = parse_rejections(&text, &other).remove(0);
         let member = &read.unit.members[&secret()];
         assert!(member.is_unreadable());
-        assert_eq!(member.good, Good::Unknown);
+        assert_eq!(member.good, LastGood::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
         let held = read.held_where_unreadable();
         let cause =
             "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
-        assert_eq!((held.way, &*held.cause), (Way::Held, cause));
+        assert_eq!((held.way, &*held.cause), (RejectionAction::Hold, cause));
         assert_eq!(held.clone().held_where_unreadable(), held);
         // It can be written by whoever cannot read it.
         let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
@@ -149,13 +149,13 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
     assert_eq!(whole.clone().held_where_unreadable(), whole);
 }
 
-fn web(content: u32) -> Shared {
+fn web(content: u32) -> SharedDesired {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [secret()].into();
     Arc::new(web)
 }
 
-fn files(content: u32) -> [(&'static str, Option<Shared>); 3] {
+fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 3] {
     [
         ("alone", Some(desired(&workload("alone"), content, "alone"))),
         ("secret", Some(desired(&secret(), content, "secret"))),
@@ -163,15 +163,15 @@ fn files(content: u32) -> [(&'static str, Option<Shared>); 3] {
     ]
 }
 
-fn at_rest() -> Rig {
-    let mut rig = Rig::new(3);
+fn at_rest() -> Harness {
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig
 }
 
 #[track_caller]
-fn assert_shows(rig: &Rig, expected: [u32; 3]) {
+fn assert_shows(rig: &Harness, expected: [u32; 3]) {
     for (id, content) in [workload("alone"), secret(), workload("web")].into_iter().zip(expected) {
         let shown = rig.world.things[&id].release.as_ref().map(|release| release.hash);
         assert_eq!(shown, Some(desired(&id, content, "").hash), "{id}: {:#?}", rig.world.log);
@@ -186,14 +186,14 @@ fn what_is_released_with_a_secret_waits_for_the_key() {
     rig.settle();
     assert_shows(&rig, [2, 1, 1]);
     assert!(rig.engine.needs_key() && rig.engine.is_reading_data());
-    let reasons = |rig: &mut Rig| [secret(), workload("web")].map(|id| rig.decide(&id).reason);
+    let reasons = |rig: &mut Harness| [secret(), workload("web")].map(|id| rig.decide(&id).reason);
     assert!(matches!(reasons(&mut rig), [Some(Reason::Reading(_)), Some(Reason::Reading(_))]));
-    rig.engine.config_key(Known::Blind("forbidden".into()));
+    rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
     rig.settle();
     let why = Some(Reason::Sealed("forbidden".into()));
     assert_eq!(reasons(&mut rig), [why.clone(), why]);
     assert!(!rig.engine.is_reading_data());
-    rig.engine.config_key(Known::Is(key(1)));
+    rig.engine.config_key(ReadState::Value(key(1)));
     rig.settle();
     assert_shows(&rig, [2, 2, 2]);
 }
@@ -203,12 +203,12 @@ fn nothing_begins_while_the_budget_object_is_locked() {
     let mut rig = at_rest();
     rig.engine = rig.fresh(3);
     rig.engine.lock_book();
-    rig.engine.config_key(Known::Blind("forbidden".into()));
+    rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
     rig.read(reading("r2", &files(2)));
     rig.settle();
     assert_shows(&rig, [1, 1, 1]);
     assert_eq!(rig.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
-    rig.engine.config_key(Known::Is(key(1)));
+    rig.engine.config_key(ReadState::Value(key(1)));
     rig.engine.book(rig.world.book.clone());
     rig.settle();
     assert_shows(&rig, [2, 2, 2]);
@@ -219,22 +219,22 @@ fn an_inventory_that_is_locked_is_not_read() {
     let mut rig = at_rest();
     let inventory = rig.engine.source(0).inventory.clone().unwrap();
     let mut engine = Engine::new(budget(3));
-    engine.release_key(Known::Is(super::rig::release_key()));
-    engine.add_source(Source::new(
+    engine.release_key(ReadState::Value(super::rig::release_key()));
+    engine.add_source(SourceState::new(
         "test",
         super::world::SET,
-        Adopt::IfUnowned,
-        Prune::On,
+        AdoptPolicy::IfUnowned,
+        PrunePolicy::On,
         BlastRadius::default(),
     ));
     engine.lock_inventory(0);
     assert!(engine.needs_key());
-    engine.config_key(Known::Blind("forbidden".into()));
+    engine.config_key(ReadState::Unreadable("forbidden".into()));
     let desired = desired(&secret(), 1, "secret");
-    engine.served(desired.gvk.clone(), Served::Yes);
+    engine.served(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
     engine.read(0, reading("r1", &[("secret", Some(desired))]));
-    engine.looked(&secret(), Looked::Absent);
+    engine.looked(&secret(), LiveLookup::Absent);
     assert_eq!(engine.decide(&secret(), rig.now).reason, Some(Reason::Sealed("forbidden".into())));
     engine.inventory(0, inventory);
     assert!(matches!(engine.decide(&secret(), rig.now).action, Action::Apply(_)));
@@ -245,7 +245,7 @@ fn an_inventory_that_is_locked_is_not_read() {
 fn an_inventory_that_is_locked_later_counts_no_more() {
     let mut rig = at_rest();
     let inventory = rig.engine.source(0).inventory.clone().unwrap();
-    rig.engine.config_key(Known::Blind("forbidden".into()));
+    rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
     rig.engine.lock_inventory(0);
     rig.read(reading("r2", &files(2)));
     rig.settle();
@@ -254,28 +254,29 @@ fn an_inventory_that_is_locked_later_counts_no_more() {
     rig.read(reading("r3", &[("alone", None)]));
     rig.settle();
     assert_shows(&rig, [1, 1, 1]);
-    rig.engine.config_key(Known::Is(key(1)));
+    rig.engine.config_key(ReadState::Value(key(1)));
     rig.engine.inventory(0, inventory);
     rig.read(reading("r4", &files(4)));
     rig.settle();
     assert_shows(&rig, [4, 4, 4]);
 }
 
-/// The second revision of web is bad. What is written down after so many turns is read under another key.
-fn another_key(point: usize) -> Rig {
+/// Returns a world whose second revision of web is bad. The record after so many turns is read
+/// under another key.
+fn another_key(point: usize) -> Harness {
     let mut rig = at_rest();
-    rig.engine.config_key(Known::Is(key(1)));
+    rig.engine.config_key(ReadState::Value(key(1)));
     rig.world.bad.insert(web(2).hash);
     rig.read(reading("r2", &files(2)));
     for _ in 0..point {
         rig.turn();
     }
     let (old, new) = (seals(&[1]), seals(&[2]));
-    rig.world.book = Book::parse(&rig.world.book.text(&old).unwrap(), &new).unwrap();
+    rig.world.book = RolloutLedger::parse(&rig.world.book.text(&old).unwrap(), &new).unwrap();
     let rejected = parse_rejections(&rejections_text(&rig.world.rejections, &old).unwrap(), &new);
     rig.world.rejections = rejected.into_iter().map(Rejection::held_where_unreadable).collect();
     rig.engine = rig.fresh(3);
-    rig.engine.config_key(Known::Is(key(2)));
+    rig.engine.config_key(ReadState::Value(key(2)));
     rig.read(reading("r2", &files(2)));
     rig.settle();
     rig
@@ -291,11 +292,11 @@ fn whenever_the_key_is_lost_all_ends_and_nothing_bad_is_tried_again() {
         let rejected: Vec<Rejection> = rig.world.rejections.clone();
         assert_eq!(rejected.len(), 1, "{point}: {rejected:#?}");
         match rejected[0].way {
-            Way::Back => {
+            RejectionAction::RollBack => {
                 backs += 1;
                 assert_shows(&rig, [2, 1, 1]);
             }
-            Way::Held => {
+            RejectionAction::Hold => {
                 helds += 1;
                 assert!(rejected[0].cause.contains("password"), "{point}: {}", rejected[0].cause);
                 let reason = rig.decide(&web).reason;

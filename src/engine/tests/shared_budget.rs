@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{SET, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
 
 pub(super) const THEIRS: &str = "applyset-theirs-v1";
 
-/// A workload that takes one pod down at a time.
-pub(super) fn one(name: &str, content: u32) -> Shared {
+/// Returns a workload that takes one pod down at a time.
+pub(super) fn one(name: &str, content: u32) -> SharedDesired {
     let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
     let mut one = (*desired(&workload(name), content, name)).clone();
-    one.strategy = Strategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+    one.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
     Arc::new(one)
 }
 
-pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<Shared>)> {
+pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<SharedDesired>)> {
     names.iter().map(|name| (*name, Some(one(name, content)))).collect()
 }
 
@@ -29,8 +29,8 @@ pub(super) fn budget(unavailable: &str, starts_per_minute: u32) -> Budget {
 }
 
 /// Workloads of three pods each at rest in revision r1, by a process that has just started.
-pub(super) fn at_rest(names: &[&str], budget: &Budget) -> Rig {
-    let mut rig = Rig::new(9);
+pub(super) fn at_rest(names: &[&str], budget: &Budget) -> Harness {
+    let mut rig = Harness::new(9);
     rig.read(reading("r1", &files(names, 1)));
     rig.settle();
     rig.pass_time(Duration::from_hours(1));
@@ -45,9 +45,9 @@ pub(super) fn elsewhere(name: &str) -> ObjectId {
     id("apps", "Deployment", "elsewhere", name)
 }
 
-/// What another process claims for `api`.
-pub(super) fn theirs(pods: u32) -> Claim {
-    Claim {
+/// Returns another process' claim for `api`.
+pub(super) fn theirs(pods: u32) -> RolloutClaim {
+    RolloutClaim {
         applyset: THEIRS.into(),
         holder: "12-a-b@host".into(),
         content: one("api", 1).hash,
@@ -56,32 +56,33 @@ pub(super) fn theirs(pods: u32) -> Claim {
     }
 }
 
-pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> Tally {
-    Tally {
+pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
+    BudgetTally {
         applyset: THEIRS.into(),
         name: "theirs".into(),
         pods,
         away: away.iter().map(|(name, pods)| (elsewhere(name), *pods)).collect(),
         rest,
-        ..Tally::default()
+        ..BudgetTally::default()
     }
 }
 
 /// Another process writes what its source takes.
-pub(super) fn tell(rig: &mut Rig, tally: Tally) {
+pub(super) fn tell(rig: &mut Harness, tally: BudgetTally) {
     rig.world.book.tallies.retain(|known| known.applyset != tally.applyset);
     rig.world.book.tallies.push(tally);
     rig.engine.book(rig.world.book.clone());
 }
 
-pub(super) fn reason(rig: &mut Rig, name: &str) -> String {
+pub(super) fn reason(rig: &mut Harness, name: &str) -> String {
     rig.decide(&workload(name)).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
 #[test]
 fn pods_that_are_unavailable_count_whoever_serves_them() {
-    // What others have told, what may be unavailable, and why a workload that takes one pod down waits.
-    let check = |told: Tally, most: &str, expected: &str| {
+    // The others' tallies, the budget, and the reason for which a workload that takes one pod down
+    // waits.
+    let check = |told: BudgetTally, most: &str, expected: &str| {
         let mut rig = at_rest(&["web"], &budget(most, 100));
         tell(&mut rig, told);
         rig.read(reading("r2", &files(&["web"], 2)));
@@ -90,7 +91,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
         if !expected.is_empty() {
             assert_eq!(reason(&mut rig, "web"), expected);
         }
-        // What others tell changes, and with it what may start.
+        // The others' tallies change, and with them the workloads that may start.
         tell(&mut rig, tally(0, &[], 0));
         rig.settle();
         assert!(!rig.world.log.is_empty(), "it waits for nobody");
@@ -123,10 +124,10 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
 #[test]
 fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     let mut rig = at_rest(&["web", "api"], &budget("100%", 100));
-    rig.world.book = Book { begun: rig.world.book.begun, ..Book::default() };
+    rig.world.book = RolloutLedger { begun: rig.world.book.begun, ..RolloutLedger::default() };
     rig.engine.book(rig.world.book.clone());
-    let mut telling = Telling::default();
-    let told = |book: &Book| {
+    let mut telling = QueuePublication::default();
+    let told = |book: &RolloutLedger| {
         let ours = book.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
         (ours.pods, ours.away.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>())
     };
@@ -137,12 +138,17 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
         None,
         "how many there are is no reason for a first write"
     );
-    let sick = |rig: &mut Rig, available: u32| {
+    let sick = |rig: &mut Harness, available: u32| {
         let rv = rig.world.tick();
         let thing = rig.world.things.get_mut(&workload("api")).unwrap();
-        (thing.rv, thing.phase) = (rv, RollPhase::Recovering);
-        thing.numbers =
-            Some(Rolling { replicas: 3, updated: 3, ready: available, available, ..Rolling::default() });
+        (thing.rv, thing.phase) = (rv, RolloutPhase::Recovering);
+        thing.numbers = Some(RolloutNumbers {
+            replicas: 3,
+            updated: 3,
+            ready: available,
+            available,
+            ..RolloutNumbers::default()
+        });
         rig.world.announce(&workload("api"));
         rig.deliver(usize::MAX);
         rig.engine.settle();
@@ -168,12 +174,12 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
 #[test]
 fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
     let mut rig = at_rest(&["web"], &budget("2", 100));
-    let told = Tally {
+    let told = BudgetTally {
         applyset: SET.into(),
         name: "test".into(),
         pods: 9,
         away: [(workload("gone"), 2)].into(),
-        ..Tally::default()
+        ..BudgetTally::default()
     };
     rig.world.book.tallies = vec![told];
     for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
@@ -187,7 +193,7 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
     assert_eq!(rig.engine.usage().unavailable, (0, 2), "they are seen now, and this one is gone");
 }
 
-/// Whoever has told it may have ended, and its pods be well by now.
+/// The publisher may have ended, and its pods be healthy by now.
 #[test]
 fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
     let mut rig = at_rest(&["web"], &budget("2", 100));
@@ -198,9 +204,13 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
     assert_eq!(rig.engine.others(), [elsewhere("api")]);
     assert!(rig.engine.waits_for_others());
     let mut live = rig.engine.shown(&workload("web")).cloned().unwrap();
-    let mut seen = |rig: &mut Rig, available: u32, expected: u32| {
-        live.rolling =
-            Some(Rolling { replicas: 9, available, phase: RollPhase::Recovering, ..Rolling::default() });
+    let mut seen = |rig: &mut Harness, available: u32, expected: u32| {
+        live.rolling = Some(RolloutNumbers {
+            replicas: 9,
+            available,
+            phase: RolloutPhase::Recovering,
+            ..RolloutNumbers::default()
+        });
         rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
         assert_eq!(rig.engine.usage().unavailable.0, expected, "{available}");
     };
@@ -243,7 +253,7 @@ fn starts_of_a_minute_outlive_processes() {
     let budget = budget("100%", 2);
     let mut rig = at_rest(&names, &budget);
     rig.read(reading("r2", &files(&names, 2)));
-    // How many are written when a new process has gone on at each of these seconds.
+    // The number of writes when a new process has gone on at each of these seconds.
     for (second, expected) in [(0, 2), (1, 2), (30, 2), (59, 2), (60, 4), (61, 4), (119, 4), (120, 5)] {
         rig.now = rig.epoch + Duration::from_hours(1) + Duration::from_secs(second);
         rig.engine = rig.fresh_with(budget.clone());
@@ -262,7 +272,7 @@ fn starts_of_a_minute_outlive_processes() {
 #[test]
 fn starts_of_other_processes_count_and_are_kept() {
     let mut rig = at_rest(&["web"], &budget("100%", 2));
-    let start = |name: &str| Start {
+    let start = |name: &str| RolloutStart {
         id: elsewhere(name),
         applyset: THEIRS.into(),
         at: jiff::Timestamp::UNIX_EPOCH + rig.now.duration_since(rig.epoch),
@@ -289,7 +299,7 @@ fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
         rig.deliver(usize::MAX);
         rig.engine.advance(rig.now);
     }
-    let of = |book: &Book| {
+    let of = |book: &RolloutLedger| {
         let claims = book.claims.iter();
         claims.map(|(id, claim)| (id.name().to_owned(), claim.left)).collect::<Vec<_>>()
     };
@@ -307,13 +317,13 @@ fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
 
 #[test]
 fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
-    // How long its workload must rest: left in good order, or not.
+    // The time for which its workload must rest: left in good order, or not.
     for (left, rest) in [(true, Duration::from_secs(10)), (false, SPENT)] {
         let mut rig = at_rest(
             &["web"],
             &Budget { soak: Duration::from_secs(10), max_workloads: 1, ..budget("100%", 100) },
         );
-        let claim = Claim { left, ..theirs(1) };
+        let claim = RolloutClaim { left, ..theirs(1) };
         rig.world.book.claims.insert(elsewhere("api"), claim);
         rig.engine.book(rig.world.book.clone());
         rig.read(reading("r2", &files(&["web"], 2)));
@@ -335,13 +345,13 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     rig.world.book.claims.insert(elsewhere("api"), theirs(1));
     rig.engine.book(rig.world.book.clone());
     rig.read(reading("r2", &files(&["web"], 2)));
-    let stuck = Rolling {
-        phase: RollPhase::Replacing,
+    let stuck = RolloutNumbers {
+        phase: RolloutPhase::Replacing,
         replicas: 3,
         updated: 1,
         ready: 1,
         available: 1,
-        ..Rolling::default()
+        ..RolloutNumbers::default()
     };
     let mut live = rig.engine.live(&workload("web")).unwrap().clone();
     live.rolling = Some(stuck);
@@ -353,8 +363,8 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     rig.settle();
     assert_eq!(rig.world.log, []);
     // Somebody mends it: it goes on, and comes to rest.
-    let phase = RollPhase::Settled;
-    live.rolling = Some(Rolling { phase, updated: 3, ready: 3, available: 3, ..stuck });
+    let phase = RolloutPhase::Settled;
+    live.rolling = Some(RolloutNumbers { phase, updated: 3, ready: 3, available: 3, ..stuck });
     for rest in [Duration::ZERO, SPENT] {
         rig.pass_time(rest);
         rig.engine.advance(rig.now);

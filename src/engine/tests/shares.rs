@@ -1,4 +1,5 @@
-//! Who takes, keeps and lets go of what: tables, and replicas of which each sees only the Leases.
+//! Who takes, keeps and lets go of which Lease: tables, and replicas of which each sees only the
+//! Leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,41 +7,41 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::super::{BEAT, LASTS, Mark, Moves, Shares, TERM};
+use super::super::{BEAT, LASTS, LeaseMark, LeaseMoves, LeaseShares, TERM};
 
-type Marks = BTreeMap<Arc<str>, Mark>;
+type LeaseMarks = BTreeMap<Arc<str>, LeaseMark>;
 
 fn names(text: &str) -> BTreeSet<Arc<str>> {
     text.split_whitespace().map(Into::into).collect()
 }
 
-fn mark(holder: &str, renewed: u64) -> Mark {
+fn mark(holder: &str, renewed: u64) -> LeaseMark {
     let holder = Some(holder.into()).filter(|_| !holder.is_empty());
-    Mark { holder, renewed: renewed.to_string().into(), lasts: LASTS }
+    LeaseMark { holder, renewed: renewed.to_string().into(), lasts: LASTS }
 }
 
 /// `a=one b=two c=`: who holds what.
-fn marks(text: &str, renewed: u64) -> Marks {
+fn marks(text: &str, renewed: u64) -> LeaseMarks {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
     pairs.map(|(name, holder)| (name.into(), mark(holder, renewed))).collect()
 }
 
-fn replicas(text: &str, renewed: u64) -> Marks {
+fn replicas(text: &str, renewed: u64) -> LeaseMarks {
     names(text).into_iter().map(|id| (id.clone(), mark(&id, renewed))).collect()
 }
 
-fn taken(moves: &Moves) -> String {
+fn taken(moves: &LeaseMoves) -> String {
     moves.take.iter().map(|name| &**name).collect::<Vec<_>>().join(" ")
 }
 
-/// A replica `me` that looks, every second, at the same Leases, which the others renew; what it does at last.
-fn after(seconds: u64, sources: &str, held: &str, others: &str, wanted: &str) -> (Shares, Moves) {
+/// Returns a replica `me` that looks, every second, at the same Leases, which the others renew; what it does at last.
+fn after(seconds: u64, sources: &str, held: &str, others: &str, wanted: &str) -> (LeaseShares, LeaseMoves) {
     let start = Instant::now();
-    let mut shares = Shares::new("me");
+    let mut shares = LeaseShares::new("me");
     for source in names(held) {
         shares.renewed(&source, start);
     }
-    let mut moves = Moves::default();
+    let mut moves = LeaseMoves::default();
     for second in 0..=seconds {
         let now = start + BEAT * second as u32;
         for source in shares.held().cloned().collect::<Vec<_>>() {
@@ -67,7 +68,7 @@ fn a_replica_takes_its_share_of_what_is_free() {
     check("", "", "i", "a b c d", "c d");
     check("a=you", "", "you", "a b c d", "b c");
     check("a=you b=you", "", "you", "a b c", "c");
-    // What others hold is left to them, also where nothing else is to be had.
+    // Leases of others are left to them, also where nothing else is to be had.
     check("a=you b=you c=you", "", "you", "a b c", "");
     // Its share is full.
     check("a=me b=me", "a b", "you", "a b c d", "");
@@ -85,14 +86,14 @@ fn what_nobody_takes_for_the_length_of_a_lease_is_taken_beyond_the_share() {
 #[test]
 fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     let start = Instant::now();
-    let mut shares = Shares::new("me");
+    let mut shares = LeaseShares::new("me");
     let mut look = |after: Duration, renewed: u64| {
         let now = start + after;
         shares.seen(marks("a=you", renewed), replicas("me", renewed), now);
         let moves = taken(&shares.moves(&names("a"), now));
         (moves, shares.wake(now) - start)
     };
-    // What it says of its age is not believed: the clock is another's.
+    // Its age by its own word is not believed: the clock is another's.
     let long = Duration::from_secs(100);
     assert_eq!(look(long, 1).0, "");
     assert_eq!(look(long + LASTS * 9 / 10, 1), (String::new(), long + LASTS));
@@ -101,14 +102,14 @@ fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     assert_eq!(look(long + LASTS * 2, 2).0, "a");
 }
 
-fn moves_of(shares: &mut Shares, wanted: &str, now: Instant) -> Moves {
+fn moves_of(shares: &mut LeaseShares, wanted: &str, now: Instant) -> LeaseMoves {
     shares.moves(&names(wanted), now)
 }
 
 #[test]
 fn nothing_is_held_beyond_the_term_or_against_another_holder() {
     let start = Instant::now();
-    let mut shares = Shares::new("me");
+    let mut shares = LeaseShares::new("me");
     for source in names("a b") {
         shares.renewed(&source, start);
     }
@@ -130,7 +131,7 @@ fn what_others_may_have_had_meanwhile_is_lost() {
     #[track_caller]
     fn check(shown: &str, lost: &str) {
         let start = Instant::now();
-        let mut shares = Shares::new("me");
+        let mut shares = LeaseShares::new("me");
         shares.seen(marks("a=me", 1), replicas("me", 1), start);
         for source in names("a") {
             shares.renewed(&source, start);
@@ -153,14 +154,14 @@ fn what_others_may_have_had_meanwhile_is_lost() {
 #[test]
 fn a_lease_that_was_removed_under_its_holder_is_waited_for() {
     let start = Instant::now();
-    let mut shares = Shares::new("me");
+    let mut shares = LeaseShares::new("me");
     let mut look = |seconds: u32, sources: &str| {
         let now = start + BEAT * seconds;
         shares.seen(marks(sources, 1), replicas("me", u64::from(seconds)), now);
         taken(&shares.moves(&names("a b"), now))
     };
     assert_eq!(look(0, "a=you b=you"), "");
-    // What was released is free at once.
+    // A released Lease is free at once.
     assert_eq!(look(1, "b="), "b");
     assert_eq!(look(9, "b="), "b");
     assert_eq!(look(10, "b="), "a b");
@@ -177,7 +178,7 @@ fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
     assert_eq!(shares.let_go(2, &names("")), ["d".into(), "c".into()]);
     assert_eq!(shares.let_go(2, &names("d b")), ["c".into(), "a".into()]);
     assert_eq!(shares.let_go(2, &names(held)), []);
-    // What is on its way counts as gone, and is not chosen again.
+    // A source in transit counts as gone, and is not chosen again.
     for source in names("c d") {
         shares.offered(&source);
     }
@@ -194,7 +195,7 @@ fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
 #[test]
 fn who_comes_back_from_the_dead_is_a_newcomer() {
     let start = Instant::now();
-    let mut shares = Shares::new("me");
+    let mut shares = LeaseShares::new("me");
     let mut surplus = |seconds: u64, renewed: u64| {
         let now = start + BEAT * seconds as u32;
         for source in names("a b") {
@@ -246,10 +247,10 @@ fn what_is_no_longer_configured_is_left() {
 #[test]
 fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
     let start = Instant::now();
-    let mut shares = Shares::new("me");
+    let mut shares = LeaseShares::new("me");
     let mut look = |seconds| {
         let now = start + Duration::from_secs(seconds);
-        shares.seen(Marks::new(), replicas("me you", 1), now);
+        shares.seen(LeaseMarks::new(), replicas("me you", 1), now);
         shares.moves(&names(""), now).litter
     };
     assert_eq!(look(0), []);
@@ -259,38 +260,38 @@ fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
 
 /// The API server: who was the last to write each Lease.
 #[derive(Default)]
-struct Server {
-    sources: Marks,
-    replicas: Marks,
+struct LeaseServer {
+    sources: LeaseMarks,
+    replicas: LeaseMarks,
     /// Grows with each write.
     version: u64,
 }
 
-struct Replica {
+struct TestReplica {
     id: String,
-    shares: Shares,
+    shares: LeaseShares,
     /// The Leases as it last read or wrote them.
-    known: Marks,
-    /// Until when its writes pass.
+    known: LeaseMarks,
+    /// The time until which its writes pass.
     terms: BTreeMap<Arc<str>, Instant>,
     asleep: u32,
     dead: bool,
 }
 
-impl Replica {
+impl TestReplica {
     fn new(number: usize) -> Self {
         let id = format!("replica-{number}");
         Self {
-            shares: Shares::new(&id),
+            shares: LeaseShares::new(&id),
             id,
-            known: Marks::new(),
+            known: LeaseMarks::new(),
             terms: BTreeMap::new(),
             asleep: 0,
             dead: false,
         }
     }
 
-    fn hold(&mut self, server: &mut Server, source: &Arc<str>, now: Instant) {
+    fn hold(&mut self, server: &mut LeaseServer, source: &Arc<str>, now: Instant) {
         // A compare-and-swap.
         if server.sources.get(source) != self.known.get(source) {
             return;
@@ -305,7 +306,7 @@ impl Replica {
 
     fn beat(
         &mut self,
-        server: &mut Server,
+        server: &mut LeaseServer,
         wanted: &BTreeSet<Arc<str>>,
         busy: &BTreeSet<Arc<str>>,
         now: Instant,
@@ -339,31 +340,31 @@ impl Replica {
     }
 }
 
-/// What happens to the replicas.
+/// An event of the replicas.
 #[derive(Clone, Debug)]
-enum Fate {
+enum ReplicaFate {
     Sleeps(usize, u32),
     Dies(usize),
     Comes,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn fate() -> impl Strategy<Value = ReplicaFate> {
     prop_oneof![
-        (0..4_usize, 1..30_u32).prop_map(|(number, beats)| Fate::Sleeps(number, beats)),
-        (0..4_usize).prop_map(Fate::Dies),
-        Just(Fate::Comes),
+        (0..4_usize, 1..30_u32).prop_map(|(number, beats)| ReplicaFate::Sleeps(number, beats)),
+        (0..4_usize).prop_map(ReplicaFate::Dies),
+        Just(ReplicaFate::Comes),
     ]
 }
 
-fn fares(replicas: &mut Vec<Replica>, fate: &Fate) {
+fn fares(replicas: &mut Vec<TestReplica>, fate: &ReplicaFate) {
     let count = replicas.len();
     match *fate {
-        Fate::Sleeps(number, beats) => replicas[number % count].asleep = beats,
-        Fate::Dies(number) if replicas.iter().filter(|replica| !replica.dead).count() > 1 => {
+        ReplicaFate::Sleeps(number, beats) => replicas[number % count].asleep = beats,
+        ReplicaFate::Dies(number) if replicas.iter().filter(|replica| !replica.dead).count() > 1 => {
             replicas[number % count].dead = true;
         }
-        Fate::Dies(_) => {}
-        Fate::Comes => replicas.push(Replica::new(count)),
+        ReplicaFate::Dies(_) => {}
+        ReplicaFate::Comes => replicas.push(TestReplica::new(count)),
     }
 }
 
@@ -378,7 +379,7 @@ proptest! {
         let named = |number: usize| -> Arc<str> { format!("source-{number:02}").into() };
         let wanted: BTreeSet<_> = (0..count).map(named).collect();
         let mut busy: BTreeSet<_> = busy.into_iter().map(named).collect();
-        let (mut server, mut replicas) = (Server::default(), vec![Replica::new(0), Replica::new(1)]);
+        let (mut server, mut replicas) = (LeaseServer::default(), vec![TestReplica::new(0), TestReplica::new(1)]);
         let mut now = Instant::now();
         let quiet = [(None, 120_u32), (None, 60)];
         let steps = fates.iter().map(|(fate, beats)| (Some(fate), *beats)).chain(quiet);
@@ -401,7 +402,7 @@ proptest! {
                 }
             }
         }
-        let alive: Vec<&Replica> = replicas.iter().filter(|replica| !replica.dead).collect();
+        let alive: Vec<&TestReplica> = replicas.iter().filter(|replica| !replica.dead).collect();
         let cap = count.div_ceil(alive.len());
         let shares: Vec<usize> = alive.iter().map(|replica| replica.shares.held().count()).collect();
         prop_assert_eq!(shares.iter().sum::<usize>(), count);

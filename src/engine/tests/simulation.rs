@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::rig::Rig;
-use super::world::{Wrote, config, desired, reading, workload};
-use crate::engine::{Action, Reading};
+use super::rig::Harness;
+use super::world::{AuditEntry, config, desired, reading, workload};
+use crate::engine::{Action, SourceReading};
 use crate::object::ObjectId;
 
-/// What can happen.
+/// A possible event.
 #[derive(Clone, Debug)]
-enum Happening {
+enum SimulationEvent {
     /// A commit gives an object this content, or takes it away.
     Commit(usize, Option<u32>),
     /// The newest state cannot be read whole.
@@ -43,30 +43,31 @@ fn objects() -> Vec<ObjectId> {
     vec![config("a"), config("b"), config("c"), workload("w"), workload("x"), workload("y")]
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn happening() -> impl Strategy<Value = SimulationEvent> {
     let object = 0..objects().len();
     prop_oneof![
-        3 => (object.clone(), prop::option::weighted(0.8, 1..4_u32)).prop_map(|(o, c)| Happening::Commit(o, c)),
-        1 => Just(Happening::Incomplete),
-        1 => Just(Happening::Complete),
-        2 => object.clone().prop_map(Happening::Drift),
-        1 => object.clone().prop_map(Happening::Delete),
-        1 => object.clone().prop_map(Happening::Strip),
-        4 => (1..4_usize).prop_map(Happening::Deliver),
-        9 => object.prop_map(Happening::Step),
-        1 => Just(Happening::Crash),
-        1 => Just(Happening::Relist),
-        1 => Just(Happening::Lose),
-        2 => Just(Happening::Finish),
+        3 => (object.clone(), prop::option::weighted(0.8, 1..4_u32)).prop_map(|(o, c)| SimulationEvent::Commit(o, c)),
+        1 => Just(SimulationEvent::Incomplete),
+        1 => Just(SimulationEvent::Complete),
+        2 => object.clone().prop_map(SimulationEvent::Drift),
+        1 => object.clone().prop_map(SimulationEvent::Delete),
+        1 => object.clone().prop_map(SimulationEvent::Strip),
+        4 => (1..4_usize).prop_map(SimulationEvent::Deliver),
+        9 => object.prop_map(SimulationEvent::Step),
+        1 => Just(SimulationEvent::Crash),
+        1 => Just(SimulationEvent::Relist),
+        1 => Just(SimulationEvent::Lose),
+        2 => Just(SimulationEvent::Finish),
     ]
 }
 
 struct Simulation {
-    rig: Rig,
+    rig: Harness,
     wanted: BTreeMap<ObjectId, u32>,
     revision: u32,
     complete: bool,
-    /// What the last whole reading wanted, or any after it: until the next whole one that stays defended.
+    /// The objects of the last whole reading, or any after it: until the next whole one they stay
+    /// defended.
     defended: BTreeSet<ObjectId>,
 }
 
@@ -75,7 +76,7 @@ const MOST: u32 = 2;
 impl Simulation {
     fn new() -> Self {
         Self {
-            rig: Rig::new(MOST),
+            rig: Harness::new(MOST),
             wanted: BTreeMap::new(),
             revision: 0,
             complete: true,
@@ -100,13 +101,13 @@ impl Simulation {
             .map(|(id, file)| (file.as_str(), self.wanted.get(id).map(|content| desired(id, *content, file))))
             .collect();
         let incomplete = (!self.complete).then(|| "a file is broken".into());
-        self.rig.read(Reading { incomplete, ..reading(&revision, &files) });
+        self.rig.read(SourceReading { incomplete, ..reading(&revision, &files) });
     }
 
-    fn happen(&mut self, happening: &Happening) {
+    fn happen(&mut self, happening: &SimulationEvent) {
         let all = objects();
         match happening {
-            Happening::Commit(object, content) => {
+            SimulationEvent::Commit(object, content) => {
                 match content {
                     Some(content) => drop(self.wanted.insert(all[*object].clone(), *content)),
                     None => drop(self.wanted.remove(&all[*object])),
@@ -114,37 +115,37 @@ impl Simulation {
                 self.revision += 1;
                 self.read_all();
             }
-            Happening::Incomplete | Happening::Complete => {
-                self.complete = matches!(happening, Happening::Complete);
+            SimulationEvent::Incomplete | SimulationEvent::Complete => {
+                self.complete = matches!(happening, SimulationEvent::Complete);
                 self.read_all();
             }
-            Happening::Drift(object) => self.touch(&all[*object], |thing, rv| {
+            SimulationEvent::Drift(object) => self.touch(&all[*object], |thing, rv| {
                 (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
             }),
-            Happening::Strip(object) => self.touch(&all[*object], |thing, rv| {
+            SimulationEvent::Strip(object) => self.touch(&all[*object], |thing, rv| {
                 (thing.drifted, thing.labelled, thing.rv, thing.shape) = (true, false, rv, rv);
             }),
-            Happening::Delete(object) => {
+            SimulationEvent::Delete(object) => {
                 if self.rig.world.things.remove(&all[*object]).is_some() {
                     self.rig.world.tick();
                     self.rig.world.announce(&all[*object]);
                 }
             }
-            Happening::Deliver(count) => self.rig.deliver(*count),
-            Happening::Step(object) => self.step(&all[*object]),
-            Happening::Crash => {
+            SimulationEvent::Deliver(count) => self.rig.deliver(*count),
+            SimulationEvent::Step(object) => self.step(&all[*object]),
+            SimulationEvent::Crash => {
                 self.rig.world.events.clear();
                 self.rig.engine = self.rig.fresh(MOST);
                 self.read_all();
             }
-            Happening::Lose => self.rig.world.events.clear(),
-            Happening::Relist => self.relist(),
-            Happening::Finish => self.rig.finish_rollouts(),
+            SimulationEvent::Lose => self.rig.world.events.clear(),
+            SimulationEvent::Relist => self.relist(),
+            SimulationEvent::Finish => self.rig.finish_rollouts(),
         }
         self.rig.pass_time(Duration::from_secs(15));
     }
 
-    fn touch(&mut self, id: &ObjectId, change: impl Fn(&mut super::world::Thing, u64)) {
+    fn touch(&mut self, id: &ObjectId, change: impl Fn(&mut super::world::WorldObject, u64)) {
         let rv = self.rig.world.tick();
         if let Some(thing) = self.rig.world.things.get_mut(id) {
             change(thing, rv);
@@ -180,7 +181,7 @@ impl Simulation {
                 }
                 Action::Apply(apply) => {
                     assert!(self.complete || self.defended.contains(id) || existed, "{id} was made on doubt");
-                    let begins = wrote.contains(&Wrote::Changed(id.clone())) && self.rolling() > rolling;
+                    let begins = wrote.contains(&AuditEntry::Changed(id.clone())) && self.rolling() > rolling;
                     assert!(!begins || self.rolling() <= MOST as usize, "{apply:?} exceeds the budget");
                 }
                 _ => {}
@@ -189,7 +190,7 @@ impl Simulation {
     }
 
     fn rolling(&self) -> usize {
-        let replacing = crate::engine::RollPhase::Replacing;
+        let replacing = crate::engine::RolloutPhase::Replacing;
         self.rig.world.things.values().filter(|thing| thing.phase == replacing).count()
     }
 
@@ -230,7 +231,7 @@ proptest! {
         simulation.comes_to_rest();
         let mut deleted = BTreeSet::new();
         for wrote in &simulation.rig.world.log {
-            if let Wrote::Deleted(id, uid) = wrote {
+            if let AuditEntry::Deleted(id, uid) = wrote {
                 prop_assert!(deleted.insert((id.clone(), *uid)), "{id} was deleted twice");
             }
         }
@@ -240,7 +241,7 @@ proptest! {
 /// A reading that is not whole cannot tell that an object is wanted no more: what was accepted is made again.
 #[test]
 fn what_was_wanted_since_the_last_whole_reading_is_made_again_on_doubt() {
-    use Happening::{Commit, Delete, Deliver, Incomplete, Step};
+    use SimulationEvent::{Commit, Delete, Deliver, Incomplete, Step};
     check_doubt(&[
         Commit(0, Some(1)),
         Step(0),
@@ -266,7 +267,7 @@ fn what_was_wanted_since_the_last_whole_reading_is_made_again_on_doubt() {
     ]);
 }
 
-fn check_doubt(happenings: &[Happening]) {
+fn check_doubt(happenings: &[SimulationEvent]) {
     let mut simulation = Simulation::new();
     for happening in happenings {
         simulation.happen(happening);

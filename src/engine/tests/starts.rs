@@ -1,11 +1,11 @@
-//! Which rollouts count as begun in the last minute.
+//! The rollouts that count as begun in the last minute.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::engine::starts::Starts;
-use crate::engine::{Book, Start};
+use crate::engine::starts::StartHistory;
+use crate::engine::{RolloutLedger, RolloutStart};
 use crate::object::{GroupKind, ObjectId};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -17,17 +17,17 @@ fn web(name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), name)
 }
 
-fn start(name: &str, second: i64) -> Start {
-    Start { id: web(name), applyset: "a-v1".into(), at: Timestamp::from_second(second).unwrap() }
+fn start(name: &str, second: i64) -> RolloutStart {
+    RolloutStart { id: web(name), applyset: "a-v1".into(), at: Timestamp::from_second(second).unwrap() }
 }
 
-fn book(starts: &[Start]) -> Book {
-    Book { starts: starts.to_vec(), ..Book::default() }
+fn book(starts: &[RolloutStart]) -> RolloutLedger {
+    RolloutLedger { starts: starts.to_vec(), ..RolloutLedger::default() }
 }
 
-/// A process that reads the object first at this second of its own clock.
-fn reader(second: i64) -> (Starts, Instant) {
-    let (mut starts, now) = (Starts::default(), Instant::now());
+/// Returns a process that reads the object first at this second of its own clock.
+fn reader(second: i64) -> (StartHistory, Instant) {
+    let (mut starts, now) = (StartHistory::default(), Instant::now());
     starts.set_clock(now, Timestamp::from_second(second).unwrap());
     (starts, now)
 }
@@ -58,7 +58,7 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
     starts.read(&book(&[start("web", 900)]));
     assert_eq!(starts.count(|_| true), 1, "its clock is late");
     assert_eq!(starts.due(), Some(now + MINUTE));
-    // What was too old before is no news.
+    // A start that was too old before is no news.
     let (mut starts, now) = reader(1000);
     for second in 0..3 {
         starts.advance(now + Duration::from_secs(second));
@@ -84,7 +84,7 @@ fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_obj
     early.advance(began + Duration::from_secs(61));
     early.write(&mut told, Vec::new());
     assert_eq!((early.count(|_| true), told.starts.len()), (0, 0));
-    // Whoever begins with that clock takes it for an old one; who began it knows better.
+    // A process with that clock takes it for an old one; the process that began it knows better.
     late.read(&told);
     assert_eq!(late.count(|_| true), 1);
     late.advance(now + Duration::from_mins(1));

@@ -3,8 +3,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::engine::{Lack, Move, Overlay, Promotion, Shown, Standing, Steps, misused, misused_steps, next};
-use crate::object::{GroupKind, Gvk, Object, ObjectId, Origin};
+use crate::engine::{
+    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, misused,
+    misused_steps, next,
+};
+use crate::object::{GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn content(kind: &str, annotations: &Value, spec: &Value) -> Value {
     let group = if kind == "ConfigMap" { "v1" } else { "apps/v1" };
@@ -26,7 +29,7 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
         id: ObjectId::new(&GroupKind::new("apps", kind), Some("shop"), "web"),
         gvk: Gvk::from_api_version("apps/v1", kind),
         body: Arc::new(body),
-        origin: Origin { file: "a.yaml".into(), line: 3, column: 1 },
+        origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
     };
     let found = misused_steps(&object);
     let told: Vec<String> =
@@ -37,7 +40,7 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
     assert_eq!(works, asked && !expected.iter().any(|text| !text.contains("stands still")), "{annotations}");
     // Through the one function that everything calls, and known to it.
     let mut all = misused(&object);
-    // What is said of words that have no effect yet is another matter.
+    // Findings about words that have no effect yet are another matter.
     all.retain(|found| found.code == "steps");
     assert_eq!(all, found);
 }
@@ -216,33 +219,33 @@ fn each_kind_is_held_by_its_own_overlay() {
     assert_eq!(of(&kept, 3), some(&[]));
 }
 
-fn standing(replicas: u32, shown: Shown, ready: u32) -> Standing {
-    Standing {
+fn standing(replicas: u32, shown: OverlayState, ready: u32) -> StepProgress {
+    StepProgress {
         replicas,
         shown,
         made: ready,
         ready,
         ready_for: Duration::from_secs(30),
-        promotion: Promotion::None,
+        promotion: PromotionRequest::None,
     }
 }
 
-fn surge(pods: u32, step: u32) -> Shown {
-    Shown::Under(Overlay::Surge { pods, step })
+fn surge(pods: u32, step: u32) -> OverlayState {
+    OverlayState::Under(Overlay::Surge { pods, step })
 }
 
-fn told(step: Move) -> String {
+fn told(step: StepDecision) -> String {
     match step {
-        Move::Enter(overlay) => format!("enter {overlay}"),
-        Move::Stay(wait) => wait.to_string(),
-        Move::Finish => "finish".to_owned(),
+        StepDecision::Enter(overlay) => format!("enter {overlay}"),
+        StepDecision::Stay(wait) => wait.to_string(),
+        StepDecision::Finish => "finish".to_owned(),
     }
 }
 
 #[test]
 fn each_standing_has_its_move() {
     #[track_caller]
-    fn check(words: &[(&str, &str)], standing: Standing, expected: &str) {
+    fn check(words: &[(&str, &str)], standing: StepProgress, expected: &str) {
         let mut annotations = json!({"rhumb.dev/steps": "1, 25%, 50%"});
         for (key, value) in words {
             annotations[format!("rhumb.dev/step-{key}")] = json!(value);
@@ -257,43 +260,45 @@ fn each_standing_has_its_move() {
     let soak = &[("soak", "45s")];
     let manual = &[("promote", "manual")];
     let both = &[("soak", "45s"), ("promote", "manual")];
-    check(auto, standing(8, Shown::Other, 0), "enter surge=1 step=1");
-    check(auto, standing(8, Shown::Unreadable, 8), "enter surge=1 step=1");
+    check(auto, standing(8, OverlayState::Other, 0), "enter surge=1 step=1");
+    check(auto, standing(8, OverlayState::Unreadable, 8), "enter surge=1 step=1");
     check(auto, standing(8, surge(1, 1), 0), "step 1 of 3: 0 of 1 new pods are ready");
     check(auto, standing(8, surge(1, 1), 1), "enter surge=2 step=2");
     check(auto, standing(8, surge(2, 2), 1), "step 2 of 3: 1 of 2 new pods are ready");
     check(auto, standing(8, surge(2, 2), 5), "enter surge=4 step=3");
     check(auto, standing(8, surge(4, 3), 4), "finish");
-    check(auto, standing(8, Shown::Plain, 0), "finish");
-    check(auto, standing(8, Shown::Nothing, 0), "finish");
-    check(auto, standing(8, Shown::Under(Overlay::Narrow(1)), 3), "finish");
-    check(auto, standing(0, Shown::Other, 0), "finish");
+    check(auto, standing(8, OverlayState::Plain, 0), "finish");
+    check(auto, standing(8, OverlayState::Nothing, 0), "finish");
+    check(auto, standing(8, OverlayState::Under(Overlay::Narrow(1)), 3), "finish");
+    check(auto, standing(0, OverlayState::Other, 0), "finish");
     check(auto, standing(0, surge(1, 1), 0), "finish");
 
     check(soak, standing(8, surge(1, 1), 1), "step 1 of 3: soaks 15s more");
     check(
         soak,
-        Standing { ready_for: Duration::from_millis(44_999), ..standing(8, surge(1, 1), 1) },
+        StepProgress { ready_for: Duration::from_millis(44_999), ..standing(8, surge(1, 1), 1) },
         "step 1 of 3: soaks 1s more",
     );
     check(
         soak,
-        Standing { ready_for: Duration::from_secs(45), ..standing(8, surge(1, 1), 1) },
+        StepProgress { ready_for: Duration::from_secs(45), ..standing(8, surge(1, 1), 1) },
         "enter surge=2 step=2",
     );
     check(manual, standing(8, surge(1, 1), 0), "step 1 of 3: 0 of 1 new pods are ready");
     check(manual, standing(8, surge(1, 1), 1), "step 1 of 3: waits for `rhumb rollout promote`");
     check(both, standing(8, surge(1, 1), 1), "step 1 of 3: soaks 15s more");
 
-    let asked = |from, standing| Standing { promotion: Promotion::OneStep { from }, ..standing };
+    let asked = |from, standing| StepProgress { promotion: PromotionRequest::OneStep { from }, ..standing };
     check(both, asked(1, standing(8, surge(1, 1), 1)), "enter surge=2 step=2");
     check(both, asked(1, standing(8, surge(1, 1), 0)), "step 1 of 3: 0 of 1 new pods are ready");
     check(manual, asked(1, standing(8, surge(2, 2), 2)), "step 2 of 3: waits for `rhumb rollout promote`");
     check(manual, asked(2, standing(8, surge(1, 1), 1)), "step 1 of 3: waits for `rhumb rollout promote`");
     check(manual, asked(3, standing(8, surge(4, 3), 4)), "finish");
-    check(manual, asked(1, standing(8, Shown::Other, 0)), "enter surge=1 step=1");
-    let full = |standing| Standing { promotion: Promotion::Full, ..standing };
-    for shown in [Shown::Other, surge(1, 1), surge(4, 3), Shown::Plain, Shown::Unreadable] {
+    check(manual, asked(1, standing(8, OverlayState::Other, 0)), "enter surge=1 step=1");
+    let full = |standing| StepProgress { promotion: PromotionRequest::Full, ..standing };
+    for shown in
+        [OverlayState::Other, surge(1, 1), surge(4, 3), OverlayState::Plain, OverlayState::Unreadable]
+    {
         check(both, full(standing(8, shown, 0)), "finish");
     }
 
@@ -304,10 +309,10 @@ fn each_standing_has_its_move() {
     // The Deployment gave the new template its share of the pods that were added.
     check(
         auto,
-        Standing { made: 4, ..standing(16, surge(2, 2), 2) },
+        StepProgress { made: 4, ..standing(16, surge(2, 2), 2) },
         "step 2 of 3: 2 of 4 new pods are ready",
     );
-    check(auto, Standing { made: 3, ..standing(16, surge(2, 2), 3) }, "enter surge=4 step=2");
+    check(auto, StepProgress { made: 3, ..standing(16, surge(2, 2), 3) }, "enter surge=4 step=2");
     check(auto, standing(16, surge(2, 2), 4), "enter surge=8 step=3");
     check(auto, standing(16, surge(2, 1), 4), "enter surge=1 step=1");
     // Another mode, or fewer steps than before.
@@ -317,10 +322,11 @@ fn each_standing_has_its_move() {
 
 #[test]
 fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
-    let on_delete = |step| Shown::Under(Overlay::OnDelete { step });
+    let on_delete = |step| OverlayState::Under(Overlay::OnDelete { step });
     let some = steps("DaemonSet", &json!({"rhumb.dev/steps": "1, 3", "rhumb.dev/step-promote": "manual"}));
-    let promoted = |from, standing| Standing { promotion: Promotion::OneStep { from }, ..standing };
-    assert_eq!(told(next(&some, &standing(5, Shown::Other, 0))), "enter on-delete step=1");
+    let promoted =
+        |from, standing| StepProgress { promotion: PromotionRequest::OneStep { from }, ..standing };
+    assert_eq!(told(next(&some, &standing(5, OverlayState::Other, 0))), "enter on-delete step=1");
     assert_eq!(told(next(&some, &promoted(2, standing(5, on_delete(2), 3)))), "enter on-delete step=3");
     assert_eq!(
         told(next(&some, &standing(5, on_delete(3), 4))),
@@ -328,7 +334,7 @@ fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
     );
     assert_eq!(told(next(&some, &standing(5, on_delete(3), 5))), "finish");
     assert_eq!(told(next(&some, &promoted(2, standing(3, on_delete(2), 3)))), "finish");
-    let full = Standing { promotion: Promotion::Full, ..standing(5, on_delete(1), 0) };
+    let full = StepProgress { promotion: PromotionRequest::Full, ..standing(5, on_delete(1), 0) };
     assert_eq!(told(next(&some, &full)), "finish");
 }
 
@@ -336,7 +342,7 @@ fn a_daemon_set_is_held_until_all_its_nodes_are_done() {
 fn what_a_scale_gave_beyond_a_step_is_told() {
     let check = |kind: &str, made: u32, shown: &str, expected: &str| {
         let words = json!({"rhumb.dev/steps": "1", "rhumb.dev/step-promote": "manual"});
-        let standing = Standing { made, ..standing(8, Shown::Under(shown.parse().unwrap()), 1) };
+        let standing = StepProgress { made, ..standing(8, OverlayState::Under(shown.parse().unwrap()), 1) };
         let waits = format!("step 1 of 1: waits for `rhumb rollout promote`{expected}");
         assert_eq!(told(next(&steps(kind, &words), &standing)), waits);
     };
@@ -352,15 +358,15 @@ fn what_a_scale_gave_beyond_a_step_is_told() {
 
 #[test]
 fn the_annotation_tells_where_a_rollout_stands() {
-    let shown = |annotations: Value| Shown::of(&json!({"metadata": {"annotations": annotations}}));
-    assert_eq!(Shown::of(&json!({})), Shown::Plain);
+    let shown = |annotations: Value| OverlayState::of(&json!({"metadata": {"annotations": annotations}}));
+    assert_eq!(OverlayState::of(&json!({})), OverlayState::Plain);
     assert_eq!(shown(json!({"rhumb.dev/overlay": "surge=2 step=1"})), surge(2, 1));
     for text in [json!("surge=2"), json!(""), json!(3), json!(null)] {
-        assert_eq!(shown(json!({"rhumb.dev/overlay": text})), Shown::Unreadable, "{text}");
+        assert_eq!(shown(json!({"rhumb.dev/overlay": text})), OverlayState::Unreadable, "{text}");
     }
 }
 
-/// All steps of up to three sizes, for each kind.
+/// Returns all steps of up to three sizes, for each kind.
 fn all_steps() -> Vec<Steps> {
     let lists =
         ["1", "2", "50%", "100%", "1, 2", "1, 50%", "2, 9", "1, 2, 3", "1, 25%, 50%", "10%, 60%, 100%"];
@@ -385,25 +391,25 @@ fn all_steps() -> Vec<Steps> {
 }
 
 /// Everything that a standing can be made of, in small numbers.
-fn all_standings(steps: &Steps) -> Vec<Standing> {
+fn all_standings(steps: &Steps) -> Vec<StepProgress> {
     let mut all = Vec::new();
     for replicas in 0..=5 {
         let mut shown = vec![
-            Shown::Nothing,
-            Shown::Other,
-            Shown::Plain,
-            Shown::Unreadable,
-            Shown::Under(Overlay::Narrow(1)),
+            OverlayState::Nothing,
+            OverlayState::Other,
+            OverlayState::Plain,
+            OverlayState::Unreadable,
+            OverlayState::Under(Overlay::Narrow(1)),
         ];
         for of in 0..=5 {
-            shown.extend((1..=5).filter_map(|step| steps.overlay_of(step, of)).map(Shown::Under));
+            shown.extend((1..=5).filter_map(|step| steps.overlay_of(step, of)).map(OverlayState::Under));
         }
         for shown in shown {
             for (made, ready) in (0..=6).flat_map(|made| [(made, made), (made, made / 2)]) {
                 for ready_for in [0, 9, 10].map(Duration::from_secs) {
-                    let from = (0..=4).map(|from| Promotion::OneStep { from });
-                    for promotion in from.chain([Promotion::None, Promotion::Full]) {
-                        all.push(Standing { replicas, shown, made, ready, ready_for, promotion });
+                    let from = (0..=4).map(|from| PromotionRequest::OneStep { from });
+                    for promotion in from.chain([PromotionRequest::None, PromotionRequest::Full]) {
+                        all.push(StepProgress { replicas, shown, made, ready, ready_for, promotion });
                     }
                 }
             }
@@ -412,9 +418,9 @@ fn all_standings(steps: &Steps) -> Vec<Standing> {
     all
 }
 
-fn step_shown(steps: &Steps, shown: Shown) -> Option<u32> {
+fn step_shown(steps: &Steps, shown: OverlayState) -> Option<u32> {
     match shown {
-        Shown::Under(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
+        OverlayState::Under(overlay) if overlay.step().is_some() => Some(steps.step_of(overlay)),
         _ => None,
     }
 }
@@ -429,15 +435,15 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
             let at = step_shown(&steps, standing.shown);
             let text = || format!("{steps:?} {standing:?} {decided:?}");
             let all = steps.target(u32::MAX, standing.replicas);
-            let is_free = standing.promotion == Promotion::Full || all == 0;
+            let is_free = standing.promotion == PromotionRequest::Full || all == 0;
             match decided {
-                Move::Enter(overlay) => {
+                StepDecision::Enter(overlay) => {
                     assert!(!is_free, "{}", text());
                     let to = overlay.step().unwrap();
                     assert_eq!(Some(overlay), steps.overlay_of(to, standing.replicas), "{}", text());
                     assert_ne!(
                         standing.shown,
-                        Shown::Under(overlay),
+                        OverlayState::Under(overlay),
                         "a write that changes nothing: {}",
                         text()
                     );
@@ -447,15 +453,15 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                         Some(at) => {
                             assert_eq!(to, at + 1, "{}", text());
                             assert!(standing.ready >= steps.target(at, standing.replicas), "{}", text());
-                            let asked = standing.promotion == Promotion::OneStep { from: at };
+                            let asked = standing.promotion == PromotionRequest::OneStep { from: at };
                             assert!(asked || standing.ready_for >= Duration::from_secs(10), "{}", text());
                         }
                     }
                 }
-                Move::Finish => {
+                StepDecision::Finish => {
                     let was_free = matches!(
                         standing.shown,
-                        Shown::Nothing | Shown::Plain | Shown::Under(Overlay::Narrow(_))
+                        OverlayState::Nothing | OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_))
                     );
                     let at_end = at.is_some_and(|at| at >= steps.count());
                     assert!(
@@ -466,10 +472,10 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                         text()
                     );
                 }
-                Move::Stay(wait) => {
+                StepDecision::Stay(wait) => {
                     assert_eq!(Some(wait.step), at, "{}", text());
                     assert_eq!(
-                        matches!(wait.lacks, Lack::Pods { .. }),
+                        matches!(wait.lacks, StepRequirement::Pods { .. }),
                         standing.ready < steps.target(wait.step, standing.replicas),
                         "{}",
                         text()
@@ -485,20 +491,20 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
 fn follow(
     steps: &Steps,
     mut replicas: impl FnMut(usize) -> u32,
-    promote: impl Fn(u32) -> Promotion,
-) -> (Vec<u32>, Move) {
+    promote: impl Fn(u32) -> PromotionRequest,
+) -> (Vec<u32>, StepDecision) {
     let mut entered = Vec::new();
-    let mut shown = Shown::Other;
+    let mut shown = OverlayState::Other;
     for turn in 0..40 {
         let replicas = replicas(turn);
         let at = step_shown(steps, shown);
         let ready = at.map_or(0, |at| steps.target(at, replicas));
-        let promotion = at.map_or(Promotion::None, &promote);
+        let promotion = at.map_or(PromotionRequest::None, &promote);
         let ready_for = Duration::from_secs(10);
-        let standing = Standing { replicas, shown, made: ready, ready, ready_for, promotion };
+        let standing = StepProgress { replicas, shown, made: ready, ready, ready_for, promotion };
         match next(steps, &standing) {
-            Move::Enter(overlay) => {
-                shown = Shown::Under(overlay);
+            StepDecision::Enter(overlay) => {
+                shown = OverlayState::Under(overlay);
                 if at != overlay.step() {
                     entered.push(overlay.step().unwrap());
                 }
@@ -512,29 +518,39 @@ fn follow(
 #[test]
 fn a_rollout_whose_pods_get_ready_ends_after_each_of_its_steps() {
     for steps in all_steps() {
-        let is_manual = steps.promote == crate::engine::Promote::Manual;
+        let is_manual = steps.promote == crate::engine::PromotionMode::Manual;
         for first in 1..=6 {
             for second in 1..=6 {
                 for change in 0..4 {
                     let replicas = |turn| if turn < change { first } else { second };
-                    let ask = |at| if is_manual { Promotion::OneStep { from: at } } else { Promotion::None };
+                    let ask = |at| {
+                        if is_manual {
+                            PromotionRequest::OneStep { from: at }
+                        } else {
+                            PromotionRequest::None
+                        }
+                    };
                     let (entered, end) = follow(&steps, replicas, ask);
-                    assert_eq!(end, Move::Finish, "{steps:?}");
+                    assert_eq!(end, StepDecision::Finish, "{steps:?}");
                     let last = steps.count();
                     assert!(
                         entered.iter().copied().eq(1..=last) || entered.iter().copied().eq(1..=last + 1),
                         "{entered:?}"
                     );
-                    let (entered, end) = follow(&steps, replicas, |_| Promotion::None);
+                    let (entered, end) = follow(&steps, replicas, |_| PromotionRequest::None);
                     if is_manual {
-                        assert!(matches!(end, Move::Stay(wait) if wait.lacks == Lack::Promotion), "{end:?}");
+                        assert!(
+                            matches!(end, StepDecision::Stay(wait) if wait.lacks == StepRequirement::Promotion),
+                            "{end:?}"
+                        );
                         assert_eq!(entered, [1]);
                         // A word that was given once takes it one step on, and no further.
-                        let (entered, end) = follow(&steps, replicas, |_| Promotion::OneStep { from: 1 });
+                        let (entered, end) =
+                            follow(&steps, replicas, |_| PromotionRequest::OneStep { from: 1 });
                         assert!(entered.len() <= 2, "{entered:?}");
-                        assert!(end == Move::Finish || entered == [1, 2], "{end:?}");
+                        assert!(end == StepDecision::Finish || entered == [1, 2], "{end:?}");
                     } else {
-                        assert_eq!(end, Move::Finish);
+                        assert_eq!(end, StepDecision::Finish);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! What a scale gives to a held template, and how it is taken back.
+//! The pods that a scale gives to a held template, and how they are taken back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,35 +6,35 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::pods::ready;
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
-fn set(name: &str, wanted: u32, available: u32) -> SetFacts {
+fn set(name: &str, wanted: u32, available: u32) -> ReplicaSetFacts {
     let (name, revision) = (Arc::<str>::from(name), name.split('-').next().map(Arc::from));
-    SetFacts { uid: Uid(name.clone()), name, rv: Rv(1), revision, wanted, available }
+    ReplicaSetFacts { uid: Uid(name.clone()), name, rv: ResourceVersion(1), revision, wanted, available }
 }
 
-/// A step of one pod beside all old ones.
-fn beside(replicas: u32, troubled: u32) -> Share {
-    Share { replicas, allowed: 1, new: 1, old: replicas, troubled }
+/// Returns a step of one pod beside all old ones.
+fn beside(replicas: u32, troubled: u32) -> StepShare {
+    StepShare { replicas, allowed: 1, new: 1, old: replicas, troubled }
 }
 
-/// A step of one pod in the place of an old one.
-fn in_place(replicas: u32, troubled: u32) -> Share {
-    Share { old: replicas - 1, ..beside(replicas, troubled) }
+/// Returns a step of one pod in the place of an old one.
+fn in_place(replicas: u32, troubled: u32) -> StepShare {
+    StepShare { old: replicas - 1, ..beside(replicas, troubled) }
 }
 
 #[test]
 fn each_share_has_its_balance() {
-    fn check(share: Share, sets: &[(&str, u32, u32)], expected: &str) {
-        let sets: Vec<SetFacts> =
+    fn check(share: StepShare, sets: &[(&str, u32, u32)], expected: &str) {
+        let sets: Vec<ReplicaSetFacts> =
             sets.iter().map(|(name, wanted, ready)| set(name, *wanted, *ready)).collect();
         let found = match balance(share, &sets, "new") {
-            Balance::Even => "even".to_owned(),
-            Balance::Waits(surplus) => format!("{surplus} wait"),
-            Balance::Scale(set, to, aim) => format!("{aim:?} {} {} to {to}", set.name, set.wanted),
+            ScaleBalance::Even => "even".to_owned(),
+            ScaleBalance::Waits(surplus) => format!("{surplus} wait"),
+            ScaleBalance::Scale(set, to, aim) => format!("{aim:?} {} {} to {to}", set.name, set.wanted),
         };
         assert_eq!(found, expected, "{share:?} {sets:?}");
     }
@@ -49,15 +49,15 @@ fn each_share_has_its_balance() {
     check(in_place(100, 0), &[("old", 90, 90), ("new", 10, 0)], "Give old 90 to 99");
     check(in_place(100, 0), &[("old", 99, 90), ("new", 10, 0)], "9 wait");
     check(in_place(100, 0), &[("old", 99, 99), ("new", 10, 0)], "TakeBack new 10 to 1");
-    // What is in trouble is nobody's loss, and may hold the room that old pods wait for.
+    // Pods in trouble are no loss, and may hold the room that old pods wait for.
     check(beside(100, 9), &[("old", 100, 50), ("new", 9, 0)], "TakeBack new 9 to 1");
     check(beside(100, 5), &[("old", 100, 90), ("new", 9, 0)], "TakeBack new 9 to 4");
     check(beside(100, 12), &[("old", 100, 90), ("new", 9, 0)], "TakeBack new 9 to 1");
-    // What old pods are missing otherwise is their controller's.
+    // Old pods that are missing otherwise are their controller's.
     check(beside(10, 0), &[("old", 7, 7), ("new", 1, 0)], "even");
     check(beside(10, 0), &[("old", 5, 5), ("new", 3, 0)], "Give old 5 to 7");
     // A share of the step, that its controller was not told of yet.
-    let quarter = || Share { new: 25, allowed: 3, ..beside(100, 0) };
+    let quarter = || StepShare { new: 25, allowed: 3, ..beside(100, 0) };
     check(quarter(), &[("old", 79, 79), ("new", 24, 0)], "Give old 79 to 100");
     check(quarter(), &[("old", 100, 100), ("new", 24, 0)], "even");
     check(quarter(), &[("old", 100, 100), ("new", 26, 0)], "TakeBack new 26 to 25");
@@ -71,14 +71,15 @@ fn each_share_has_its_balance() {
 
 /// A ReplicaSet, as the Deployment controller of Kubernetes 1.36 sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Counted {
+struct CountedSet {
     wanted: u32,
     ready: u32,
-    /// What the controller noted at the last scale: the count of the Deployment, and the most pods.
+    /// The numbers that the controller noted at the last scale: the Deployment's count, and the
+    /// most pods.
     noted: (u32, u32),
 }
 
-impl Counted {
+impl CountedSet {
     fn to(&mut self, wanted: u32, noted: (u32, u32)) {
         (self.wanted, self.ready, self.noted) = (wanted, self.ready.min(wanted), noted);
     }
@@ -86,14 +87,14 @@ impl Counted {
 
 /// A Deployment that is held, with its older ReplicaSet and its newest one.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldDeployment {
     replicas: u32,
     surge: u32,
     unavailable: u32,
-    sets: [Counted; 2],
+    sets: [CountedSet; 2],
 }
 
-impl Held {
+impl HeldDeployment {
     fn noted(&self) -> (u32, u32) {
         (self.replicas, self.replicas + self.surge)
     }
@@ -149,7 +150,7 @@ impl Held {
         self.sets.iter().map(|set| set.ready).sum()
     }
 
-    fn facts(&self) -> Vec<SetFacts> {
+    fn facts(&self) -> Vec<ReplicaSetFacts> {
         let [old, new] = self.sets;
         vec![set("old", old.wanted, old.ready), set("new", new.wanted, 0)]
     }
@@ -176,8 +177,8 @@ impl Held {
                 still &= self.sets.iter().all(|set| set.ready == set.wanted);
             }
             let old = self.replicas - self.unavailable.min(self.replicas);
-            let share = Share { replicas: self.replicas, allowed: step, new: step, old, troubled: 0 };
-            if let Balance::Scale(set, to, _) = balance(share, &self.facts(), "new") {
+            let share = StepShare { replicas: self.replicas, allowed: step, new: step, old, troubled: 0 };
+            if let ScaleBalance::Scale(set, to, _) = balance(share, &self.facts(), "new") {
                 let counted = &mut self.sets[usize::from(&*set.name == "new")];
                 counted.to(to, counted.noted);
                 still = false;
@@ -199,9 +200,9 @@ fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
         let (surge, unavailable) = if in_place { (0, step) } else { (step, 0) };
         for (from, to) in (step + 1..24).flat_map(|from| (step + 1..60).map(move |to| (from, to))) {
             for hasty in [true, false] {
-                let counted = |wanted| Counted { wanted, ready: wanted, noted: (from, from + surge) };
+                let counted = |wanted| CountedSet { wanted, ready: wanted, noted: (from, from + surge) };
                 let sets = [counted(from - unavailable), counted(step)];
-                let mut held = Held { replicas: from, surge, unavailable, sets };
+                let mut held = HeldDeployment { replicas: from, surge, unavailable, sets };
                 assert!(!held.sync(), "{held:?}");
                 held.replicas = to;
                 held.settle(step, to.min(from) - unavailable, hasty);
@@ -214,7 +215,7 @@ fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
     assert!(scaled > 10_000, "{scaled}");
 }
 
-fn web(content: u32, list: &str, count: u32) -> Shared {
+fn web(content: u32, list: &str, count: u32) -> SharedDesired {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     let annotations = json!({"rhumb.dev/steps": list, "rhumb.dev/step-promote": "manual"});
     let deployment =
@@ -224,22 +225,25 @@ fn web(content: u32, list: &str, count: u32) -> Shared {
     Arc::new(web)
 }
 
-fn shown(rig: &Rig) -> Shown {
+fn shown(rig: &Harness) -> OverlayState {
     rig.world.things[&workload("web")].shown
 }
 
-/// A workload of ten pods, held in its first step. Contents of one hundred have one template.
-fn held(list: &str) -> Rig {
-    let mut rig = Rig::new(1);
+/// Returns a workload of ten pods, held in its first step. Contents of one hundred have one template.
+fn held(list: &str) -> Harness {
+    let mut rig = Harness::new(1);
     rig.read(reading("r1", &[("web", Some(web(100, list, 10)))]));
     rig.settle();
-    counts(&mut rig, Rolling { replicas: 10, updated: 10, ready: 10, available: 10, ..Rolling::default() });
+    counts(
+        &mut rig,
+        RolloutNumbers { replicas: 10, updated: 10, ready: 10, available: 10, ..RolloutNumbers::default() },
+    );
     rig.read(reading("r2", &[("web", Some(web(200, list, 10)))]));
-    steps(&mut rig, |rig| shown(rig) != Shown::Plain);
+    steps(&mut rig, |rig| shown(rig) != OverlayState::Plain);
     rig
 }
 
-fn steps(rig: &mut Rig, is_done: impl Fn(&Rig) -> bool) {
+fn steps(rig: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
         rig.engine.advance(rig.now);
         rig.engine.settle();
@@ -253,7 +257,7 @@ fn steps(rig: &mut Rig, is_done: impl Fn(&Rig) -> bool) {
 }
 
 /// The numbers of its status, in a new version.
-fn counts(rig: &mut Rig, rolling: Rolling) {
+fn counts(rig: &mut Harness, rolling: RolloutNumbers) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(&workload("web")).unwrap();
     (thing.numbers, thing.rv) = (Some(rolling), rv);
@@ -262,12 +266,15 @@ fn counts(rig: &mut Rig, rolling: Rolling) {
 }
 
 /// Tells its pods, all of them Ready, as of the version that is shown.
-fn told(rig: &mut Rig, old: u32, new: u32) {
+fn told(rig: &mut Harness, old: u32, new: u32) {
     let id: ObjectId = workload("web");
     let numbered = |revision: &str, count| -> Vec<PodFacts> {
         (0..count).map(|number| ready(&format!("{revision}-{number}"), revision, rig.now)).collect()
     };
-    let sets = [set("old-set", old, old), SetFacts { rv: Rv(u64::from(new)), ..set("new-set", new, 0) }];
+    let sets = [
+        set("old-set", old, old),
+        ReplicaSetFacts { rv: ResourceVersion(u64::from(new)), ..set("new-set", new, 0) },
+    ];
     let pods = WorkloadPods {
         rv: rig.engine.live(&id).unwrap().rv,
         newest: Some("new".into()),
@@ -281,22 +288,23 @@ fn told(rig: &mut Rig, old: u32, new: u32) {
     rig.engine.advance(rig.now);
 }
 
-fn due(rig: &mut Rig) -> Vec<String> {
+fn due(rig: &mut Harness) -> Vec<String> {
     let due = rig.engine.to_rescale(rig.now);
     due.iter().map(|one| format!("{} {} to {} at {}", one.name, one.from, one.to, one.rv)).collect()
 }
 
-fn answer(rig: &mut Rig, answer: &Rescaled) {
+fn answer(rig: &mut Harness, answer: &ScaleResult) {
     let id = workload("web");
-    let (name, aim) = ("old-set".into(), Aim::Give);
-    let (uid, rv) = (Uid("old-set".into()), Rv(1));
-    let due = DueScale { of: id, name, uid, rv, from: 0, to: 0, step: 1, aim };
+    let (name, aim) = ("old-set".into(), ScalePurpose::Give);
+    let (uid, rv) = (Uid("old-set".into()), ResourceVersion(1));
+    let due = ScaleRequest { of: id, name, uid, rv, from: 0, to: 0, step: 1, aim };
     rig.engine.rescaled(&due, answer, rig.now);
 }
 
-const HUNDRED: Rolling = Rolling { replicas: 100, updated: 9, ready: 101, available: 92, ..EMPTY };
-const EMPTY: Rolling = Rolling {
-    phase: RollPhase::Replacing,
+const HUNDRED: RolloutNumbers =
+    RolloutNumbers { replicas: 100, updated: 9, ready: 101, available: 92, ..EMPTY };
+const EMPTY: RolloutNumbers = RolloutNumbers {
+    phase: RolloutPhase::Replacing,
     replicas: 0,
     updated: 0,
     ready: 0,
@@ -308,7 +316,7 @@ const EMPTY: Rolling = Rolling {
     failed_before: false,
 };
 
-fn reason(rig: &mut Rig) -> String {
+fn reason(rig: &mut Harness) -> String {
     rig.engine.to_rescale(rig.now);
     rig.decide(&workload("web")).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
@@ -324,7 +332,7 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
     told(&mut rig, 92, 9);
     assert_eq!(due(&mut rig), ["old-set 92 to 100 at 1"]);
     assert_eq!(due(&mut rig), [""; 0], "not answered yet");
-    answer(&mut rig, &Rescaled::Done);
+    answer(&mut rig, &ScaleResult::Done);
     told(&mut rig, 100, 9);
     assert_eq!(due(&mut rig), [""; 0], "one after another");
     rig.now = rig.engine.due(rig.now).unwrap();
@@ -332,7 +340,7 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
     let words = "a scale gave the new template pods beyond its step: they are taken back as pods of the old \
                  template are available instead";
     assert_eq!(reason(&mut rig), words);
-    answer(&mut rig, &Rescaled::Done);
+    answer(&mut rig, &ScaleResult::Done);
     told(&mut rig, 100, 1);
     rig.pass_time(Duration::from_secs(10));
     assert_eq!(due(&mut rig), [""; 0]);
@@ -349,7 +357,7 @@ fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
     while rig.now.duration_since(begun) < Duration::from_mins(2) {
         if !due(&mut rig).is_empty() {
             tries += 1;
-            answer(&mut rig, &Rescaled::Refused("the user may not".into()));
+            answer(&mut rig, &ScaleResult::Refused("the user may not".into()));
         }
         rig.pass_time(Duration::from_millis(500));
     }
@@ -365,8 +373,9 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     counts(&mut rig, HUNDRED);
     told(&mut rig, 92, 9);
     let paused = rig.world.things[&workload("web")].clone();
-    let asked = Asked::parse(None, Some("now"), None);
-    rig.engine.seen(&workload("web"), Live { asked, ..super::world::World::live(&workload("web"), &paused) });
+    let asked = ObjectIntents::parse(None, Some("now"), None);
+    rig.engine
+        .seen(&workload("web"), LiveObject { asked, ..super::world::World::live(&workload("web"), &paused) });
     assert_eq!(due(&mut rig), [""; 0]);
 }
 
@@ -376,14 +385,14 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
         let mut rig = held(list);
         super::surplus::counts(
             &mut rig,
-            Rolling { replicas: counts[0], updated: 1, ready: 1, available: 0, ..EMPTY },
+            RolloutNumbers { replicas: counts[0], updated: 1, ready: 1, available: 0, ..EMPTY },
         );
         steps(&mut rig, |rig| rig.world.events.is_empty());
         rig.read(reading("r3", &[("web", Some(web(201, list, counts[1])))]));
         let writes = rig.world.log.len();
         steps(&mut rig, |rig| rig.world.log.len() > writes);
         let shown = shown(&rig);
-        assert_eq!(shown, Shown::Under(expected.parse().unwrap()), "{list} {counts:?}");
+        assert_eq!(shown, OverlayState::Under(expected.parse().unwrap()), "{list} {counts:?}");
     }
     check("1", [10, 100], "surge=1 step=1");
     check("20%", [10, 100], "surge=2 step=1");
@@ -393,22 +402,22 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
 #[test]
 fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     let mut rig = held("20%");
-    assert_eq!(shown(&rig), Shown::Under("surge=2 step=1".parse().unwrap()));
+    assert_eq!(shown(&rig), OverlayState::Under("surge=2 step=1".parse().unwrap()));
     told(&mut rig, 10, 2);
-    let wide = Rolling { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
+    let wide = RolloutNumbers { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
     let mut ceded = (*web(200, "20%", 100)).clone();
     ceded.count = None;
     rig.read(reading("r2", &[("web", Some(Arc::new(ceded)))]));
     counts(&mut rig, wide);
-    let is_held = |rig: &mut Rig| {
+    let is_held = |rig: &mut Harness| {
         let writes = rig.world.log.len();
         steps(rig, |rig| rig.world.log.len() > writes);
-        shown(rig) == Shown::Under("surge=2 step=1".parse().unwrap())
+        shown(rig) == OverlayState::Under("surge=2 step=1".parse().unwrap())
     };
     assert!(is_held(&mut rig), "its controller may not have shared them yet");
     told(&mut rig, 85, 17);
     assert!(is_held(&mut rig));
     told(&mut rig, 100, 17);
     assert!(!is_held(&mut rig));
-    assert_eq!(shown(&rig), Shown::Under("surge=20 step=1".parse().unwrap()));
+    assert_eq!(shown(&rig), OverlayState::Under("surge=20 step=1".parse().unwrap()));
 }

@@ -1,27 +1,27 @@
-//! What is told of rollouts: each turn once, and only of our own.
+//! The events of rollouts: each once, and only of our own.
 
-use super::rig::Rig;
+use super::rig::Harness;
 use super::world::{config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::Revision;
 
-fn files(content: u32) -> [(&'static str, Option<Shared>); 2] {
+fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
     [
         ("env", Some(desired(&config("env"), content, "env"))),
         ("web", Some(desired(&workload("web"), content, "web"))),
     ]
 }
 
-/// The turns since the last time, a line each.
-fn turns(rig: &mut Rig) -> Vec<String> {
+/// Returns the turns since the last time, a line each.
+fn turns(rig: &mut Harness) -> Vec<String> {
     let contents = [1, 2, 3].map(|content| (desired(&workload("web"), content, "web").hash, content));
     let told = rig.engine.take_turns().into_iter().map(|turn| {
         assert_eq!((&turn.id, turn.source), (&workload("web"), 0));
         let content = contents.iter().find(|(hash, _)| *hash == turn.content).map(|(_, content)| *content);
         let course = match &turn.course {
-            Course::Began => "began",
-            Course::Succeeded => "succeeded",
-            Course::Failed(_) => "failed",
+            RolloutProgress::Started => "began",
+            RolloutProgress::Succeeded => "succeeded",
+            RolloutProgress::Failed(_) => "failed",
         };
         let back = if turn.back.is_some() { ", a way back" } else { "" };
         format!("{} {course}{back}", content.unwrap())
@@ -31,7 +31,7 @@ fn turns(rig: &mut Rig) -> Vec<String> {
 
 #[test]
 fn each_turn_is_told_once() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     turns(&mut rig);
@@ -45,7 +45,7 @@ fn each_turn_is_told_once() {
 
 #[test]
 fn a_failure_and_the_way_back_are_told() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     turns(&mut rig);
@@ -58,7 +58,7 @@ fn a_failure_and_the_way_back_are_told() {
 
 #[test]
 fn what_a_newer_commit_replaces_neither_succeeds_nor_fails() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     turns(&mut rig);
@@ -77,7 +77,7 @@ fn what_a_newer_commit_replaces_neither_succeeds_nor_fails() {
 
 #[test]
 fn a_process_that_starts_in_the_middle_tells_the_end_alone() {
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.read(reading("r2", &files(2)));
@@ -93,11 +93,11 @@ fn a_process_that_starts_in_the_middle_tells_the_end_alone() {
 
 #[test]
 fn who_made_a_revision_is_known_before_and_after_it_was_written_down() {
-    let mut rig = Rig::new(3);
-    let authored = Authored::of("Ann", "Two replicas");
-    let told = Reading { authored: Some(authored.clone()), ..reading("r1", &files(1)) };
+    let mut rig = Harness::new(3);
+    let authored = Authorship::of("Ann", "Two replicas");
+    let told = SourceReading { authored: Some(authored.clone()), ..reading("r1", &files(1)) };
     rig.read(told);
-    let author = |rig: &Rig, revision| rig.engine.author(0, &Revision::new(revision)).cloned();
+    let author = |rig: &Harness, revision| rig.engine.author(0, &Revision::new(revision)).cloned();
     assert_eq!(author(&rig, "r1"), Some(authored.clone()));
     rig.settle();
     rig.read(reading("r2", &files(2)));

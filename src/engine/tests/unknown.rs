@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::lost::{assert_all_show, assert_held};
-use super::rig::Rig;
-use super::world::{Thing, World, Wrote, config, desired, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{Hash, ObjectId};
+use crate::object::{ContentHash, ObjectId};
 
 /// `web`, which uses env, and a second workload beside it.
-fn files(content: u32) -> Vec<(&'static str, Option<Shared>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
     let uses = |name: &str| {
         let mut one = (*desired(&workload(name), content, name)).clone();
         one.needs = [config("env")].into();
@@ -23,13 +23,13 @@ fn ids() -> [ObjectId; 3] {
     [config("env"), workload("web"), workload("zone")]
 }
 
-fn hash(id: &ObjectId, content: u32) -> Hash {
+fn hash(id: &ObjectId, content: u32) -> ContentHash {
     desired(id, content, "").hash
 }
 
 /// Revision r1 is at rest, and one workload fails with its second content.
-fn at_rest(most: u32, bad: &str) -> Rig {
-    let mut rig = Rig::new(most);
+fn at_rest(most: u32, bad: &str) -> Harness {
+    let mut rig = Harness::new(most);
     rig.read(reading("r1", &files(1)));
     rig.settle();
     rig.world.log.clear();
@@ -38,7 +38,7 @@ fn at_rest(most: u32, bad: &str) -> Rig {
 }
 
 /// Somebody changes what stands on an object, while rhumb is away.
-fn meddle(rig: &mut Rig, most: u32, id: &ObjectId, change: impl FnOnce(&mut Thing)) {
+fn meddle(rig: &mut Harness, most: u32, id: &ObjectId, change: impl FnOnce(&mut WorldObject)) {
     let rv = rig.world.tick();
     let thing = rig.world.things.get_mut(id).unwrap();
     change(thing);
@@ -46,15 +46,15 @@ fn meddle(rig: &mut Rig, most: u32, id: &ObjectId, change: impl FnOnce(&mut Thin
     rig.engine = rig.fresh(most);
 }
 
-fn disown(thing: &mut Thing) {
+fn disown(thing: &mut WorldObject) {
     (thing.release, thing.labelled) = (None, false);
 }
 
-fn strip(thing: &mut Thing) {
+fn strip(thing: &mut WorldObject) {
     thing.release = None;
 }
 
-fn shown(rig: &Rig, id: &ObjectId) -> Option<Hash> {
+fn shown(rig: &Harness, id: &ObjectId) -> Option<ContentHash> {
     Some(rig.world.things.get(id)?.release.as_ref()?.hash)
 }
 
@@ -88,19 +88,19 @@ fn whenever_the_process_dies_nothing_of_it_goes_back_alone() {
             rig.engine.mark_all();
             rig.settle();
             // Where its turn has not come as the other workload fails, it stays as it was.
-            let touched = |id: &ObjectId| rig.world.log.contains(&Wrote::Changed(id.clone()));
+            let touched = |id: &ObjectId| rig.world.log.contains(&AuditEntry::Changed(id.clone()));
             let expected = if touched(&unknown) { 2 } else { 1 };
             for id in ids().into_iter().filter(|id| touched(id)) {
                 let told = format!("{id}, {unknown}, {point}: {:#?}", rig.world.log);
                 assert_eq!(shown(&rig, &id), Some(hash(&id, expected)), "{told}");
             }
-            let deleted = rig.world.log.iter().any(|wrote| matches!(wrote, Wrote::Deleted(..)));
+            let deleted = rig.world.log.iter().any(|wrote| matches!(wrote, AuditEntry::Deleted(..)));
             assert!(!deleted, "{unknown}, {point}: {:#?}", rig.world.log);
         }
     }
 }
 
-/// What waits for its turn as the unit fails has nothing to go back from.
+/// An object that waits for its turn as the unit fails has nothing to go back from.
 #[test]
 fn what_was_never_written_keeps_nothing_from_going_back() {
     let mut rig = at_rest(1, "web");
@@ -110,7 +110,7 @@ fn what_was_never_written_keeps_nothing_from_going_back() {
     for id in [config("env"), workload("web")] {
         assert_eq!(shown(&rig, &id), Some(hash(&id, 1)), "{:#?}", rig.world.log);
     }
-    assert_eq!(rig.world.rejections[0].way, Way::Back);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
     let zone = &rig.world.things[&workload("zone")];
     assert!(!zone.labelled && zone.release.is_none(), "it was written: {:#?}", rig.world.log);
     assert!(rig.world.is_free());
@@ -152,11 +152,11 @@ fn what_is_being_written_is_waited_for() {
     rig.engine.outcome(&zone, &action, outcome, rig.now);
     rig.settle();
     assert_all_show(&rig, &ids(), 2);
-    assert_eq!(rig.world.rejections[0].way, Way::Held);
+    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
 }
 
-/// What the informers do not show, as it lacks the label, is not taken for absent before anybody has looked: going back
-/// would delete it.
+/// An object that the informers do not show, as it lacks the label, is not taken for absent before
+/// anybody has looked: a rollback would delete it.
 #[test]
 fn what_is_adopted_is_never_taken_for_added() {
     let env = config("env");
@@ -173,5 +173,5 @@ fn what_is_adopted_is_never_taken_for_added() {
     assert!(rig.world.things.contains_key(&env), "{:#?}", rig.world.log);
     assert_all_show(&rig, &ids(), 2);
     let live = World::live(&env, &rig.world.things[&env]);
-    assert_eq!(live.owner, Owner::Ours(super::world::SET.into()));
+    assert_eq!(live.owner, ObjectOwner::Ours(super::world::SET.into()));
 }

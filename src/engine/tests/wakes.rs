@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Rig;
-use super::world::{Thing, World, Wrote, config, desired, id, reading, workload};
+use super::rig::Harness;
+use super::world::{AuditEntry, World, WorldObject, config, desired, id, reading, workload};
 use crate::engine::*;
-use crate::health::{Health, Status};
+use crate::health::{Health, HealthStatus};
 use crate::object::ObjectId;
 
-/// A wanted object with some of its facts changed.
-fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut Desired)) -> Shared {
+/// Returns a wanted object with some of its facts changed.
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
     Arc::new(wanted)
 }
 
 /// Goes on until the engine asks for nothing more, without any news from the cluster.
-fn drain(rig: &mut Rig) {
+fn drain(rig: &mut Harness) {
     for _ in 0..50 {
         let dirty = rig.engine.take_dirty();
         if dirty.is_empty() {
@@ -31,24 +31,24 @@ fn drain(rig: &mut Rig) {
     panic!("it never comes to rest: {:#?}", rig.world.log);
 }
 
-fn reason(rig: &mut Rig, id: &ObjectId) -> String {
+fn reason(rig: &mut Harness, id: &ObjectId) -> String {
     let now = rig.now;
     rig.engine.decide(id, now).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
-/// What an object looks like while its controller works on its newest content.
-fn unhealthy(id: &ObjectId, thing: &super::world::Thing) -> Live {
-    Live { health: Health::new(Status::InProgress, "rolls"), ..World::live(id, thing) }
+/// Returns the view of an object while its controller works on its newest content.
+fn unhealthy(id: &ObjectId, thing: &super::world::WorldObject) -> LiveObject {
+    LiveObject { health: Health::new(HealthStatus::InProgress, "rolls"), ..World::live(id, thing) }
 }
 
 /// Answers a decided write as the world would, but with an object that is not healthy yet.
-fn apply_unhealthily(rig: &mut Rig, id: &ObjectId) {
+fn apply_unhealthily(rig: &mut Harness, id: &ObjectId) {
     let action = rig.decide(id).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");
     rig.engine.dispatched(id, &action);
-    assert!(matches!(rig.world.perform(id, &action), Outcome::Applied(_)));
+    assert!(matches!(rig.world.perform(id, &action), ActionResult::Applied(_)));
     let live = unhealthy(id, &rig.world.things[id]);
-    rig.engine.outcome(id, &action, Outcome::Applied(Written { live }), rig.now);
+    rig.engine.outcome(id, &action, ActionResult::Applied(WriteResult { live }), rig.now);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
         };
         let files =
             |content| [("first", Some(desired(&first, content, "first"))), ("second", Some(later(content)))];
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         rig.read(reading("r1", &files(1)));
         rig.settle();
         rig.read(reading("r2", &files(2)));
@@ -73,8 +73,8 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
         drain(&mut rig);
         assert_eq!(rig.world.log, [], "{order}");
         // An event that is older than our write changes nothing.
-        let old = Live {
-            rv: Rv(rig.world.things[&first].rv - 1),
+        let old = LiveObject {
+            rv: ResourceVersion(rig.world.things[&first].rv - 1),
             ..World::live(&first, &rig.world.things[&first])
         };
         rig.engine.seen(&first, old);
@@ -85,7 +85,7 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
         rig.world.announce(&first);
         rig.settle();
         let why = reason(&mut rig, &second);
-        assert_eq!(rig.world.log, [Wrote::Changed(second.clone())], "{order}: {why}");
+        assert_eq!(rig.world.log, [AuditEntry::Changed(second.clone())], "{order}: {why}");
     }
 }
 
@@ -94,7 +94,7 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
     let (early, late) = (config("early"), config("late"));
     let wave = |id: &ObjectId, wave| with(id, 1, |wanted| wanted.wave = wave);
     for ending in ["removed", "moved"] {
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         rig.read(reading("r1", &[("early", Some(wave(&early, 0))), ("late", Some(wave(&late, 1)))]));
         refuse(&mut rig, &early);
         drain(&mut rig);
@@ -104,10 +104,10 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
         rig.read(reading("r2", &[("early", change)]));
         drain(&mut rig);
         let why = reason(&mut rig, &late);
-        assert_eq!(rig.world.log, [Wrote::Created(late.clone())], "{ending}: {why}");
+        assert_eq!(rig.world.log, [AuditEntry::Created(late.clone())], "{ending}: {why}");
     }
     let (first, second) = (workload("first"), config("second"));
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("first", Some(wave(&first, 0))), ("second", Some(wave(&second, 1)))]));
     rig.step(&first);
     apply_unhealthily(&mut rig, &first);
@@ -117,31 +117,31 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
     assert!(reason(&mut rig, &second).contains("wave 0 is not finished"));
     rig.read(reading("r2", &[("c", Some(desired(&config("c"), 1, "c")))]));
     drain(&mut rig);
-    assert!(rig.world.log.contains(&Wrote::Created(second)), "{:?}", rig.world.log);
+    assert!(rig.world.log.contains(&AuditEntry::Created(second)), "{:?}", rig.world.log);
 }
 
 /// The server refuses an object's content.
-fn refuse(rig: &mut Rig, id: &ObjectId) {
+fn refuse(rig: &mut Harness, id: &ObjectId) {
     let action = loop {
         match rig.decide(id).action {
             action @ Action::Apply(_) => break action,
             _ => drop(rig.step(id)),
         }
     };
-    let why = Failure::Refused("no".into(), Rule::Other, Some(Duration::from_mins(5)));
-    rig.engine.outcome(id, &action, Outcome::Failed(why), rig.now);
+    let why = WriteFailure::Refused("no".into(), RefusalRule::Other, Some(Duration::from_mins(5)));
+    rig.engine.outcome(id, &action, ActionResult::Failed(why), rig.now);
 }
 
 #[test]
 fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     let a = config("a");
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     rig.settle();
     rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     let action = rig.decide(&a).action;
     // A quota, or a webhook, has a conflict of its own: the object is as it was.
-    rig.engine.outcome(&a, &action, Outcome::Failed(Failure::Conflict(Duration::ZERO)), rig.now);
+    rig.engine.outcome(&a, &action, ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)), rig.now);
     drain(&mut rig);
     assert_eq!(reason(&mut rig, &a), "our own last write has not come back yet");
     rig.pass_time(ECHO);
@@ -153,17 +153,17 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
 #[test]
 fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone() {
     let a = workload("a");
-    let mut rig = Rig::new(3);
-    let wanted = |content| with(&a, content, |wanted| wanted.traits.recreate = Recreate::Allowed);
+    let mut rig = Harness::new(3);
+    let wanted = |content| with(&a, content, |wanted| wanted.traits.recreate = RecreatePolicy::Allowed);
     rig.read(reading("r1", &[("a", Some(wanted(1)))]));
     rig.settle();
     rig.read(reading("r2", &[("a", Some(wanted(2)))]));
     let action = rig.decide(&a).action;
-    let why = Failure::Refused("the field is immutable".into(), Rule::Immutable, None);
-    rig.engine.outcome(&a, &action, Outcome::Failed(why), rig.now);
+    let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
+    rig.engine.outcome(&a, &action, ActionResult::Failed(why), rig.now);
     let step = rig.step(&a);
     assert!(
-        matches!(step, Some(Action::Delete(_, _, Removal::Recreate))),
+        matches!(step, Some(Action::Delete(_, _, DeletionReason::Recreate))),
         "{step:?} {}",
         reason(&mut rig, &a)
     );
@@ -178,7 +178,7 @@ fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone
 #[test]
 fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     let [a, b] = ["a", "b"].map(workload);
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
     rig.read(reading("r1", &files(1)));
     rig.settle();
@@ -187,20 +187,20 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     let action = rig.decide(&a).action;
     rig.engine.dispatched(&a, &action);
     rig.world.perform(&a, &action);
-    let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
-    rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
+    let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
+    rig.engine.outcome(&a, &action, ActionResult::Failed(lost), rig.now);
     let events = std::mem::take(&mut rig.world.events);
     drain(&mut rig);
-    assert_eq!(rig.world.log, [Wrote::Changed(a.clone())], "b must wait: a may be rolling");
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())], "b must wait: a may be rolling");
     rig.world.events = events;
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a), Wrote::Changed(b)]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
 }
 
 #[test]
 fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     let [a, b] = ["a", "b"].map(workload);
-    let mut rig = Rig::new(1);
+    let mut rig = Harness::new(1);
     let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
     rig.read(reading("r1", &files(1)));
     rig.settle();
@@ -208,22 +208,22 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     rig.read(reading("r2", &files(2)));
     let action = rig.decide(&a).action;
     rig.engine.dispatched(&a, &action);
-    let lost = Failure::Unknown("no answer".into(), Duration::from_secs(1));
-    rig.engine.outcome(&a, &action, Outcome::Failed(lost), rig.now);
+    let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
+    rig.engine.outcome(&a, &action, ActionResult::Failed(lost), rig.now);
     rig.pass_time(Duration::from_secs(1));
     rig.engine.mark(&a);
     rig.settle();
-    assert_eq!(rig.world.log, [Wrote::Changed(a), Wrote::Changed(b)]);
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
 }
 
 #[test]
 fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_known() {
     let a = workload("a");
-    let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::Hash::of_bytes(b"without")));
-    let mut rig = Rig::new(3);
-    let thing = Thing::settled(wanted.ceded.unwrap(), "r1", 1);
+    let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::of_bytes(b"without")));
+    let mut rig = Harness::new(3);
+    let thing = WorldObject::settled(wanted.ceded.unwrap(), "r1", 1);
     rig.read(reading("r1", &[("a", Some(wanted))]));
-    rig.engine.seen(&a, Live { replicas_ceded: true, ..World::live(&a, &thing) });
+    rig.engine.seen(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
     (rig.world.clock, _) = (1, rig.world.things.insert(a.clone(), thing));
     drain(&mut rig);
     assert_eq!(rig.world.log, []);
@@ -232,21 +232,21 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
     assert_eq!(rig.world.log, []);
     rig.engine.autoscaled(HashSet::new());
     drain(&mut rig);
-    assert_eq!(rig.world.log, [Wrote::Changed(a)], "no autoscaler: the manifest's count");
+    assert_eq!(rig.world.log, [AuditEntry::Changed(a)], "no autoscaler: the manifest's count");
 }
 
 #[test]
 fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
     let a = config("a");
-    let mut rig = Rig::new(3);
+    let mut rig = Harness::new(3);
     rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    let stripped = |rv| Live {
+    let stripped = |rv| LiveObject {
         uid: Uid("1".into()),
-        rv: Rv(rv),
+        rv: ResourceVersion(rv),
         release: None,
         ours: Some("f:rhumb.dev/release".into()),
-        owner: Owner::Ours(super::world::SET.into()),
-        ..World::live(&a, &Thing::settled(desired(&a, 1, "a").hash, "r1", rv))
+        owner: ObjectOwner::Ours(super::world::SET.into()),
+        ..World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", rv))
     };
     rig.engine.seen(&a, stripped(5));
     let mut sent = 0;
@@ -255,7 +255,12 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
             let action = rig.decide(&id).action;
             if let Action::Apply(_) = action {
                 sent += 1;
-                rig.engine.outcome(&id, &action, Outcome::Applied(Written { live: stripped(5) }), rig.now);
+                rig.engine.outcome(
+                    &id,
+                    &action,
+                    ActionResult::Applied(WriteResult { live: stripped(5) }),
+                    rig.now,
+                );
             }
         }
     }
@@ -271,9 +276,9 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
     assert!(crate::health::waits_for_consumer(&waits));
     for order in ["annotation", "wave"] {
         let web = workload("web");
-        let mut rig = Rig::new(3);
+        let mut rig = Harness::new(3);
         let kind = claim.group_kind();
-        rig.engine.served(super::world::gvk(&claim), Served::Yes);
+        rig.engine.served(super::world::gvk(&claim), KindAvailability::Yes);
         rig.engine.list_complete(&kind);
         let kinds = [kind, web.group_kind()].into();
         rig.engine.inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
@@ -283,8 +288,8 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         });
         rig.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
         drain(&mut rig);
-        let live = Live { health: waits.clone(), ..World::live(&claim, &rig.world.things[&claim]) };
-        rig.engine.seen(&claim, Live { rv: Rv(live.rv.0 + 1), ..live });
+        let live = LiveObject { health: waits.clone(), ..World::live(&claim, &rig.world.things[&claim]) };
+        rig.engine.seen(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
         drain(&mut rig);
         assert!(rig.world.things.contains_key(&web), "{order}: {}", reason(&mut rig, &web));
     }

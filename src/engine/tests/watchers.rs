@@ -5,38 +5,38 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::rig::release_key;
-use super::world::{SET, Thing, World, config, desired, reading};
+use super::world::{SET, World, WorldObject, config, desired, reading};
 use crate::engine::*;
-use crate::object::{Class, GroupKind, ObjectId};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 const OTHER: &str = "other-v1";
 
 /// An engine with two sources, each with a watcher of its own; each wants one object.
-struct Two {
+struct TwoWatchers {
     engine: Engine,
     watchers: [WatcherId; 2],
     now: Instant,
 }
 
-impl Two {
+impl TwoWatchers {
     fn new() -> Self {
         let (mut engine, now) = (Engine::new(super::world::budget(3)), Instant::now());
-        engine.release_key(Known::Is(release_key()));
-        engine.book(Book::default());
+        engine.release_key(ReadState::Value(release_key()));
+        engine.book(RolloutLedger::default());
         let watchers = [OWN, engine.add_watcher(None)];
         for (number, set) in [SET, OTHER].into_iter().enumerate() {
             let radius = BlastRadius { count: 100, percent: 100 };
-            let mut source = Source::new(set, set, Adopt::IfUnowned, Prune::On, radius);
+            let mut source = SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
             source.watcher = watchers[number];
             engine.add_source(source);
             engine.inventory(number, Inventory { kinds: [maps()].into(), ..Inventory::default() });
         }
-        engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), Served::Yes);
+        engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
         Self { engine, watchers, now }
     }
 
-    fn list(&mut self, number: usize, shown: &[(&ObjectId, Live)]) {
-        let listing = Listing::whole(self.watchers[number], &maps());
+    fn list(&mut self, number: usize, shown: &[(&ObjectId, LiveObject)]) {
+        let listing = WatchScope::whole(self.watchers[number], &maps());
         self.engine.list_started(&listing);
         for (id, live) in shown {
             self.engine.seen_by(listing.watcher, id, live.clone());
@@ -45,12 +45,12 @@ impl Two {
     }
 
     fn blind(&mut self, number: usize) {
-        let listing = Listing::whole(self.watchers[number], &maps());
-        self.engine.informer(&listing, KindState::Blind("denied".into(), Class::Forbidden));
+        let listing = WatchScope::whole(self.watchers[number], &maps());
+        self.engine.informer(&listing, KindState::Blind("denied".into(), ErrorClass::Forbidden));
     }
 
     fn read(&mut self, number: usize, revision: &str, names: &[(&str, Option<u32>)]) {
-        let files: Vec<(&str, Option<Shared>)> = names
+        let files: Vec<(&str, Option<SharedDesired>)> = names
             .iter()
             .map(|(name, content)| {
                 let wanted = content.map(|content| desired(&config(name), content, name));
@@ -69,23 +69,23 @@ fn maps() -> GroupKind {
     config("a").group_kind()
 }
 
-/// What the cluster shows of an object in the inventory of a set.
-fn shown(name: &str, set: &str, rv: u64) -> Live {
+/// Returns the view of an object in the inventory of a set.
+fn shown(name: &str, set: &str, rv: u64) -> LiveObject {
     let wanted = desired(&config(name), 1, name);
-    let thing = Thing { rv, ..Thing::settled(wanted.hash, "r1", 1) };
-    Live { owner: Owner::Ours(set.into()), ..World::live(&config(name), &thing) }
+    let thing = WorldObject { rv, ..WorldObject::settled(wanted.hash, "r1", 1) };
+    LiveObject { owner: ObjectOwner::Ours(set.into()), ..World::live(&config(name), &thing) }
 }
 
 #[test]
 fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
-    let mut two = Two::new();
+    let mut two = TwoWatchers::new();
     two.list(0, &[(&config("old"), shown("old", SET, 1))]);
     two.blind(1);
     two.read(0, "r1", &[("a", Some(1)), ("old", Some(1))]);
     two.read(1, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").action, Action::Look);
     let reason = two.decide("b").reason;
-    assert_eq!(reason, Some(Reason::Blind(maps(), "denied".into(), Class::Forbidden)));
+    assert_eq!(reason, Some(Reason::Blind(maps(), "denied".into(), ErrorClass::Forbidden)));
     assert!(two.engine.is_synced(0, &maps()) && !two.engine.is_synced(1, &maps()));
     // Nor does it hold up what the others no longer want.
     two.read(0, "r2", &[("a", Some(1)), ("old", None)]);
@@ -97,9 +97,9 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
 
 #[test]
 fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
-    let mut two = Two::new();
+    let mut two = TwoWatchers::new();
     two.list(1, &[]);
-    two.engine.list_started(Listing::whole(two.watchers[0], &maps()));
+    two.engine.list_started(WatchScope::whole(two.watchers[0], &maps()));
     two.read(0, "r1", &[("a", Some(1))]);
     two.read(1, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").reason, Some(Reason::Syncing(maps())));
@@ -108,7 +108,7 @@ fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
 
 #[test]
 fn what_one_list_does_not_show_another_one_may() {
-    let mut two = Two::new();
+    let mut two = TwoWatchers::new();
     let (a, b) = (config("a"), config("b"));
     two.list(0, &[(&a, shown("a", SET, 1))]);
     two.list(1, &[(&b, shown("b", OTHER, 1))]);
@@ -123,11 +123,11 @@ fn what_one_list_does_not_show_another_one_may() {
 fn an_object_that_moves_to_another_account_is_there_all_the_time() {
     let (a, moved) = (config("a"), 2);
     for late in [false, true] {
-        let mut two = Two::new();
+        let mut two = TwoWatchers::new();
         two.list(0, &[(&a, shown("a", SET, 1))]);
         two.list(1, &[]);
         let [first, second] = two.watchers;
-        two.engine.list_started(Listing::whole(first, &maps()));
+        two.engine.list_started(WatchScope::whole(first, &maps()));
         if late {
             two.engine.seen_by(second, &a, shown("a", OTHER, moved));
             two.engine.gone_by(first, &a);
@@ -137,10 +137,14 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
         }
         // A list that began before shows it as it was, or not at all.
         two.engine.seen_by(first, &a, shown("a", SET, 1));
-        two.engine.list_complete(Listing::whole(first, &maps()));
+        two.engine.list_complete(WatchScope::whole(first, &maps()));
         let live = two.engine.live(&a).unwrap();
-        assert_eq!((&live.owner, live.rv), (&Owner::Ours(OTHER.into()), Rv(moved)), "{late}");
-        // Whoever shows it now is who tells that it is gone.
+        assert_eq!(
+            (&live.owner, live.rv),
+            (&ObjectOwner::Ours(OTHER.into()), ResourceVersion(moved)),
+            "{late}"
+        );
+        // The watcher that shows it now is the one that reports its deletion.
         two.engine.gone_by(second, &a);
         assert!(two.engine.live(&a).is_none());
     }
@@ -148,7 +152,7 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
 
 #[test]
 fn whose_rights_count_follows_from_who_wants_it_and_else_from_who_has_it() {
-    let mut two = Two::new();
+    let mut two = TwoWatchers::new();
     two.list(0, &[(&config("a"), shown("a", SET, 1))]);
     two.list(1, &[(&config("b"), shown("b", OTHER, 1))]);
     two.read(1, "r1", &[("a", Some(2)), ("c", Some(1))]);
@@ -166,8 +170,11 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
         let of = |namespace| engine.would_be_shown_by(watcher, &id(namespace));
         (engine.is_syncing(0, &maps()), engine.is_synced(0, &maps()), of("one"), of("two"), of("three"))
     };
-    // What discovery does not list has no namespaces.
-    engine.informer(Listing::whole(watcher, &maps()), KindState::Blind("unlisted".into(), Class::Source));
+    // A kind that discovery does not list has no namespaces.
+    engine.informer(
+        WatchScope::whole(watcher, &maps()),
+        KindState::Blind("unlisted".into(), ErrorClass::Source),
+    );
     assert_eq!(states(&engine), (false, false, false, false, false));
     for (listing, expected) in
         [("one", (true, false, true, false, false)), ("two", (false, true, true, true, false))]
@@ -178,31 +185,31 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
         engine.list_complete(of(listing));
         assert_eq!(states(&engine), expected, "{listing}");
     }
-    engine.informer(of("two"), KindState::Blind("denied".into(), Class::Forbidden));
+    engine.informer(of("two"), KindState::Blind("denied".into(), ErrorClass::Forbidden));
     assert_eq!(states(&engine), (false, false, true, false, false));
     // The cluster as a whole is another question, and of kinds without a namespace the only one.
     let nodes = GroupKind::new("", "Node");
-    engine.informer(Listing::whole(watcher, &nodes), KindState::Synced);
+    engine.informer(WatchScope::whole(watcher, &nodes), KindState::Synced);
     assert!(engine.is_synced(0, &nodes));
 }
 
-/// An engine with one source that looks into these two namespaces.
-fn looking_into_two() -> (Engine, impl Fn(&str) -> Listing) {
+/// Returns an engine with one source that looks into these two namespaces.
+fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
     let mut engine = Engine::new(super::world::budget(3));
     let watcher = engine.add_watcher(Some(["one".into(), "two".into()].into()));
     let radius = BlastRadius { count: 100, percent: 100 };
-    let mut source = Source::new("a", SET, Adopt::IfUnowned, Prune::On, radius);
+    let mut source = SourceState::new("a", SET, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
     source.watcher = watcher;
     engine.add_source(source);
-    (engine, move |namespace: &str| Listing { watcher, kind: maps(), namespace: Some(namespace.into()) })
+    (engine, move |namespace: &str| WatchScope { watcher, kind: maps(), namespace: Some(namespace.into()) })
 }
 
-/// Whoever takes it for looked at begins to tell, to claim and to end.
+/// A source that takes it for looked at would begin to report, to claim and to end.
 #[test]
 fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed() {
     let (mut engine, of) = looking_into_two();
     for (first, second) in [("one", "two"), ("two", "one")] {
-        engine.informer(of(first), KindState::Blind("denied".into(), Class::Forbidden));
+        engine.informer(of(first), KindState::Blind("denied".into(), ErrorClass::Forbidden));
         engine.informer(of(second), KindState::Syncing);
         assert!(engine.is_syncing(0, &maps()) && !engine.is_synced(0, &maps()), "{second}");
         engine.list_complete(of(second));
@@ -215,7 +222,7 @@ fn a_kind_that_the_server_does_not_have_is_absent_for_all_who_watch() {
     let (mut engine, _) = looking_into_two();
     engine.absent(&maps());
     assert!(engine.is_synced(0, &maps()));
-    assert!(engine.is_listed(&Listing::whole(OWN, &maps())));
+    assert!(engine.is_listed(&WatchScope::whole(OWN, &maps())));
 }
 
 #[test]

@@ -3,15 +3,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{Meaning, PEER_WORDS, misused, waiting_for_themselves};
-use crate::object::{Diagnostic, Gvk, Object, ObjectId, Origin};
+use crate::engine::{PEER_WORDS, WordEffect, misused, waiting_for_themselves};
+use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
     Object {
         id,
         gvk: Gvk::new("", "v1", "ConfigMap"),
         body: Arc::new(json!({"metadata": {"annotations": annotations}})),
-        origin: Origin { file: "a.yaml".into(), line: 3, column: 1 },
+        origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
     }
 }
 
@@ -138,7 +138,7 @@ fn the_readme_names_each_word_of_another_tool() {
         let count = PEER_WORDS.iter().filter(|other| other.key == word.key).count();
         assert_eq!(count, 1, "{} has two rows", word.key);
         for (value, meaning) in word.meanings() {
-            let keeps = matches!(meaning, Meaning::Keep(_) | Meaning::Leave(_) | Meaning::Recreate);
+            let keeps = matches!(meaning, WordEffect::Keep(_) | WordEffect::Leave(_) | WordEffect::Recreate);
             assert!(
                 !keeps || value == "*" || value.is_empty() || readme.contains(value),
                 "{}: {value}",

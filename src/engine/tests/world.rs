@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use crate::change::ImpactKind;
 use crate::engine::*;
-use crate::health::{Health, Status};
-use crate::object::{GroupKind, Gvk, Hash, ObjectId, Origin, Revision};
+use crate::health::{Health, HealthStatus};
+use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, ObjectId, Revision};
 
 pub(super) const SET: &str = "applyset-ours-v1";
 
-/// So many workloads at once from the beginning, whatever their pods, and no time to soak.
+/// Returns a budget of this many workloads at once from the beginning, whatever their pods, and no
+/// time to soak.
 pub(super) fn budget(most: u32) -> Budget {
     Budget {
         max_workloads: most,
-        max_unavailable: Amount::Percent(100),
+        max_unavailable: PodAmount::Percent(100),
         starts_per_minute: 1000,
         soak: Duration::ZERO,
         ..Budget::default()
@@ -38,17 +39,17 @@ pub(super) fn gvk(id: &ObjectId) -> Gvk {
     Gvk::new(id.group(), "v1", id.kind())
 }
 
-/// A wanted object whose content is this number.
-pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
-    let hash = Hash::of_bytes(format!("{id} {content}").as_bytes());
-    Arc::new(Desired {
+/// Returns a wanted object whose content is this number.
+pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired {
+    let hash = ContentHash::of_bytes(format!("{id} {content}").as_bytes());
+    Arc::new(DesiredObject {
         id: id.clone(),
         gvk: gvk(id),
         hash,
         ceded: None,
         count: None,
         template: is_workload(id).then_some(hash),
-        strategy: Strategy::default(),
+        strategy: UpdateStrategy::default(),
         steps: None,
         wave: 0,
         selects: None,
@@ -57,33 +58,33 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> Shared {
         config: None,
         after: Box::default(),
         defines: None,
-        traits: Traits::default(),
+        traits: ObjectTraits::default(),
         ignores: None,
-        origin: Origin { file: file.into(), line: 1, column: 1 },
-        place: Place::default(),
+        origin: ManifestOrigin { file: file.into(), line: 1, column: 1 },
+        place: BodyLocation::default(),
     })
 }
 
 /// One reading of the only source: one file an object.
-pub(super) fn reading(revision: &str, files: &[(&str, Option<Shared>)]) -> Reading {
-    let facts = |shared: &Shared| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
-    Reading {
+pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesired>)]) -> SourceReading {
+    let facts = |shared: &SharedDesired| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
+    SourceReading {
         revision: Some(Revision::new(revision)),
         files: files.iter().map(|(file, shared)| ((*file).into(), shared.as_ref().map(facts))).collect(),
-        ..Reading::default()
+        ..SourceReading::default()
     }
 }
 
-/// An engine that watches ConfigMaps, whose sources follow these repositories.
-pub(super) fn following(of: &[(&str, &str, Repository)], adopt: Adopt) -> Engine {
+/// Returns an engine that watches ConfigMaps, whose sources follow these repositories.
+pub(super) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPolicy) -> Engine {
     let maps = GroupKind::new("", "ConfigMap");
     let mut engine = Engine::new(budget(3));
-    engine.release_key(Known::Is(super::rig::release_key()));
-    engine.served(Gvk::new("", "v1", "ConfigMap"), Served::Yes);
+    engine.release_key(ReadState::Value(super::rig::release_key()));
+    engine.served(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
     engine.list_complete(&maps);
     for (name, set, repository) in of {
         let radius = BlastRadius { count: 100, percent: 100 };
-        let source = engine.add_source(Source::new(name, set, adopt, Prune::On, radius));
+        let source = engine.add_source(SourceState::new(name, set, adopt, PrunePolicy::On, radius));
         engine.inventory(source, Inventory { kinds: [maps.clone()].into(), ..Inventory::default() });
         engine.follows(source, repository.clone());
     }
@@ -92,7 +93,7 @@ pub(super) fn following(of: &[(&str, &str, Repository)], adopt: Adopt) -> Engine
 
 /// One object of the world.
 #[derive(Clone, Debug)]
-pub(super) struct Thing {
+pub(super) struct WorldObject {
     pub(super) uid: u64,
     pub(super) rv: u64,
     pub(super) release: Option<Release>,
@@ -101,24 +102,24 @@ pub(super) struct Thing {
     /// Grows with each change of what we own of it.
     pub(super) shape: u64,
     pub(super) foreign: bool,
-    pub(super) phase: RollPhase,
-    /// What is laid over it.
-    pub(super) shown: Shown,
-    /// Which data its pods were started with.
-    pub(super) started: Option<Started>,
-    /// What people ask of it.
-    pub(super) asked: Option<Box<Asked>>,
-    /// What somebody else's annotation on it asks for.
-    pub(super) asks: Reconcile,
+    pub(super) phase: RolloutPhase,
+    /// The overlay on it.
+    pub(super) shown: OverlayState,
+    /// The data that its pods were started with.
+    pub(super) started: Option<ConfigStamp>,
+    /// The intents of people for it.
+    pub(super) asked: Option<Box<ObjectIntents>>,
+    /// The wish of somebody else's annotation on it.
+    pub(super) asks: ReconcilePolicy,
     /// The content whose rollout its controller says has failed: it goes on saying so until another got somewhere.
-    pub(super) failed: Option<Hash>,
+    pub(super) failed: Option<ContentHash>,
     /// Its pods, where they are not all there.
-    pub(super) numbers: Option<Rolling>,
+    pub(super) numbers: Option<RolloutNumbers>,
 }
 
-impl Thing {
+impl WorldObject {
     /// Returns one in its first version, that came to rest with this content of a revision.
-    pub(super) fn settled(hash: Hash, revision: &str, rv: u64) -> Self {
+    pub(super) fn settled(hash: ContentHash, revision: &str, rv: u64) -> Self {
         Self {
             uid: rv,
             rv,
@@ -127,33 +128,33 @@ impl Thing {
             drifted: false,
             shape: rv,
             foreign: false,
-            phase: RollPhase::Settled,
-            shown: Shown::Plain,
+            phase: RolloutPhase::Settled,
+            shown: OverlayState::Plain,
             started: None,
             asked: None,
-            asks: Reconcile::Enabled,
+            asks: ReconcilePolicy::Enabled,
             failed: None,
             numbers: None,
         }
     }
 
-    fn restarted_by(&self, content: Hash, started: Option<Started>) -> bool {
-        let hashed = |started: Option<Started>| started.and_then(Started::template);
+    fn restarted_by(&self, content: ContentHash, started: Option<ConfigStamp>) -> bool {
+        let hashed = |started: Option<ConfigStamp>| started.and_then(ConfigStamp::template);
         let released = self.release.as_ref().map(|release| release.hash);
         released != Some(content) || self.drifted || hashed(self.started) != hashed(started)
     }
 
-    /// What decides whether its pods come up.
-    pub(super) fn runs(&self) -> Option<Hash> {
+    /// Returns the content that decides whether its pods come up.
+    pub(super) fn runs(&self) -> Option<ContentHash> {
         let data = self.started.map(|started| started.data);
         let content = self.release.as_ref().map(|release| release.hash)?;
-        Some(data.map_or(content, |data| Hash::of_bytes(format!("{content} {data}").as_bytes())))
+        Some(data.map_or(content, |data| ContentHash::of_bytes(format!("{content} {data}").as_bytes())))
     }
 }
 
-/// What the audit log of the world shows of us.
+/// One entry of the world's audit log about us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wrote {
+pub(super) enum AuditEntry {
     Created(ObjectId),
     Changed(ObjectId),
     Deleted(ObjectId, u64),
@@ -163,24 +164,24 @@ pub(super) enum Wrote {
 /// The cluster, and the watch events that have not been delivered yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct World {
-    pub(super) things: BTreeMap<ObjectId, Thing>,
-    pub(super) events: Vec<(ObjectId, Option<Thing>)>,
-    pub(super) log: Vec<Wrote>,
+    pub(super) things: BTreeMap<ObjectId, WorldObject>,
+    pub(super) events: Vec<(ObjectId, Option<WorldObject>)>,
+    pub(super) log: Vec<AuditEntry>,
     pub(super) clock: u64,
     /// The budget object.
-    pub(super) book: Book,
-    /// What the parent says of contents that failed.
+    pub(super) book: RolloutLedger,
+    /// The rejections in the inventory.
     pub(super) rejections: Vec<Rejection>,
-    /// What the parent says of that which people asked for.
-    pub(super) acknowledged: Vec<Acknowledged>,
-    /// What stands in the orders object.
-    pub(super) orders: Vec<GivenOrder>,
-    pub(super) paused: Option<Paused>,
+    /// The acknowledgements in the inventory.
+    pub(super) acknowledged: Vec<Acknowledgement>,
+    /// The orders object.
+    pub(super) orders: Vec<Order>,
+    pub(super) paused: Option<PauseIntent>,
     /// Contents whose pods never get ready.
-    pub(super) bad: BTreeSet<Hash>,
-    /// What the server says that contents do to pods, where that is not what the contents tell.
-    pub(super) impacts: BTreeMap<Hash, ImpactKind>,
-    /// How many dry runs were asked for.
+    pub(super) bad: BTreeSet<ContentHash>,
+    /// The server's impact of contents, where it is not the one that the contents tell.
+    pub(super) impacts: BTreeMap<ContentHash, ImpactKind>,
+    /// The number of dry runs.
     pub(super) dry_runs: usize,
 }
 
@@ -190,42 +191,48 @@ impl World {
         self.clock
     }
 
-    pub(super) fn live(id: &ObjectId, thing: &Thing) -> Live {
+    pub(super) fn live(id: &ObjectId, thing: &WorldObject) -> LiveObject {
         let owner = match (thing.foreign, thing.labelled) {
-            (true, _) => Owner::Foreign("Flux Kustomization a/b".into()),
-            (false, true) => Owner::Ours(SET.into()),
-            (false, false) => Owner::Nobody,
+            (true, _) => ObjectOwner::Foreign("Flux Kustomization a/b".into()),
+            (false, true) => ObjectOwner::Ours(SET.into()),
+            (false, false) => ObjectOwner::Nobody,
         };
-        Live {
+        LiveObject {
             uid: Uid(thing.uid.to_string().into()),
-            rv: Rv(thing.rv),
+            rv: ResourceVersion(thing.rv),
             generation: thing.shape.cast_signed(),
             gvk: gvk(id),
             owner,
             release: thing.release.clone(),
             claim: None,
             ours: thing.release.as_ref().map(|_| {
-                let hashed = thing.started.and_then(Started::template).map_or("", |_| CONFIG_HASH);
+                let hashed = thing.started.and_then(ConfigStamp::template).map_or("", |_| CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
             }),
             values: None,
             others: Arc::from([]),
             replicas_ceded: false,
             health: thing.failed.map_or(Health::current(), |content| {
-                Health::new(Status::Failed, &format!("content {content} made no progress"))
+                Health::new(HealthStatus::Failed, &format!("content {content} made no progress"))
             }),
             rolling: is_workload(id).then(|| {
-                let all = Rolling { replicas: 3, updated: 3, ready: 3, available: 3, ..Rolling::default() };
+                let all = RolloutNumbers {
+                    replicas: 3,
+                    updated: 3,
+                    ready: 3,
+                    available: 3,
+                    ..RolloutNumbers::default()
+                };
                 let failed_before = thing.failed.is_some() && thing.failed != thing.runs();
-                Rolling { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or(all) }
+                RolloutNumbers { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or(all) }
             }),
             shown: thing.shown,
             started: thing.started,
             finished: false,
             deleting: false,
-            keep: Keep::No,
+            keep: KeepPolicy::No,
             asked: thing.asked.clone(),
-            opt_out: (thing.asks == Reconcile::Disabled).then_some(crate::engine::RECONCILE),
+            opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(crate::engine::RECONCILE),
         }
     }
 
@@ -235,13 +242,13 @@ impl World {
         self.events.push((id.clone(), shown));
     }
 
-    /// Whether nothing is claimed, and no unit is being released.
+    /// Returns whether nothing is claimed, and no unit is being released.
     pub(super) fn is_free(&self) -> bool {
         self.book.claims.is_empty() && self.book.units.is_empty()
     }
 
     /// Carries an action out as the API server would.
-    pub(super) fn perform(&mut self, id: &ObjectId, action: &Action) -> Outcome {
+    pub(super) fn perform(&mut self, id: &ObjectId, action: &Action) -> ActionResult {
         match action {
             Action::Apply(apply) => self.apply(id, apply),
             Action::Delete(uid, rv, _) => self.delete(id, uid, *rv),
@@ -249,66 +256,74 @@ impl World {
         }
     }
 
-    fn apply(&mut self, id: &ObjectId, apply: &Apply) -> Outcome {
+    fn apply(&mut self, id: &ObjectId, apply: &ApplyRequest) -> ActionResult {
         let known = self.things.get(id).cloned();
         match (&apply.guard, &known) {
-            (Guard::Absent, Some(_)) => return Outcome::Failed(Failure::Conflict(Duration::ZERO)),
-            (Guard::Uid(_) | Guard::Exact(..), None) => {
-                return Outcome::Failed(Failure::Conflict(Duration::ZERO));
+            (Precondition::Absent, Some(_)) => {
+                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
             }
-            (Guard::Uid(uid) | Guard::Exact(uid, _), Some(thing)) if *uid.0 != thing.uid.to_string() => {
-                return Outcome::Failed(Failure::Conflict(Duration::ZERO));
+            (Precondition::Uid(_) | Precondition::Exact(..), None) => {
+                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
             }
-            (Guard::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => {
-                return Outcome::Failed(Failure::Conflict(Duration::ZERO));
+            (Precondition::Uid(uid) | Precondition::Exact(uid, _), Some(thing))
+                if *uid.0 != thing.uid.to_string() =>
+            {
+                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+            }
+            (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => {
+                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
             }
             _ => {}
         }
         let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
-        let same = |thing: &&Thing| {
+        let same = |thing: &&WorldObject| {
             thing.release.as_ref() == Some(&release)
-                && thing.shown == Shown::from(apply.form.overlay)
+                && thing.shown == OverlayState::from(apply.form.overlay)
                 && !thing.drifted
                 && thing.started == apply.form.started
                 && thing.labelled
         };
         if let Some(thing) = known.as_ref().filter(same) {
-            self.log.push(Wrote::Nothing(id.clone()));
-            return Outcome::Applied(Written { live: Self::live(id, thing) });
+            self.log.push(AuditEntry::Nothing(id.clone()));
+            return ActionResult::Applied(WriteResult { live: Self::live(id, thing) });
         }
         let rv = self.tick();
         let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.form.started));
-        let phase = if is_workload(id) && rolls { RollPhase::Replacing } else { RollPhase::Settled };
-        let thing = Thing {
+        let phase = if is_workload(id) && rolls { RolloutPhase::Replacing } else { RolloutPhase::Settled };
+        let thing = WorldObject {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
-            shown: Shown::from(apply.form.overlay),
+            shown: OverlayState::from(apply.form.overlay),
             started: apply.form.started,
             phase,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
-            asks: known.as_ref().map_or(Reconcile::Enabled, |thing| thing.asks),
+            asks: known.as_ref().map_or(ReconcilePolicy::Enabled, |thing| thing.asks),
             failed: known.as_ref().and_then(|thing| thing.failed),
             numbers: known.as_ref().and_then(|thing| thing.numbers),
             release: Some(release),
-            ..Thing::settled(apply.want.hash, "", rv)
+            ..WorldObject::settled(apply.want.hash, "", rv)
         };
-        self.log.push(if known.is_some() { Wrote::Changed(id.clone()) } else { Wrote::Created(id.clone()) });
+        self.log.push(if known.is_some() {
+            AuditEntry::Changed(id.clone())
+        } else {
+            AuditEntry::Created(id.clone())
+        });
         let live = Self::live(id, &thing);
         self.things.insert(id.clone(), thing);
         self.announce(id);
-        Outcome::Applied(Written { live })
+        ActionResult::Applied(WriteResult { live })
     }
 
-    fn delete(&mut self, id: &ObjectId, uid: &Uid, rv: Rv) -> Outcome {
+    fn delete(&mut self, id: &ObjectId, uid: &Uid, rv: ResourceVersion) -> ActionResult {
         match self.things.get(id) {
             Some(thing) if *uid.0 == thing.uid.to_string() && rv.0 == thing.rv => {
-                self.log.push(Wrote::Deleted(id.clone(), thing.uid));
+                self.log.push(AuditEntry::Deleted(id.clone(), thing.uid));
                 self.things.remove(id);
                 self.tick();
                 self.announce(id);
-                Outcome::Deleted
+                ActionResult::Deleted
             }
-            Some(_) => Outcome::Failed(Failure::Conflict(Duration::ZERO)),
-            None => Outcome::Deleted,
+            Some(_) => ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
+            None => ActionResult::Deleted,
         }
     }
 }

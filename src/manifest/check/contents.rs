@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::Check;
+use super::ObjectCheck;
 use crate::manifest::names;
 use crate::object::at;
 
-/// Where the kinds that make pods describe them: the metadata's and the spec's parent.
+/// The parents of the pod metadata and pod spec, in the kinds that make pods.
 const TEMPLATES: [&[&str]; 3] =
     [&["spec", "template"], &["spec", "jobTemplate"], &["spec", "jobTemplate", "spec", "template"]];
 
-impl<'s> Check<'_, 's, '_> {
-    /// A field that maps text to text. Reports what else it is or holds.
+impl<'s> ObjectCheck<'_, 's, '_> {
+    /// Returns a field that maps text to text. Reports what else it is or holds.
     pub(super) fn texts(
         &mut self,
         path: &[&str],
@@ -63,7 +63,7 @@ impl<'s> Check<'_, 's, '_> {
         }
     }
 
-    /// What pods are made from.
+    /// Checks the pod templates.
     pub(super) fn pods(&mut self) {
         let gvk = self.subject.gvk;
         if !matches!(&*gvk.group, "" | "apps" | "batch") {
@@ -129,7 +129,7 @@ fn is_text(value: &Value) -> bool {
     value.is_string() || value.is_null()
 }
 
-/// The items of a list with their numbers.
+/// Returns the items of a list with their numbers.
 fn items(list: Option<&Value>) -> impl Iterator<Item = (String, &Value)> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
     items.enumerate().map(|(number, item)| (number.to_string(), item))

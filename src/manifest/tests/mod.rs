@@ -1,4 +1,5 @@
-//! What manifests mean, as a specification: each test gives files and everything that is said and made of them.
+//! The meaning of manifests, as a specification: each test gives files, their diagnostics and their
+//! objects.
 
 mod documents;
 mod lists;
@@ -11,9 +12,9 @@ mod twice;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::{Reading, Scopes, assemble, read};
+use super::{KindScopes, ManifestFile, assemble, read};
 
-/// A text as it stands in a test, without the indentation of the test.
+/// Returns a text as it stands in a test, without the indentation of the test.
 fn unindented(text: &str) -> String {
     let Some(text) = text.strip_prefix('\n') else { return text.to_owned() };
     let text = text.trim_end_matches(' ');
@@ -23,11 +24,12 @@ fn unindented(text: &str) -> String {
     text.lines().map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect()
 }
 
-fn read_text(text: &str) -> Reading {
+fn read_text(text: &str) -> ManifestFile {
     read(&Arc::from("a.yaml"), unindented(text).as_bytes())
 }
 
-/// What `rhumb validate` would say of the files, the objects that would be applied, and those that are held.
+/// Returns the words of `rhumb validate` about the files, the objects that would be applied, and
+/// the unusable ones.
 fn account(files: &[(&str, &str)]) -> String {
     let (mut found, mut items, mut understood) = (Vec::new(), Vec::new(), true);
     for (file, text) in files {
@@ -36,7 +38,7 @@ fn account(files: &[(&str, &str)]) -> String {
         items.extend(reading.items);
         understood &= reading.understood;
     }
-    let assembled = assemble(items, &Scopes::builtin(), "default");
+    let assembled = assemble(items, &KindScopes::builtin(), "default");
     found.extend(assembled.diagnostics);
     found.sort();
     let mut out = String::new();

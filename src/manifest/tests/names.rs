@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{account, read};
 
-/// The codes of what is said of an object with this metadata.
+/// Returns the codes of what is said of an object with this metadata.
 fn codes(kind: &str, metadata: &serde_json::Value) -> Vec<&'static str> {
     let (api_version, kind) = kind.rsplit_once(' ').unwrap();
     let object = serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});

@@ -1,4 +1,4 @@
-//! What a reading says beside its findings: what is shown, what is found again, and what is cut.
+//! The results of a reading beside its findings: shown lines, places found again, and cut texts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn object(name: &str) -> String {
 #[test]
 fn objects_behind_a_fault_are_read_and_not_shown() {
     let reading = read_text(&[object("a"), "[\n".to_owned(), object("b")].join("---\n"));
-    let names = |items: Vec<&crate::manifest::Item>| -> Vec<String> {
+    let names = |items: Vec<&crate::manifest::ManifestItem>| -> Vec<String> {
         items.iter().map(|item| item.name.clone()).collect()
     };
     assert_eq!(names(reading.items.iter().collect()), ["a", "b"]);

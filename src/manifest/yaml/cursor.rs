@@ -1,10 +1,10 @@
 //! A place in a text that moves forward, and what stands there.
 
-use crate::manifest::tree::Mark;
+use crate::manifest::tree::TextMark;
 
 /// The place of the next character.
 #[derive(Clone)]
-pub(super) struct Cursor<'a> {
+pub(super) struct YamlCursor<'a> {
     pub(super) text: &'a str,
     /// Bytes passed.
     pub(super) at: usize,
@@ -18,20 +18,20 @@ pub(super) struct Cursor<'a> {
     line: u32,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> YamlCursor<'a> {
     pub(super) const fn new(text: &'a str, line: u32) -> Self {
         Self { text, at: 0, index: 0, column: 0, breaks: 0, line }
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark { line: self.line, column: self.column as u32 + 1 }
+    pub(super) fn mark(&self) -> TextMark {
+        TextMark { line: self.line, column: self.column as u32 + 1 }
     }
 
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The byte some bytes ahead.
+    /// Returns the byte some bytes ahead.
     pub(super) fn byte(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
@@ -44,22 +44,22 @@ impl<'a> Cursor<'a> {
         self.at >= self.text.len()
     }
 
-    /// Whether a space or a tab stands here.
+    /// Returns whether a space or a tab stands here.
     pub(super) fn at_blank(&self) -> bool {
         matches!(self.byte(0), Some(b' ' | b'\t'))
     }
 
-    /// Whether a line break stands here.
+    /// Returns whether a line break stands here.
     pub(super) fn at_break(&self) -> bool {
         self.break_len(0).is_some()
     }
 
-    /// Whether a blank, a line break or the end stands some bytes ahead.
+    /// Returns whether a blank, a line break or the end stands some bytes ahead.
     pub(super) fn separates(&self, ahead: usize) -> bool {
         matches!(self.byte(ahead), None | Some(b' ' | b'\t')) || self.break_len(ahead).is_some()
     }
 
-    /// The bytes of the line break some bytes ahead.
+    /// Returns the bytes of the line break some bytes ahead.
     fn break_len(&self, ahead: usize) -> Option<usize> {
         match self.byte(ahead)? {
             b'\r' if self.byte(ahead + 1) == Some(b'\n') => Some(2),
@@ -100,9 +100,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes spaces, and tabs where they are allowed.
-    pub(super) fn pass_blanks(&mut self, tabs: Tabs) {
-        let blanks =
-            self.rest().bytes().take_while(|b| *b == b' ' || (*b == b'\t' && tabs == Tabs::Pass)).count();
+    pub(super) fn pass_blanks(&mut self, tabs: TabHandling) {
+        let blanks = self
+            .rest()
+            .bytes()
+            .take_while(|b| *b == b' ' || (*b == b'\t' && tabs == TabHandling::Pass))
+            .count();
         self.pass(blanks);
     }
 
@@ -123,7 +126,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether `---` or `...` stands here as a line of its own begins with it.
+    /// Returns whether `---` or `...` stands here as a line of its own begins with it.
     pub(super) fn at_document_indicator(&self) -> bool {
         self.column == 0
             && (self.rest().starts_with("---") || self.rest().starts_with("..."))
@@ -131,9 +134,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether tabs count among the blanks.
+/// Indicates whether tabs count among the blanks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tabs {
+pub(super) enum TabHandling {
     Pass,
     Stop,
 }

@@ -1,9 +1,9 @@
-//! YAML text to a [`Tree`].
+//! YAML text to a [`DocumentTree`].
 //!
-//! Kubernetes reads YAML 1.1 through a reader of its own habits: quoted texts may go on at any column,
-//! `[cat, -]` and `{a:b}` are fine, `[a?b]` is not, and of several documents in one text only the first is
-//! read. Readers of YAML 1.2 differ in such places, each of which is a manifest that somebody has; so this
-//! one is written to those habits, and is tried against kubectl document by document.
+//! Kubernetes' reader of YAML 1.1 has habits of its own. Quoted texts may go on at any column.
+//! `[cat, -]` and `{a:b}` are fine, `[a?b]` is not. Of several documents in one text only the first
+//! is read. Readers of YAML 1.2 differ in such places, and somebody has a manifest for each. So
+//! this reader is written to those habits, and is tested against kubectl document by document.
 
 mod cursor;
 mod parse;
@@ -11,12 +11,12 @@ mod scan;
 mod text;
 mod token;
 
-use super::tree::{Fault, Mark, Tree};
+use super::tree::{DocumentFault, DocumentTree, TextMark};
 
 /// Reads the first document of a text whose first line is `line` of its file. Returns also the place of
 /// what follows that document, which Kubernetes leaves unread. An empty tree, or one of an empty scalar,
 /// stands for a document of nothing but blanks and comments.
-pub(super) fn read(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), Fault> {
+pub(super) fn read(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<TextMark>), DocumentFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(fault) = control_character(text, line) {
         return Err(fault);
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), Fa
 /// Bytes that are looked at together.
 const CHUNK: usize = 16;
 
-/// Whether a control character may begin with this byte.
+/// Returns whether a control character may begin with this byte.
 const fn is_suspect(byte: u8) -> bool {
     match byte {
         b'\t' | b'\n' | b'\r' => false,
@@ -36,7 +36,7 @@ const fn is_suspect(byte: u8) -> bool {
     }
 }
 
-/// Whether any of these bytes needs a closer look.
+/// Returns whether any of these bytes needs a closer look.
 const fn has_suspects(chunk: &[u8; CHUNK]) -> bool {
     const LOW: u128 = u128::MAX / 0xFF;
     const HIGH: u128 = LOW * 0x80;
@@ -55,7 +55,7 @@ const fn zero_bytes(all: u128) -> u128 {
     all.wrapping_sub(LOW) & !all & (LOW * 0x80)
 }
 
-fn control_character(text: &str, line: u32) -> Option<Fault> {
+fn control_character(text: &str, line: u32) -> Option<DocumentFault> {
     let (chunks, rest) = text.as_bytes().as_chunks();
     let rest = (chunks.len() * CHUNK, rest);
     let chunks = chunks.iter().enumerate().filter(|(_, chunk)| has_suspects(chunk));
@@ -71,11 +71,11 @@ fn control_character(text: &str, line: u32) -> Option<Fault> {
     let before = text.get(..at).unwrap_or_default();
     let line_start = before.rfind(['\n', '\r']).map_or(0, |end| end + 1);
     let column = before.get(line_start..).unwrap_or_default().chars().count() as u32 + 1;
-    let mark = Mark { line: line + super::text::line_breaks(before), column };
+    let mark = TextMark { line: line + super::text::line_breaks(before), column };
     let message =
         format!("control characters are not allowed, and here stands U+{:04X}", u32::from(character));
     Some(
-        Fault::new(mark, "control-character", message)
+        DocumentFault::new(mark, "control-character", message)
             .hint("remove it, or write it as an escape in double quotes"),
     )
 }

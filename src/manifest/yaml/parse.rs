@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::scan::Scanner;
-use super::token::{Token, What};
+use super::scan::YamlScanner;
+use super::token::{TokenKind, YamlToken};
 use crate::manifest::MAX_DEPTH;
-use crate::manifest::scalar::Tag;
-use crate::manifest::tree::{Fault, Kind, Mark, NodeId, Tree};
+use crate::manifest::scalar::ScalarTag;
+use crate::manifest::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark};
 
-/// What is expected next.
+/// The expected next token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ParseState {
     DocumentEnd,
     BlockItem,
     /// An item of a list that is not indented deeper than the key before it.
@@ -31,20 +31,20 @@ enum State {
     FlowNoValue,
 }
 
-/// Where a node stands.
+/// The context of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NodeContext {
     Block,
     /// In a block mapping, where a list needs no indentation.
     BlockField,
     Flow,
 }
 
-/// The first document of a text, and the place of what follows it, if anything does.
-pub(super) fn parse(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), Fault> {
-    let mut parser = Parser {
-        scanner: Scanner::new(text, line),
-        tree: Tree::over(text),
+/// Returns the first document of a text, and the place of what follows it, if anything does.
+pub(super) fn parse(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<TextMark>), DocumentFault> {
+    let mut parser = YamlParser {
+        scanner: YamlScanner::new(text, line),
+        tree: DocumentTree::over(text),
         states: Vec::new(),
         open: Vec::new(),
         anchors: HashMap::new(),
@@ -55,16 +55,16 @@ pub(super) fn parse(text: &str, line: u32) -> Result<(Tree<'_>, Option<Mark>), F
     Ok((parser.tree, follows))
 }
 
-struct Open {
+struct OpenYamlNode {
     node: NodeId,
     last: Option<NodeId>,
 }
 
-struct Parser<'a> {
-    scanner: Scanner<'a>,
-    tree: Tree<'a>,
-    states: Vec<State>,
-    open: Vec<Open>,
+struct YamlParser<'a> {
+    scanner: YamlScanner<'a>,
+    tree: DocumentTree<'a>,
+    states: Vec<ParseState>,
+    open: Vec<OpenYamlNode>,
     anchors: HashMap<&'a str, NodeId>,
     /// The line that the last text in quotes begins in.
     last_quoted: Option<u32>,
@@ -72,39 +72,42 @@ struct Parser<'a> {
 
 /// Tag and anchor of a node.
 #[derive(Clone, Copy)]
-struct Properties<'a> {
-    tag: Tag,
+struct NodeProperties<'a> {
+    tag: ScalarTag,
     anchor: Option<&'a str>,
-    mark: Mark,
+    mark: TextMark,
 }
 
-impl Parser<'_> {
-    fn document(&mut self) -> Result<(), Fault> {
-        match self.scanner.peek()?.what {
-            What::End => return Ok(()),
-            What::Directive => {
+impl YamlParser<'_> {
+    fn document(&mut self) -> Result<(), DocumentFault> {
+        match self.scanner.peek()?.kind {
+            TokenKind::End => return Ok(()),
+            TokenKind::Directive => {
                 let mark = self.scanner.peek()?.mark;
-                return Err(Fault::new(
+                return Err(DocumentFault::new(
                     mark,
                     "yaml-directive",
                     "Kubernetes reads no directives such as %YAML",
                 )
                 .hint("remove the line"));
             }
-            What::DocumentStart => {
+            TokenKind::DocumentStart => {
                 self.scanner.skip();
-                self.states.push(State::DocumentEnd);
+                self.states.push(ParseState::DocumentEnd);
                 let mark = self.scanner.peek()?.mark;
-                match self.scanner.peek()?.what {
-                    What::Directive | What::DocumentStart | What::DocumentEnd | What::End => {
+                match self.scanner.peek()?.kind {
+                    TokenKind::Directive
+                    | TokenKind::DocumentStart
+                    | TokenKind::DocumentEnd
+                    | TokenKind::End => {
                         self.empty(mark)?;
                     }
-                    _ => self.node(Place::Block)?,
+                    _ => self.node(NodeContext::Block)?,
                 }
             }
             _ => {
-                self.states.push(State::DocumentEnd);
-                self.node(Place::Block)?;
+                self.states.push(ParseState::DocumentEnd);
+                self.node(NodeContext::Block)?;
             }
         }
         while let Some(state) = self.states.pop() {
@@ -113,67 +116,67 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Where anything but the end follows the document.
-    fn following(&mut self) -> Option<Mark> {
+    /// Returns where anything but the end follows the document.
+    fn following(&mut self) -> Option<TextMark> {
         loop {
             match self.scanner.peek() {
-                Ok(Token { what: What::End, .. }) => return None,
-                Ok(Token { what: What::DocumentEnd, .. }) => self.scanner.skip(),
-                Ok(Token { mark, .. }) => return Some(*mark),
+                Ok(YamlToken { kind: TokenKind::End, .. }) => return None,
+                Ok(YamlToken { kind: TokenKind::DocumentEnd, .. }) => self.scanner.skip(),
+                Ok(YamlToken { mark, .. }) => return Some(*mark),
                 Err(fault) => return Some(fault.mark),
             };
         }
     }
 
-    fn step(&mut self, state: State) -> Result<(), Fault> {
+    fn step(&mut self, state: ParseState) -> Result<(), DocumentFault> {
         match state {
-            State::DocumentEnd => {
-                if self.scanner.peek()?.what == What::DocumentEnd {
+            ParseState::DocumentEnd => {
+                if self.scanner.peek()?.kind == TokenKind::DocumentEnd {
                     self.scanner.skip();
                 }
                 Ok(())
             }
-            State::BlockItem | State::FlatItem => self.block_item(state),
-            State::BlockKey => self.block_key(),
-            State::BlockValue => self.block_value(),
-            State::FlowFirstItem | State::FlowItem => self.flow_item(state),
-            State::PairKey => self.pair_key(),
-            State::PairValue => self.pair_value(),
-            State::PairEnd => {
+            ParseState::BlockItem | ParseState::FlatItem => self.block_item(state),
+            ParseState::BlockKey => self.block_key(),
+            ParseState::BlockValue => self.block_value(),
+            ParseState::FlowFirstItem | ParseState::FlowItem => self.flow_item(state),
+            ParseState::PairKey => self.pair_key(),
+            ParseState::PairValue => self.pair_value(),
+            ParseState::PairEnd => {
                 self.open.pop();
-                self.states.push(State::FlowItem);
+                self.states.push(ParseState::FlowItem);
                 Ok(())
             }
-            State::FlowFirstKey | State::FlowKey => self.flow_key(state),
-            State::FlowValue => self.flow_value(),
-            State::FlowNoValue => {
+            ParseState::FlowFirstKey | ParseState::FlowKey => self.flow_key(state),
+            ParseState::FlowValue => self.flow_value(),
+            ParseState::FlowNoValue => {
                 let mark = self.scanner.peek()?.mark;
-                self.states.push(State::FlowKey);
+                self.states.push(ParseState::FlowKey);
                 self.empty(mark)
             }
         }
     }
 
-    fn block_item(&mut self, state: State) -> Result<(), Fault> {
+    fn block_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
         let token = self.scanner.peek_lean()?;
-        match token.what {
-            What::BlockEntry => {
+        match token.kind {
+            TokenKind::BlockEntry => {
                 self.scanner.skip();
                 self.states.push(state);
-                let next = &self.scanner.peek()?.what;
+                let next = &self.scanner.peek()?.kind;
                 let empty = match next {
-                    What::BlockEntry | What::BlockEnd => true,
-                    What::Key | What::Value => state == State::FlatItem,
+                    TokenKind::BlockEntry | TokenKind::BlockEnd => true,
+                    TokenKind::Key | TokenKind::Value => state == ParseState::FlatItem,
                     _ => false,
                 };
-                if empty { self.empty(token.mark) } else { self.node(Place::Block) }
+                if empty { self.empty(token.mark) } else { self.node(NodeContext::Block) }
             }
-            What::BlockEnd if state == State::BlockItem => {
+            TokenKind::BlockEnd if state == ParseState::BlockItem => {
                 self.scanner.skip();
                 self.open.pop();
                 Ok(())
             }
-            _ if state == State::FlatItem => {
+            _ if state == ParseState::FlatItem => {
                 self.open.pop();
                 Ok(())
             }
@@ -184,15 +187,15 @@ impl Parser<'_> {
         }
     }
 
-    fn block_key(&mut self) -> Result<(), Fault> {
+    fn block_key(&mut self) -> Result<(), DocumentFault> {
         let token = self.scanner.peek_lean()?;
-        match token.what {
-            What::Key => {
+        match token.kind {
+            TokenKind::Key => {
                 self.scanner.skip();
-                self.states.push(State::BlockValue);
+                self.states.push(ParseState::BlockValue);
                 self.field(token.mark)
             }
-            What::BlockEnd => {
+            TokenKind::BlockEnd => {
                 self.scanner.skip();
                 self.open.pop();
                 Ok(())
@@ -201,12 +204,12 @@ impl Parser<'_> {
         }
     }
 
-    /// What is no key of the mapping around it.
-    fn misplaced(&self, token: &Token<'_>) -> Fault {
+    /// Returns the fault of a token that is no key of the mapping around it.
+    fn misplaced(&self, token: &YamlToken<'_>) -> DocumentFault {
         let first = self.open.last().map_or(token.mark, |open| self.tree.mark(open.node));
         let after_quotes = self.last_quoted == Some(token.mark.line);
-        match token.what {
-            What::Key | What::BlockMapping if token.mark.column != first.column => syntax(
+        match token.kind {
+            TokenKind::Key | TokenKind::BlockMapping if token.mark.column != first.column => syntax(
                 token.mark,
                 &format!(
                     "no mapping around this key has its keys in column {}; the nearest, from line {} on, has them \
@@ -215,60 +218,65 @@ impl Parser<'_> {
                 ),
             )
             .hint("indent the key like one of the keys before it"),
-            What::Plain(_) | What::Quoted(_) if after_quotes => unexpected(token, "the end of the line after the closing quote")
+            TokenKind::Plain(_) | TokenKind::Quoted(_) if after_quotes => unexpected(token, "the end of the line after the closing quote")
                 .hint("inside quotes, write `''` for a single quote in single quotes, and `\\\"` for a double quote in double quotes"),
-            What::BlockEntry | What::BlockSequence => unexpected(token, "a key in the same column as the others")
+            TokenKind::BlockEntry | TokenKind::BlockSequence => unexpected(token, "a key in the same column as the others")
                 .hint("a list stands below a key with nothing behind its `:`"),
             _ => unexpected(token, "a key in the same column as the others"),
         }
     }
 
-    fn block_value(&mut self) -> Result<(), Fault> {
-        self.states.push(State::BlockKey);
+    fn block_value(&mut self) -> Result<(), DocumentFault> {
+        self.states.push(ParseState::BlockKey);
         let token = self.scanner.peek_lean()?;
-        if token.what == What::Value {
+        if token.kind == TokenKind::Value {
             self.scanner.skip();
             return self.field(token.mark);
         }
         self.empty(token.mark)
     }
 
-    /// A key or value of a block mapping.
-    fn field(&mut self, mark: Mark) -> Result<(), Fault> {
-        match self.scanner.peek()?.what {
-            What::Key | What::Value | What::BlockEnd => self.empty(mark),
-            _ => self.node(Place::BlockField),
+    /// Returns a key or value of a block mapping.
+    fn field(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
+        match self.scanner.peek()?.kind {
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(mark),
+            _ => self.node(NodeContext::BlockField),
         }
     }
 
-    fn flow_item(&mut self, state: State) -> Result<(), Fault> {
-        if self.ends_flow(state, &What::FlowSequenceEnd, "`,` or `]`")? {
+    fn flow_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
+        if self.ends_flow(state, &TokenKind::FlowSequenceEnd, "`,` or `]`")? {
             return Ok(());
         }
         let token = self.scanner.peek_lean()?;
-        if token.what == What::Key {
+        if token.kind == TokenKind::Key {
             self.scanner.skip();
-            let pair = self.tree.push_collection(Kind::Mapping, Tag::None, token.mark);
+            let pair = self.tree.push_collection(NodeKind::Mapping, ScalarTag::None, token.mark);
             self.add(pair, None)?;
             self.enter(pair)?;
-            self.states.push(State::PairKey);
+            self.states.push(ParseState::PairKey);
             return Ok(());
         }
-        self.states.push(State::FlowItem);
-        self.node(Place::Flow)
+        self.states.push(ParseState::FlowItem);
+        self.node(NodeContext::Flow)
     }
 
     /// Passes the comma between entries, and the end of the collection. True when it ended.
-    fn ends_flow(&mut self, state: State, end: &What<'_>, expected: &str) -> Result<bool, Fault> {
-        let first = matches!(state, State::FlowFirstItem | State::FlowFirstKey);
-        if !first && self.scanner.peek()?.what != *end {
+    fn ends_flow(
+        &mut self,
+        state: ParseState,
+        end: &TokenKind<'_>,
+        expected: &str,
+    ) -> Result<bool, DocumentFault> {
+        let first = matches!(state, ParseState::FlowFirstItem | ParseState::FlowFirstKey);
+        if !first && self.scanner.peek()?.kind != *end {
             let token = self.scanner.peek()?;
-            if token.what == What::End
+            if token.kind == TokenKind::End
                 && let Some(open) = self.open.last()
             {
                 return Err(unclosed(self.tree.mark(open.node), end));
             }
-            if token.what != What::FlowEntry {
+            if token.kind != TokenKind::FlowEntry {
                 let fault = unexpected(token, expected);
                 let line = token.mark.line;
                 let opened = self.open.last().map(|open| self.tree.mark(open.node));
@@ -279,7 +287,7 @@ impl Parser<'_> {
             }
             self.scanner.skip();
         }
-        if self.scanner.peek()?.what != *end {
+        if self.scanner.peek()?.kind != *end {
             return Ok(false);
         }
         self.scanner.skip();
@@ -287,71 +295,71 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn pair_key(&mut self) -> Result<(), Fault> {
-        self.states.push(State::PairValue);
+    fn pair_key(&mut self) -> Result<(), DocumentFault> {
+        self.states.push(ParseState::PairValue);
         let token = self.scanner.peek_lean()?;
-        if matches!(token.what, What::Value | What::FlowEntry | What::FlowSequenceEnd) {
+        if matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
             // Kubernetes' reader takes the token away here, whatever it is.
             self.scanner.skip();
             return self.empty(token.mark);
         }
-        self.node(Place::Flow)
+        self.node(NodeContext::Flow)
     }
 
-    fn pair_value(&mut self) -> Result<(), Fault> {
-        self.states.push(State::PairEnd);
+    fn pair_value(&mut self) -> Result<(), DocumentFault> {
+        self.states.push(ParseState::PairEnd);
         let mut token = self.scanner.peek_lean()?;
-        if token.what == What::Value {
+        if token.kind == TokenKind::Value {
             self.scanner.skip();
             token = self.scanner.peek_lean()?;
-            if !matches!(token.what, What::FlowEntry | What::FlowSequenceEnd) {
-                return self.node(Place::Flow);
+            if !matches!(token.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
+                return self.node(NodeContext::Flow);
             }
         }
         self.empty(token.mark)
     }
 
-    fn flow_key(&mut self, state: State) -> Result<(), Fault> {
-        if self.ends_flow(state, &What::FlowMappingEnd, "`,` or `}`")? {
+    fn flow_key(&mut self, state: ParseState) -> Result<(), DocumentFault> {
+        if self.ends_flow(state, &TokenKind::FlowMappingEnd, "`,` or `}`")? {
             return Ok(());
         }
-        if self.scanner.peek()?.what != What::Key {
-            self.states.push(State::FlowNoValue);
-            return self.node(Place::Flow);
+        if self.scanner.peek()?.kind != TokenKind::Key {
+            self.states.push(ParseState::FlowNoValue);
+            return self.node(NodeContext::Flow);
         }
         self.scanner.skip();
-        self.states.push(State::FlowValue);
+        self.states.push(ParseState::FlowValue);
         self.flow_field()
     }
 
-    fn flow_value(&mut self) -> Result<(), Fault> {
-        self.states.push(State::FlowKey);
-        if self.scanner.peek()?.what == What::Value {
+    fn flow_value(&mut self) -> Result<(), DocumentFault> {
+        self.states.push(ParseState::FlowKey);
+        if self.scanner.peek()?.kind == TokenKind::Value {
             self.scanner.skip();
             // After `:` another `:` is no end.
             let token = self.scanner.peek_lean()?;
-            if matches!(token.what, What::FlowEntry | What::FlowMappingEnd) {
+            if matches!(token.kind, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
                 return self.empty(token.mark);
             }
-            return self.node(Place::Flow);
+            return self.node(NodeContext::Flow);
         }
         let mark = self.scanner.peek()?.mark;
         self.empty(mark)
     }
 
-    fn flow_field(&mut self) -> Result<(), Fault> {
+    fn flow_field(&mut self) -> Result<(), DocumentFault> {
         let token = self.scanner.peek_lean()?;
-        match token.what {
-            What::Value | What::FlowEntry | What::FlowMappingEnd => self.empty(token.mark),
-            _ => self.node(Place::Flow),
+        match token.kind {
+            TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd => self.empty(token.mark),
+            _ => self.node(NodeContext::Flow),
         }
     }
 }
 
 /// Nodes.
-impl<'a> Parser<'a> {
-    fn node(&mut self, place: Place) -> Result<(), Fault> {
-        if let Token { what: What::Alias(name), mark } = *self.scanner.peek()? {
+impl<'a> YamlParser<'a> {
+    fn node(&mut self, place: NodeContext) -> Result<(), DocumentFault> {
+        if let YamlToken { kind: TokenKind::Alias(name), mark } = *self.scanner.peek()? {
             self.scanner.skip();
             let Some(&target) = self.anchors.get(name) else { return Err(unknown_anchor(mark)) };
             let node = self.tree.push_alias(target, mark);
@@ -359,25 +367,35 @@ impl<'a> Parser<'a> {
         }
         let properties = self.properties()?;
         let token = self.scanner.peek_lean()?;
-        let (kind, state) = match token.what {
-            What::Plain(_) | What::Quoted(_) => {
-                return match self.scanner.skip().map(|token| token.what) {
-                    Some(What::Plain(text)) => self.scalar(Kind::Plain, text, token.mark, properties),
-                    Some(What::Quoted(text)) => self.scalar(Kind::Quoted, text, token.mark, properties),
+        let (kind, state) = match token.kind {
+            TokenKind::Plain(_) | TokenKind::Quoted(_) => {
+                return match self.scanner.skip().map(|token| token.kind) {
+                    Some(TokenKind::Plain(text)) => {
+                        self.scalar(NodeKind::Plain, text, token.mark, properties)
+                    }
+                    Some(TokenKind::Quoted(text)) => {
+                        self.scalar(NodeKind::Quoted, text, token.mark, properties)
+                    }
                     _ => Ok(()),
                 };
             }
-            What::BlockEntry if place == Place::BlockField => (Kind::Sequence, State::FlatItem),
-            What::FlowSequence => (Kind::Sequence, State::FlowFirstItem),
-            What::FlowMapping => (Kind::Mapping, State::FlowFirstKey),
-            What::BlockSequence if place != Place::Flow => (Kind::Sequence, State::BlockItem),
-            What::BlockMapping if place != Place::Flow => (Kind::Mapping, State::BlockKey),
-            _ if properties.tag != Tag::None || properties.anchor.is_some() => {
-                return self.scalar(Kind::Plain, Cow::Borrowed(""), properties.mark, properties);
+            TokenKind::BlockEntry if place == NodeContext::BlockField => {
+                (NodeKind::Sequence, ParseState::FlatItem)
+            }
+            TokenKind::FlowSequence => (NodeKind::Sequence, ParseState::FlowFirstItem),
+            TokenKind::FlowMapping => (NodeKind::Mapping, ParseState::FlowFirstKey),
+            TokenKind::BlockSequence if place != NodeContext::Flow => {
+                (NodeKind::Sequence, ParseState::BlockItem)
+            }
+            TokenKind::BlockMapping if place != NodeContext::Flow => {
+                (NodeKind::Mapping, ParseState::BlockKey)
+            }
+            _ if properties.tag != ScalarTag::None || properties.anchor.is_some() => {
+                return self.scalar(NodeKind::Plain, Cow::Borrowed(""), properties.mark, properties);
             }
             _ => return Err(unexpected(&token, "a value")),
         };
-        if state != State::FlatItem {
+        if state != ParseState::FlatItem {
             self.scanner.skip();
         }
         let node = self.tree.push_collection(kind, properties.tag, token.mark);
@@ -387,13 +405,13 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn properties(&mut self) -> Result<Properties<'a>, Fault> {
+    fn properties(&mut self) -> Result<NodeProperties<'a>, DocumentFault> {
         let mark = self.scanner.peek()?.mark;
-        let mut properties = Properties { tag: Tag::None, anchor: None, mark };
+        let mut properties = NodeProperties { tag: ScalarTag::None, anchor: None, mark };
         for _ in 0..2 {
-            match self.scanner.peek()?.what {
-                What::Tag(tag) if properties.tag == Tag::None => properties.tag = tag,
-                What::Anchor(name) if properties.anchor.is_none() => properties.anchor = Some(name),
+            match self.scanner.peek()?.kind {
+                TokenKind::Tag(tag) if properties.tag == ScalarTag::None => properties.tag = tag,
+                TokenKind::Anchor(name) if properties.anchor.is_none() => properties.anchor = Some(name),
                 _ => break,
             }
             self.scanner.skip();
@@ -403,13 +421,13 @@ impl<'a> Parser<'a> {
 
     fn scalar(
         &mut self,
-        kind: Kind,
+        kind: NodeKind,
         text: Cow<'a, str>,
-        mark: Mark,
-        properties: Properties<'a>,
-    ) -> Result<(), Fault> {
+        mark: TextMark,
+        properties: NodeProperties<'a>,
+    ) -> Result<(), DocumentFault> {
         let tag = properties.tag;
-        if kind == Kind::Quoted {
+        if kind == NodeKind::Quoted {
             self.last_quoted = Some(mark.line);
         }
         let node = match text {
@@ -422,12 +440,12 @@ impl<'a> Parser<'a> {
         self.add(node, properties.anchor)
     }
 
-    fn empty(&mut self, mark: Mark) -> Result<(), Fault> {
-        let node = self.tree.push_borrowed(Kind::Plain, Tag::None, mark, 0, 0);
+    fn empty(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
+        let node = self.tree.push_borrowed(NodeKind::Plain, ScalarTag::None, mark, 0, 0);
         self.add(node, None)
     }
 
-    fn add(&mut self, node: NodeId, anchor: Option<&'a str>) -> Result<(), Fault> {
+    fn add(&mut self, node: NodeId, anchor: Option<&'a str>) -> Result<(), DocumentFault> {
         self.tree.within_limits()?;
         let inside = self.open.last().is_some_and(|open| self.tree.is_shared(open.node));
         if let Some(name) = anchor {
@@ -443,51 +461,55 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn enter(&mut self, node: NodeId) -> Result<(), Fault> {
-        self.open.push(Open { node, last: None });
+    fn enter(&mut self, node: NodeId) -> Result<(), DocumentFault> {
+        self.open.push(OpenYamlNode { node, last: None });
         if self.open.len() > MAX_DEPTH {
             let message = format!("nested more than {MAX_DEPTH} levels deep");
-            return Err(Fault::new(self.tree.mark(node), "too-deep", message));
+            return Err(DocumentFault::new(self.tree.mark(node), "too-deep", message));
         }
         Ok(())
     }
 }
 
-fn unexpected(token: &Token<'_>, expected: &str) -> Fault {
-    let found = match &token.what {
-        What::End => "the end",
-        What::Directive => "a directive",
-        What::DocumentStart => "`---`",
-        What::DocumentEnd => "`...`",
-        What::BlockSequence | What::BlockEntry => "`-`",
-        What::BlockMapping | What::Key => "a key",
-        What::BlockEnd => "the end of the indented part",
-        What::FlowSequence => "`[`",
-        What::FlowSequenceEnd => "`]`",
-        What::FlowMapping => "`{`",
-        What::FlowMappingEnd => "`}`",
-        What::FlowEntry => "`,`",
-        What::Value => "`:`",
-        What::Alias(_) => "an alias",
-        What::Anchor(_) => "an anchor",
-        What::Tag(_) => "a tag",
-        What::Plain(_) | What::Quoted(_) => "a text",
+fn unexpected(token: &YamlToken<'_>, expected: &str) -> DocumentFault {
+    let found = match &token.kind {
+        TokenKind::End => "the end",
+        TokenKind::Directive => "a directive",
+        TokenKind::DocumentStart => "`---`",
+        TokenKind::DocumentEnd => "`...`",
+        TokenKind::BlockSequence | TokenKind::BlockEntry => "`-`",
+        TokenKind::BlockMapping | TokenKind::Key => "a key",
+        TokenKind::BlockEnd => "the end of the indented part",
+        TokenKind::FlowSequence => "`[`",
+        TokenKind::FlowSequenceEnd => "`]`",
+        TokenKind::FlowMapping => "`{`",
+        TokenKind::FlowMappingEnd => "`}`",
+        TokenKind::FlowEntry => "`,`",
+        TokenKind::Value => "`:`",
+        TokenKind::Alias(_) => "an alias",
+        TokenKind::Anchor(_) => "an anchor",
+        TokenKind::Tag(_) => "a tag",
+        TokenKind::Plain(_) | TokenKind::Quoted(_) => "a text",
     };
     syntax(token.mark, &format!("expected {expected}, found {found}"))
 }
 
-fn syntax(mark: Mark, message: &str) -> Fault {
-    Fault::new(mark, "yaml-syntax", format!("this is not YAML: {message}"))
+fn syntax(mark: TextMark, message: &str) -> DocumentFault {
+    DocumentFault::new(mark, "yaml-syntax", format!("this is not YAML: {message}"))
 }
 
 /// Told where it begins: the end of the text may be far away.
-fn unclosed(begin: Mark, end: &What<'_>) -> Fault {
-    let (begins, ends) = if *end == What::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
+fn unclosed(begin: TextMark, end: &TokenKind<'_>) -> DocumentFault {
+    let (begins, ends) = if *end == TokenKind::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
     syntax(begin, &format!("`{begins}` is never closed by `{ends}`"))
 }
 
 /// Does not repeat the name: a Secret's value that begins with `*` looks like one.
-fn unknown_anchor(mark: Mark) -> Fault {
-    Fault::new(mark, "unknown-anchor", "no anchor of this name stands before this alias in its document")
-        .hint("an anchor reaches no further than its own document: repeat the value here")
+fn unknown_anchor(mark: TextMark) -> DocumentFault {
+    DocumentFault::new(
+        mark,
+        "unknown-anchor",
+        "no anchor of this name stands before this alias in its document",
+    )
+    .hint("an anchor reaches no further than its own document: repeat the value here")
 }

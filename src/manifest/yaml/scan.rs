@@ -1,14 +1,14 @@
 //! Text to tokens: YAML 1.1 with the liberties that Kubernetes' reader takes.
 //!
-//! A key without `?` is recognised only at its `:`. Until then the place before it is remembered as a
-//! possible key, one for each level of flow collections, and tokens from there on are not handed out.
+//! A key without `?` is recognised only at its `:`. Until then the place before it is remembered as
+//! a possible key, one for each level of flow collections. Tokens from there on are not handed out.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::cursor::{Cursor, Tabs};
-use super::token::{Token, What};
-use crate::manifest::tree::{Fault, Mark};
+use super::cursor::{TabHandling, YamlCursor};
+use super::token::{TokenKind, YamlToken};
+use crate::manifest::tree::{DocumentFault, TextMark};
 
 /// Characters that a key without `?` may be long.
 const KEY_LENGTH: usize = 1024;
@@ -24,12 +24,12 @@ struct PossibleKey {
     index: usize,
     breaks: usize,
     column: usize,
-    mark: Mark,
+    mark: TextMark,
 }
 
 /// The scanner of one text.
-pub(super) struct Scanner<'a> {
-    pub(super) cursor: Cursor<'a>,
+pub(super) struct YamlScanner<'a> {
+    pub(super) cursor: YamlCursor<'a>,
     /// Open flow collections.
     pub(super) flow: usize,
     /// Column of the innermost block collection, -1 outside all.
@@ -40,16 +40,16 @@ pub(super) struct Scanner<'a> {
     /// The tokens that possible keys begin with, and their levels: both grow from the front to the back. Those
     /// of keys that are impossible by now may be among them.
     levels: VecDeque<(usize, usize)>,
-    queue: VecDeque<Token<'a>>,
+    queue: VecDeque<YamlToken<'a>>,
     /// Tokens handed out.
     taken: usize,
     /// The line that the last plain text begins in.
     text_line: Option<u32>,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> YamlScanner<'a> {
     pub(super) fn new(text: &'a str, line: u32) -> Self {
-        let cursor = Cursor::new(text, line);
+        let cursor = YamlCursor::new(text, line);
         let outermost = PossibleKey {
             possible: false,
             required: false,
@@ -73,37 +73,37 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token, which stays.
-    pub(super) fn peek(&mut self) -> Result<&Token<'a>, Fault> {
+    /// Returns the next token, which stays.
+    pub(super) fn peek(&mut self) -> Result<&YamlToken<'a>, DocumentFault> {
         while self.wants_more()? {
             self.fetch()?;
         }
         let mark = self.cursor.mark();
         match self.queue.front() {
             Some(token) => Ok(token),
-            None => Err(Fault::new(mark, "yaml-syntax", "this is not YAML: it ends in the middle")),
+            None => Err(DocumentFault::new(mark, "yaml-syntax", "this is not YAML: it ends in the middle")),
         }
     }
 
-    /// The next token, which stays, without the text of a scalar.
-    pub(super) fn peek_lean(&mut self) -> Result<Token<'a>, Fault> {
+    /// Returns the next token, which stays, without the text of a scalar.
+    pub(super) fn peek_lean(&mut self) -> Result<YamlToken<'a>, DocumentFault> {
         let token = self.peek()?;
-        let what = match &token.what {
-            What::Plain(_) => What::Plain(Cow::Borrowed("")),
-            What::Quoted(_) => What::Quoted(Cow::Borrowed("")),
+        let what = match &token.kind {
+            TokenKind::Plain(_) => TokenKind::Plain(Cow::Borrowed("")),
+            TokenKind::Quoted(_) => TokenKind::Quoted(Cow::Borrowed("")),
             other => other.clone(),
         };
-        Ok(Token { what, mark: token.mark })
+        Ok(YamlToken { kind: what, mark: token.mark })
     }
 
     /// Takes the token that was peeked at.
-    pub(super) fn skip(&mut self) -> Option<Token<'a>> {
+    pub(super) fn skip(&mut self) -> Option<YamlToken<'a>> {
         let token = self.queue.pop_front();
         self.taken += usize::from(token.is_some());
         token
     }
 
-    fn wants_more(&mut self) -> Result<bool, Fault> {
+    fn wants_more(&mut self) -> Result<bool, DocumentFault> {
         if self.queue.is_empty() {
             return Ok(true);
         }
@@ -116,7 +116,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn fetch(&mut self) -> Result<(), Fault> {
+    fn fetch(&mut self) -> Result<(), DocumentFault> {
         self.pass_to_token();
         self.unroll(self.cursor.column.cast_signed());
         let Some(byte) = self.cursor.byte(0) else { return self.end() };
@@ -124,20 +124,20 @@ impl<'a> Scanner<'a> {
         let separated = self.cursor.separates(1);
         match byte {
             b'%' if self.cursor.column == 0 => self.directive(),
-            b'-' if indicator => self.document(What::DocumentStart),
-            b'.' if indicator => self.document(What::DocumentEnd),
-            b'[' => self.open(What::FlowSequence),
-            b'{' => self.open(What::FlowMapping),
-            b']' => self.close(What::FlowSequenceEnd),
-            b'}' => self.close(What::FlowMappingEnd),
+            b'-' if indicator => self.document(TokenKind::DocumentStart),
+            b'.' if indicator => self.document(TokenKind::DocumentEnd),
+            b'[' => self.open(TokenKind::FlowSequence),
+            b'{' => self.open(TokenKind::FlowMapping),
+            b']' => self.close(TokenKind::FlowSequenceEnd),
+            b'}' => self.close(TokenKind::FlowMappingEnd),
             b',' => self.flow_entry(),
             b'-' if separated => self.block_entry(),
             b'?' if self.flow > 0 || separated => self.explicit_key(),
             b':' if self.flow > 0 || separated => self.value(),
             b'*' | b'&' => self.anchor(byte),
-            b'!' => self.with_key(|scanner| scanner.tag().map(What::Tag)),
+            b'!' => self.with_key(|scanner| scanner.tag().map(TokenKind::Tag)),
             b'|' | b'>' if self.flow == 0 => self.block_scalar(byte),
-            b'\'' | b'"' => self.with_key(|scanner| scanner.quoted(byte).map(What::Quoted)),
+            b'\'' | b'"' => self.with_key(|scanner| scanner.quoted(byte).map(TokenKind::Quoted)),
             b'\t' => Err(self.fault("a tab cannot indent, and begins no value").hint("indent with spaces")),
             b'@' | b'`' | b'%' | b'|' | b'>' => {
                 let what =
@@ -146,21 +146,21 @@ impl<'a> Scanner<'a> {
             }
             _ => {
                 self.text_line = Some(self.cursor.mark().line);
-                self.with_key(|scanner| scanner.plain().map(What::Plain))
+                self.with_key(|scanner| scanner.plain().map(TokenKind::Plain))
             }
         }
     }
 
-    pub(super) fn fault(&self, message: &str) -> Fault {
-        Fault::new(self.cursor.mark(), "yaml-syntax", format!("this is not YAML: {message}"))
+    pub(super) fn fault(&self, message: &str) -> DocumentFault {
+        DocumentFault::new(self.cursor.mark(), "yaml-syntax", format!("this is not YAML: {message}"))
     }
 
-    fn push(&mut self, what: What<'a>, mark: Mark) {
-        self.queue.push_back(Token { what, mark });
+    fn push(&mut self, what: TokenKind<'a>, mark: TextMark) {
+        self.queue.push_back(YamlToken { kind: what, mark });
     }
 
     /// Passes one byte as a token.
-    fn indicator(&mut self, what: What<'a>) {
+    fn indicator(&mut self, what: TokenKind<'a>) {
         let mark = self.cursor.mark();
         self.cursor.pass(1);
         self.push(what, mark);
@@ -168,7 +168,7 @@ impl<'a> Scanner<'a> {
 
     fn pass_to_token(&mut self) {
         loop {
-            let tabs = if self.flow > 0 || !self.key_allowed { Tabs::Pass } else { Tabs::Stop };
+            let tabs = if self.flow > 0 || !self.key_allowed { TabHandling::Pass } else { TabHandling::Stop };
             self.cursor.pass_blanks(tabs);
             self.cursor.pass_comment();
             if !self.cursor.at_break() {
@@ -183,9 +183,9 @@ impl<'a> Scanner<'a> {
 }
 
 /// Possible keys.
-impl<'a> Scanner<'a> {
-    /// Whether the possible key of a level may still become one.
-    fn is_valid(&mut self, level: usize) -> Result<bool, Fault> {
+impl<'a> YamlScanner<'a> {
+    /// Returns whether the possible key of a level may still become one.
+    fn is_valid(&mut self, level: usize) -> Result<bool, DocumentFault> {
         let (breaks, index) = (self.cursor.breaks, self.cursor.index);
         let Some(key) = self.keys.get_mut(level).filter(|key| key.possible) else { return Ok(false) };
         if key.breaks >= breaks && key.index + KEY_LENGTH >= index {
@@ -198,7 +198,7 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    fn save_key(&mut self) -> Result<(), Fault> {
+    fn save_key(&mut self) -> Result<(), DocumentFault> {
         if !self.key_allowed {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn drop_key(&mut self) -> Result<(), Fault> {
+    fn drop_key(&mut self) -> Result<(), DocumentFault> {
         if let Some(key) = self.keys.last_mut().filter(|key| key.possible) {
             if key.required {
                 return Err(no_colon(key.mark));
@@ -241,7 +241,10 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans a token that a key may begin with.
-    fn with_key(&mut self, scan: impl FnOnce(&mut Self) -> Result<What<'a>, Fault>) -> Result<(), Fault> {
+    fn with_key(
+        &mut self,
+        scan: impl FnOnce(&mut Self) -> Result<TokenKind<'a>, DocumentFault>,
+    ) -> Result<(), DocumentFault> {
         self.save_key()?;
         self.key_allowed = false;
         let mark = self.cursor.mark();
@@ -257,10 +260,10 @@ impl<'a> Scanner<'a> {
 }
 
 /// Indentation.
-impl<'a> Scanner<'a> {
+impl<'a> YamlScanner<'a> {
     /// Opens a block collection at a column, when it is deeper than the current one. Its token goes before
     /// the token of this number, or to the end.
-    fn roll(&mut self, column: usize, before: Option<usize>, what: What<'a>, mark: Mark) {
+    fn roll(&mut self, column: usize, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
         if self.flow > 0 || self.indent >= column.cast_signed() {
             return;
         }
@@ -270,9 +273,9 @@ impl<'a> Scanner<'a> {
     }
 
     /// A number that is not in the queue any more stands for its end.
-    fn insert(&mut self, before: Option<usize>, what: What<'a>, mark: Mark) {
+    fn insert(&mut self, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
         let place = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.queue.len());
-        self.queue.insert(place.min(self.queue.len()), Token { what, mark });
+        self.queue.insert(place.min(self.queue.len()), YamlToken { kind: what, mark });
     }
 
     /// Closes the block collections deeper than a column.
@@ -282,24 +285,24 @@ impl<'a> Scanner<'a> {
         }
         while self.indent > column {
             let mark = self.cursor.mark();
-            self.push(What::BlockEnd, mark);
+            self.push(TokenKind::BlockEnd, mark);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
 }
 
 /// Indicators.
-impl<'a> Scanner<'a> {
-    fn end(&mut self) -> Result<(), Fault> {
+impl<'a> YamlScanner<'a> {
+    fn end(&mut self) -> Result<(), DocumentFault> {
         self.unroll(-1);
         self.drop_key()?;
         self.key_allowed = false;
         let mark = self.cursor.mark();
-        self.push(What::End, mark);
+        self.push(TokenKind::End, mark);
         Ok(())
     }
 
-    fn directive(&mut self) -> Result<(), Fault> {
+    fn directive(&mut self) -> Result<(), DocumentFault> {
         self.unroll(-1);
         self.drop_key()?;
         self.key_allowed = false;
@@ -309,11 +312,11 @@ impl<'a> Scanner<'a> {
             return Err(self.fault("`%` cannot begin a plain value").hint("put the value in quotes"));
         }
         self.cursor.pass_line();
-        self.push(What::Directive, mark);
+        self.push(TokenKind::Directive, mark);
         Ok(())
     }
 
-    fn document(&mut self, what: What<'a>) -> Result<(), Fault> {
+    fn document(&mut self, what: TokenKind<'a>) -> Result<(), DocumentFault> {
         self.unroll(-1);
         self.drop_key()?;
         self.key_allowed = false;
@@ -323,7 +326,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn open(&mut self, what: What<'a>) -> Result<(), Fault> {
+    fn open(&mut self, what: TokenKind<'a>) -> Result<(), DocumentFault> {
         self.save_key()?;
         let cursor = &self.cursor;
         self.keys.push(PossibleKey {
@@ -341,7 +344,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn close(&mut self, what: What<'a>) -> Result<(), Fault> {
+    fn close(&mut self, what: TokenKind<'a>) -> Result<(), DocumentFault> {
         self.drop_key()?;
         if self.flow > 0 {
             self.flow -= 1;
@@ -354,14 +357,14 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn flow_entry(&mut self) -> Result<(), Fault> {
+    fn flow_entry(&mut self) -> Result<(), DocumentFault> {
         self.drop_key()?;
         self.key_allowed = true;
-        self.indicator(What::FlowEntry);
+        self.indicator(TokenKind::FlowEntry);
         Ok(())
     }
 
-    fn block_entry(&mut self) -> Result<(), Fault> {
+    fn block_entry(&mut self) -> Result<(), DocumentFault> {
         if self.flow == 0 {
             if !self.key_allowed {
                 return Err(self
@@ -369,29 +372,29 @@ impl<'a> Scanner<'a> {
                     .hint("begin the list on a line of its own"));
             }
             let (column, mark) = (self.cursor.column, self.cursor.mark());
-            self.roll(column, None, What::BlockSequence, mark);
+            self.roll(column, None, TokenKind::BlockSequence, mark);
         }
         self.drop_key()?;
         self.key_allowed = true;
-        self.indicator(What::BlockEntry);
+        self.indicator(TokenKind::BlockEntry);
         Ok(())
     }
 
-    fn explicit_key(&mut self) -> Result<(), Fault> {
+    fn explicit_key(&mut self) -> Result<(), DocumentFault> {
         if self.flow == 0 {
             if !self.key_allowed {
                 return Err(self.fault("a key cannot begin here"));
             }
             let (column, mark) = (self.cursor.column, self.cursor.mark());
-            self.roll(column, None, What::BlockMapping, mark);
+            self.roll(column, None, TokenKind::BlockMapping, mark);
         }
         self.drop_key()?;
         self.key_allowed = self.flow == 0;
-        self.indicator(What::Key);
+        self.indicator(TokenKind::Key);
         Ok(())
     }
 
-    fn value(&mut self) -> Result<(), Fault> {
+    fn value(&mut self) -> Result<(), DocumentFault> {
         let level = self.keys.len() - 1;
         if self.is_valid(level)?
             && let Some(key) = self.keys.get_mut(level)
@@ -399,8 +402,8 @@ impl<'a> Scanner<'a> {
             key.possible = false;
             let key = *key;
             self.forget(key.token);
-            self.insert(Some(key.token), What::Key, key.mark);
-            self.roll(key.column, Some(key.token), What::BlockMapping, key.mark);
+            self.insert(Some(key.token), TokenKind::Key, key.mark);
+            self.roll(key.column, Some(key.token), TokenKind::BlockMapping, key.mark);
             self.key_allowed = false;
         } else {
             if self.flow == 0 {
@@ -408,15 +411,15 @@ impl<'a> Scanner<'a> {
                     return Err(self.needless_colon());
                 }
                 let (column, mark) = (self.cursor.column, self.cursor.mark());
-                self.roll(column, None, What::BlockMapping, mark);
+                self.roll(column, None, TokenKind::BlockMapping, mark);
             }
             self.key_allowed = self.flow == 0;
         }
-        self.indicator(What::Value);
+        self.indicator(TokenKind::Value);
         Ok(())
     }
 
-    fn needless_colon(&self) -> Fault {
+    fn needless_colon(&self) -> DocumentFault {
         let fault = self.fault("a value with `: ` cannot stand here");
         let begun = self.text_line.filter(|line| *line < self.cursor.mark().line);
         match begun {
@@ -428,7 +431,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn anchor(&mut self, indicator: u8) -> Result<(), Fault> {
+    fn anchor(&mut self, indicator: u8) -> Result<(), DocumentFault> {
         self.with_key(|scanner| {
             let start = scanner.cursor.clone();
             scanner.cursor.pass(1);
@@ -444,7 +447,7 @@ impl<'a> Scanner<'a> {
                     .fault("an anchor's name has letters, digits, `-` and `_`")
                     .hint("put a text that begins with `*` or `&` in quotes"));
             }
-            Ok(if indicator == b'*' { What::Alias(name) } else { What::Anchor(name) })
+            Ok(if indicator == b'*' { TokenKind::Alias(name) } else { TokenKind::Anchor(name) })
         })
     }
 
@@ -459,18 +462,18 @@ impl<'a> Scanner<'a> {
         self.cursor.pass(len)
     }
 
-    fn block_scalar(&mut self, indicator: u8) -> Result<(), Fault> {
+    fn block_scalar(&mut self, indicator: u8) -> Result<(), DocumentFault> {
         self.drop_key()?;
         self.key_allowed = true;
         let mark = self.cursor.mark();
         let text = self.block(indicator)?;
-        self.push(What::Quoted(text.into()), mark);
+        self.push(TokenKind::Quoted(text.into()), mark);
         Ok(())
     }
 }
 
-fn no_colon(mark: Mark) -> Fault {
-    Fault::new(mark, "yaml-syntax", "this is not YAML: a key without a `:` after it").hint(
+fn no_colon(mark: TextMark) -> DocumentFault {
+    DocumentFault::new(mark, "yaml-syntax", "this is not YAML: a key without a `:` after it").hint(
         "a key is followed by `: `; a text that goes on over lines must be indented deeper than its key",
     )
 }

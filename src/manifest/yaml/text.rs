@@ -2,21 +2,21 @@
 
 use std::borrow::Cow;
 
-use super::cursor::{Cursor, Tabs};
-use super::scan::Scanner;
+use super::cursor::{TabHandling, YamlCursor};
+use super::scan::YamlScanner;
 use crate::manifest::MAX_TEXT;
-use crate::manifest::scalar::Tag;
-use crate::manifest::tree::{Fault, Mark, too_long};
+use crate::manifest::scalar::ScalarTag;
+use crate::manifest::tree::{DocumentFault, TextMark, too_long};
 
 /// The text of a scalar, taken from the source as long as it stands there in one piece.
-struct Pieces<'a> {
+struct ScalarText<'a> {
     source: &'a str,
     built: Option<String>,
     start: usize,
 }
 
-impl<'a> Pieces<'a> {
-    fn from(cursor: &Cursor<'a>) -> Self {
+impl<'a> ScalarText<'a> {
+    fn from(cursor: &YamlCursor<'a>) -> Self {
         Self { source: cursor.text, built: None, start: cursor.at }
     }
 
@@ -40,12 +40,12 @@ impl<'a> Pieces<'a> {
 
 /// Line breaks between two parts of a flow scalar.
 #[derive(Default)]
-struct Folds {
+struct LineFolds {
     first: Option<&'static str>,
     more: String,
 }
 
-impl Folds {
+impl LineFolds {
     fn add(&mut self, line_break: &str) {
         match (&self.first, line_break) {
             (None, "\n") => self.first = Some("\n"),
@@ -55,7 +55,7 @@ impl Folds {
         }
     }
 
-    /// What they mean: one line feed is a space, and is dropped before more.
+    /// Returns their text: one line feed is a space, and is dropped before more.
     fn text(self) -> String {
         match self.first {
             Some("\n") if self.more.is_empty() => " ".to_owned(),
@@ -65,33 +65,34 @@ impl Folds {
     }
 }
 
-/// Where a text began.
+/// The beginning of a text.
 #[derive(Clone, Copy)]
-struct Start {
+struct TextStart {
     at: usize,
-    mark: Mark,
+    mark: TextMark,
 }
 
-impl<'a> Scanner<'a> {
-    fn start(&self) -> Start {
-        Start { at: self.cursor.at, mark: self.cursor.mark() }
+impl<'a> YamlScanner<'a> {
+    fn start(&self) -> TextStart {
+        TextStart { at: self.cursor.at, mark: self.cursor.mark() }
     }
 
-    /// What is looked at in one go: whole characters, and no more than makes a text too long.
+    /// Returns the bytes to scan in one go: whole characters, and no more than makes a text too
+    /// long.
     fn ahead(&self) -> &'a [u8] {
         let rest = self.cursor.rest();
         rest.get(..rest.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(rest).as_bytes()
     }
 
     /// Stops at a text that is longer than any object.
-    fn bounded(&self, start: Start) -> Result<(), Fault> {
+    fn bounded(&self, start: TextStart) -> Result<(), DocumentFault> {
         if self.cursor.at - start.at > MAX_TEXT { Err(too_long(start.mark)) } else { Ok(()) }
     }
 
-    pub(super) fn plain(&mut self) -> Result<Cow<'a, str>, Fault> {
-        let mut pieces = Pieces::from(&self.cursor);
+    pub(super) fn plain(&mut self) -> Result<Cow<'a, str>, DocumentFault> {
+        let mut pieces = ScalarText::from(&self.cursor);
         let (start, mut end) = (self.start(), self.cursor.at);
-        let mut folds: Option<Folds> = None;
+        let mut folds: Option<LineFolds> = None;
         loop {
             self.bounded(start)?;
             if self.cursor.at_document_indicator() || self.cursor.is_at(b'#') {
@@ -120,7 +121,7 @@ impl<'a> Scanner<'a> {
         Ok(pieces.finish(end))
     }
 
-    fn plain_blanks(&mut self, folds: &mut Option<Folds>) -> Result<(), Fault> {
+    fn plain_blanks(&mut self, folds: &mut Option<LineFolds>) -> Result<(), DocumentFault> {
         loop {
             if self.cursor.at_break() {
                 let line_break = self.cursor.pass_break();
@@ -139,7 +140,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// How many bytes of a plain scalar stand here before a blank or what ends it.
+    /// Returns how many bytes of a plain scalar stand here before a blank or what ends it.
     fn plain_run(&self) -> usize {
         let flow = self.flow > 0;
         let mut len = 0;
@@ -159,11 +160,11 @@ impl<'a> Scanner<'a> {
         len
     }
 
-    pub(super) fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, Fault> {
+    pub(super) fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, DocumentFault> {
         let opening = self.cursor.clone();
         let start = self.start();
         self.cursor.pass(1);
-        let mut pieces = Pieces::from(&self.cursor);
+        let mut pieces = ScalarText::from(&self.cursor);
         loop {
             if self.cursor.at_document_indicator() || self.cursor.at_end() {
                 self.cursor = opening;
@@ -180,7 +181,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes what is neither blank nor the closing quote, and an escaped line break at its end.
-    fn quoted_run(&mut self, quote: u8, start: Start, pieces: &mut Pieces<'a>) -> Result<Line, Fault> {
+    fn quoted_run(
+        &mut self,
+        quote: u8,
+        start: TextStart,
+        pieces: &mut ScalarText<'a>,
+    ) -> Result<QuotedLineEnd, DocumentFault> {
         loop {
             let run = self.quoted_plain(quote);
             self.cursor.pass(run);
@@ -198,12 +204,12 @@ impl<'a> Scanner<'a> {
                         after.pass_break();
                         self.cursor = after;
                         pieces.replace(here, "", self.cursor.at);
-                        return Ok(Line::Continued);
+                        return Ok(QuotedLineEnd::Continued);
                     }
                     let character = self.escape()?;
                     pieces.replace(here, character.encode_utf8(&mut [0; 4]), self.cursor.at);
                 }
-                _ => return Ok(Line::Open),
+                _ => return Ok(QuotedLineEnd::Open),
             }
         }
     }
@@ -225,21 +231,21 @@ impl<'a> Scanner<'a> {
         len
     }
 
-    fn quoted_blanks(&mut self, line: Line, pieces: &mut Pieces<'a>) {
+    fn quoted_blanks(&mut self, line: QuotedLineEnd, pieces: &mut ScalarText<'a>) {
         let start = self.cursor.at;
-        let mut folds = Folds::default();
-        let mut broken = line == Line::Continued;
+        let mut folds = LineFolds::default();
+        let mut broken = line == QuotedLineEnd::Continued;
         loop {
             if self.cursor.at_break() {
                 let line_break = self.cursor.pass_break();
-                if line == Line::Continued {
+                if line == QuotedLineEnd::Continued {
                     folds.more.push_str(line_break);
                 } else {
                     folds.add(line_break);
                 }
                 broken = true;
             } else if self.cursor.at_blank() {
-                self.cursor.pass_blanks(Tabs::Pass);
+                self.cursor.pass_blanks(TabHandling::Pass);
             } else {
                 break;
             }
@@ -250,7 +256,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, DocumentFault> {
         let digits = match self.cursor.byte(1) {
             Some(b'x') => 2,
             Some(b'u') => 4,
@@ -280,9 +286,9 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How a line inside double quotes ended.
+/// The end of a line inside double quotes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum QuotedLineEnd {
     /// With blanks, a break or the quote.
     Open,
     /// With an escaped break: neither it nor the blanks after it belong to the text.
@@ -290,8 +296,8 @@ enum Line {
 }
 
 /// Block scalars.
-impl Scanner<'_> {
-    pub(super) fn block(&mut self, indicator: u8) -> Result<String, Fault> {
+impl YamlScanner<'_> {
+    pub(super) fn block(&mut self, indicator: u8) -> Result<String, DocumentFault> {
         let start = self.start();
         self.cursor.pass(1);
         let (chomp, mut indent) = self.block_header()?;
@@ -326,7 +332,7 @@ impl Scanner<'_> {
     }
 
     /// Reads what follows `|` or `>` in its line. An indentation of 0 is yet to be found.
-    fn block_header(&mut self) -> Result<(Chomp, usize), Fault> {
+    fn block_header(&mut self) -> Result<(Chomp, usize), DocumentFault> {
         let mut chomp = None;
         let mut increment = None;
         loop {
@@ -343,7 +349,7 @@ impl Scanner<'_> {
             }
             self.cursor.pass(1);
         }
-        self.cursor.pass_blanks(Tabs::Pass);
+        self.cursor.pass_blanks(TabHandling::Pass);
         self.cursor.pass_comment();
         if !self.cursor.at_end() && !self.cursor.at_break() {
             return Err(self
@@ -356,7 +362,7 @@ impl Scanner<'_> {
     }
 
     /// Passes the blank lines before the next line of the scalar, and finds its indentation if need be.
-    fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String) -> Result<(), Fault> {
+    fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String) -> Result<(), DocumentFault> {
         let mut deepest = 0;
         loop {
             let wanted = if *indent == 0 { usize::MAX } else { *indent };
@@ -380,7 +386,7 @@ impl Scanner<'_> {
     }
 }
 
-/// What becomes of the line breaks at the end of a block scalar.
+/// The treatment of the line breaks at the end of a block scalar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chomp {
     Strip,
@@ -389,8 +395,8 @@ enum Chomp {
 }
 
 /// Tags.
-impl Scanner<'_> {
-    pub(super) fn tag(&mut self) -> Result<Tag, Fault> {
+impl YamlScanner<'_> {
+    pub(super) fn tag(&mut self) -> Result<ScalarTag, DocumentFault> {
         let start = self.cursor.clone();
         let full = if self.cursor.byte(1) == Some(b'<') {
             self.cursor.pass(2);
@@ -409,10 +415,10 @@ impl Scanner<'_> {
                 .fault("a tag ends with a blank")
                 .hint("put a text that begins with `!` in quotes"));
         }
-        Ok(Tag::named(&full))
+        Ok(ScalarTag::named(&full))
     }
 
-    fn short_tag(&mut self, start: &Cursor<'_>) -> Result<String, Fault> {
+    fn short_tag(&mut self, start: &YamlCursor<'_>) -> Result<String, DocumentFault> {
         self.cursor.pass(1);
         let name = self.name();
         if !self.cursor.is_at(b'!') {
@@ -420,8 +426,9 @@ impl Scanner<'_> {
         }
         self.cursor.pass(1);
         let suffix = self.uri()?;
-        let fault =
-            |message: &str| Fault::new(start.mark(), "yaml-syntax", format!("this is not YAML: {message}"));
+        let fault = |message: &str| {
+            DocumentFault::new(start.mark(), "yaml-syntax", format!("this is not YAML: {message}"))
+        };
         if suffix.is_empty() {
             return Err(fault("a tag without a name"));
         }
@@ -431,7 +438,7 @@ impl Scanner<'_> {
         Ok(format!("tag:yaml.org,2002:{suffix}"))
     }
 
-    fn uri(&mut self) -> Result<String, Fault> {
+    fn uri(&mut self) -> Result<String, DocumentFault> {
         let mut out = Vec::new();
         let start = self.start();
         while let Some(byte) = self.cursor.byte(0) {
@@ -448,8 +455,8 @@ impl Scanner<'_> {
         String::from_utf8(out).map_err(|_| self.fault("the escapes of this tag are not valid UTF-8"))
     }
 
-    /// The bytes of one escaped character.
-    fn uri_escape(&mut self) -> Result<Vec<u8>, Fault> {
+    /// Returns the bytes of one escaped character.
+    fn uri_escape(&mut self) -> Result<Vec<u8>, DocumentFault> {
         let mut out = Vec::new();
         let mut wanted = 1;
         while out.len() < wanted {

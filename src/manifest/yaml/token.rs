@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::manifest::scalar::Tag;
-use crate::manifest::tree::Mark;
+use crate::manifest::scalar::ScalarTag;
+use crate::manifest::tree::TextMark;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What<'a> {
+pub(super) enum TokenKind<'a> {
     End,
     Directive,
     DocumentStart,
@@ -29,7 +29,7 @@ pub(super) enum What<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    Tag(Tag),
+    Tag(ScalarTag),
     /// A scalar that is not quoted.
     Plain(Cow<'a, str>),
     /// A scalar in quotes or in block form.
@@ -38,7 +38,7 @@ pub(super) enum What<'a> {
 
 /// A token and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Token<'a> {
-    pub(super) what: What<'a>,
-    pub(super) mark: Mark,
+pub(super) struct YamlToken<'a> {
+    pub(super) kind: TokenKind<'a>,
+    pub(super) mark: TextMark,
 }

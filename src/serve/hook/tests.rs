@@ -7,33 +7,33 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use super::super::guard::Guard;
-use super::super::routes::{Door, router};
+use super::super::guard::RequestGuard;
+use super::super::routes::{RouteSet, router};
 use super::*;
-use crate::pulse::Pulses;
-use crate::report::{Doors, Metrics, Notifier, Recorder, Service};
+use crate::pulse::Heartbeats;
+use crate::report::{EndpointMetrics, EventRecorder, Metrics, ServiceNotifier, SystemdService};
 
 const SECRET: &str = "It's a Secret to Everybody";
 /// The example of GitHub's documentation: this secret and this body have this signature.
 const BODY: &str = "Hello, World!";
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-/// A daemon whose loop has not begun, with these secrets.
+/// Returns a daemon whose loop has not begun, with these secrets.
 fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
     let dir = tempfile::tempdir().unwrap();
     for (name, secret) in secrets {
         fs::write(dir.path().join(name), secret).unwrap();
     }
-    let process = Process {
+    let process = ProcessHandle {
         running: watch::channel(None).1,
-        pulses: Pulses::default(),
+        pulses: Heartbeats::default(),
         metrics: Metrics::default(),
-        service: Service::new(Notifier::default()),
-        recorder: Recorder::new(jiff::Timestamp::UNIX_EPOCH),
-        doors: Doors::default(),
+        service: SystemdService::new(ServiceNotifier::default()),
+        recorder: EventRecorder::new(jiff::Timestamp::UNIX_EPOCH),
+        doors: EndpointMetrics::default(),
     };
-    let hooks = Hooks::new(Some(dir.path().join("webhook-secret")), Others::Nobody);
-    (dir, router(process, hooks, Door::Guarded(Guard::of_socket(&[]))))
+    let hooks = WebhookReceiver::new(Some(dir.path().join("webhook-secret")), UnservedSources::Nobody);
+    (dir, router(process, hooks, RouteSet::Guarded(RequestGuard::of_socket(&[]))))
 }
 
 async fn post(router: &Router, path: &str, headers: &[(&str, &str)], body: Body) -> (u16, String) {
@@ -60,10 +60,10 @@ fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
         assert_eq!(told.is_some(), expected.is_some());
         assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
     };
-    check(Some(Fetch::NoSource), Others::Nobody, None);
-    check(Some(Fetch::NoSource), Others::Replicas, Some("in its interval"));
-    for others in [Others::Nobody, Others::Replicas] {
-        check(Some(Fetch::Begun), others, Some("is looked at"));
+    check(Some(FetchResult::NoSource), UnservedSources::Nobody, None);
+    check(Some(FetchResult::NoSource), UnservedSources::Replicas, Some("in its interval"));
+    for others in [UnservedSources::Nobody, UnservedSources::Replicas] {
+        check(Some(FetchResult::Begun), others, Some("is looked at"));
         check(None, others, Some("is looked at"));
     }
 }
@@ -143,7 +143,7 @@ async fn a_secret_that_cannot_be_read_is_replaced_by_no_other() {
 #[tokio::test]
 async fn a_secret_of_blanks_is_none() {
     let blanks = " ".repeat(32);
-    let mut code = <Code as hmac::KeyInit>::new_from_slice(blanks.as_bytes()).unwrap();
+    let mut code = <Mac as hmac::KeyInit>::new_from_slice(blanks.as_bytes()).unwrap();
     code.update(BODY.as_bytes());
     let bytes = code.finalize().into_bytes();
     let digits = bytes.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
@@ -208,7 +208,7 @@ async fn bodies_are_bounded() {
     assert_eq!(post(&router, "/hook/shop", &token, vec![0; LARGEST + 1].into()).await.0, 413);
     let parts = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![0_u8; 1 << 16]));
     assert_eq!(post(&router, "/hook/shop", &token, Body::from_stream(parts)).await.0, 413);
-    // What announces too much is not even read.
+    // A body that announces too much is not even read.
     let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
     let announced = [token[0], ("Content-Length", "99999999999999999999")];
     let more = [token[0], ("Content-Length", "1048577")];

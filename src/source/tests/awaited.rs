@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::bed::{Repo, git, paths, put};
-use crate::object::Class;
-use crate::source::{Error, GitLocation, Location, Settings, Source};
+use super::bed::{TestRepository, git, paths, put};
+use crate::object::ErrorClass;
+use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings};
 
-struct Bed {
+struct AwaitedFixture {
     dir: TempDir,
     state: TempDir,
 }
 
-impl Bed {
+impl AwaitedFixture {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() }
     }
@@ -30,33 +30,33 @@ impl Bed {
             path: inside.map(str::to_owned),
             ..GitLocation::new(self.path().to_str().unwrap())
         };
-        open(&Location::Git(git).awaited(), self.state.path())
+        open(&ResolvedLocation::Git(git).awaited(), self.state.path())
     }
 
     /// Puts a repository there.
-    fn clone_of(&self, repo: &Repo) {
+    fn clone_of(&self, repo: &TestRepository) {
         repo.git(&["clone", "--quiet", ".", self.path().to_str().unwrap()]);
     }
 }
 
-fn open(location: &Location, state: &Path) -> Source {
-    let settings = Settings {
+fn open(location: &ResolvedLocation, state: &Path) -> Source {
+    let settings = SourceSettings {
         pause: Duration::from_millis(1),
         quiet: Duration::from_millis(20),
         settle: Duration::ZERO,
-        ..Settings::default()
+        ..SourceSettings::default()
     };
     Source::open_with("test", location, state, settings).unwrap()
 }
 
 #[tokio::test]
 async fn what_comes_is_taken_for_what_it_is() {
-    let (repo, head) = Repo::with(&[("deploy/a.yaml", "1")]);
-    let bed = Bed::new();
+    let (repo, head) = TestRepository::with(&[("deploy/a.yaml", "1")]);
+    let bed = AwaitedFixture::new();
     let mut source = bed.open(Some("deploy"));
-    assert!(matches!(source.observe().await, Err(Error::Missing { .. })));
+    assert!(matches!(source.observe().await, Err(SourceError::Missing { .. })));
     fs::create_dir(bed.path()).unwrap();
-    assert!(matches!(source.observe().await, Err(Error::Empty { .. })), "nothing is mounted yet");
+    assert!(matches!(source.observe().await, Err(SourceError::Empty { .. })), "nothing is mounted yet");
     assert_eq!(source.current(), None);
     let reader = source.reader();
     bed.clone_of(&repo);
@@ -66,14 +66,14 @@ async fn what_comes_is_taken_for_what_it_is() {
     assert_eq!(paths(&snapshot), ["a.yaml"]);
     assert_eq!(reader.read(snapshot.files[0].blob).unwrap(), b"1", "handles from before go on");
 
-    let bed = Bed::new();
+    let bed = AwaitedFixture::new();
     let mut source = bed.open(Some("deploy"));
     assert!(source.observe().await.is_err());
     put(&bed.path(), &[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
     let seen = source.observe().await.unwrap();
     assert_eq!(paths(&source.snapshot(&seen.revision).unwrap()), ["a.yaml"]);
 
-    let bed = Bed::new();
+    let bed = AwaitedFixture::new();
     let mut source = bed.open(None);
     fs::write(bed.path(), "a file").unwrap();
     assert!(source.observe().await.unwrap_err().to_string().contains("it is a file"));
@@ -81,8 +81,8 @@ async fn what_comes_is_taken_for_what_it_is() {
 
 #[tokio::test]
 async fn which_repository_it_is_is_known_whenever_that_came() {
-    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1")]);
-    let bed = Bed::new();
+    let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1")]);
+    let bed = AwaitedFixture::new();
     let mut early = bed.open(Some("deploy"));
     assert!(early.is_awaited() && early.repository().is_none());
     bed.clone_of(&repo);
@@ -95,7 +95,7 @@ async fn which_repository_it_is_is_known_whenever_that_came() {
     assert_eq!(early.repository(), late.repository());
     assert_eq!(early.identity(), late.identity());
 
-    let bed = Bed::new();
+    let bed = AwaitedFixture::new();
     put(&bed.path(), &[("a.yaml", "1")]);
     let source = bed.open(None);
     assert!(!source.is_awaited() && source.repository().is_none(), "a folder is no repository");
@@ -103,8 +103,8 @@ async fn which_repository_it_is_is_known_whenever_that_came() {
 
 #[tokio::test]
 async fn what_comes_is_a_hint_and_is_watched_then() {
-    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
-    let bed = Bed::new();
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
+    let bed = AwaitedFixture::new();
     let mut source = bed.open(None);
     let hints = source.hints();
     let look = async |source: &mut Source, expected: &crate::object::Revision| {
@@ -129,8 +129,8 @@ async fn what_comes_is_a_hint_and_is_watched_then() {
 
 #[tokio::test]
 async fn what_was_accepted_is_readable_while_its_source_is_gone() {
-    let (repo, head) = Repo::with(&[("deploy/a.yaml", "1")]);
-    let bed = Bed::new();
+    let (repo, head) = TestRepository::with(&[("deploy/a.yaml", "1")]);
+    let bed = AwaitedFixture::new();
     bed.clone_of(&repo);
     let mut source = bed.open(Some("deploy"));
     source.observe().await.unwrap();
@@ -138,13 +138,13 @@ async fn what_was_accepted_is_readable_while_its_source_is_gone() {
     fs::remove_dir_all(bed.path()).unwrap();
     // A repository left copies of its commits.
     let mut source = bed.open(Some("deploy"));
-    assert!(matches!(source.observe().await, Err(Error::Missing { .. })));
+    assert!(matches!(source.observe().await, Err(SourceError::Missing { .. })));
     assert_eq!(paths(&source.snapshot(&head).unwrap()), ["a.yaml"]);
     assert_eq!(source.pin(&BTreeSet::from([head.clone()])).await.unwrap(), []);
     assert_eq!(paths(&source.snapshot(&head).unwrap()), ["a.yaml"]);
 
     // A folder left its snapshot, which is still in force.
-    let bed = Bed::new();
+    let bed = AwaitedFixture::new();
     put(&bed.path(), &[("deploy/a.yaml", "1")]);
     let first = bed.open(Some("deploy")).observe().await.unwrap().revision;
     fs::remove_dir_all(bed.path()).unwrap();
@@ -159,8 +159,8 @@ async fn what_was_accepted_is_readable_while_its_source_is_gone() {
 
 #[tokio::test]
 async fn its_place_is_known_when_it_is_there() {
-    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
-    let bed = Bed::new();
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
+    let bed = AwaitedFixture::new();
     let mut source = bed.open(None);
     assert_eq!(source.identity(), bed.path().to_str().unwrap());
     bed.clone_of(&repo);
@@ -174,23 +174,24 @@ async fn opening_waits_for_what_can_come_and_fails_for_what_cannot() {
     let dir = tempfile::tempdir().unwrap();
     let there = dir.path().join("there");
     let text = there.to_str().unwrap();
-    let locations = [Location::Git(GitLocation::new(text)), Location::Directory(there.clone())];
+    let locations =
+        [ResolvedLocation::Git(GitLocation::new(text)), ResolvedLocation::Directory(there.clone())];
     for (location, in_the_way) in locations.into_iter().zip(["one", "two"]) {
         let state = dir.path().join(in_the_way).join("state");
         let mut source = open(&location, &state);
         fs::write(dir.path().join(in_the_way), "x").unwrap();
         assert!(source.observe().await.is_err());
-        let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+        let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
         repo.git(&["clone", "--quiet", ".", text]);
-        let own_store = matches!(location, Location::Directory(_));
+        let own_store = matches!(location, ResolvedLocation::Directory(_));
         assert_eq!(source.observe().await.is_err(), own_store, "the state directory cannot be made");
         fs::remove_file(dir.path().join(in_the_way)).unwrap();
         assert!(source.observe().await.is_ok(), "recovers by itself");
         fs::remove_dir_all(&there).unwrap();
     }
     let refuses = |location: GitLocation| {
-        let error = Source::open("test", &Location::Git(location), dir.path()).unwrap_err();
-        assert_eq!(error.class(), Class::Config, "{error}");
+        let error = Source::open("test", &ResolvedLocation::Git(location), dir.path()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Config, "{error}");
     };
     refuses(GitLocation::new("nonsense://example.com/a"));
     refuses(GitLocation::new("https:///a"));

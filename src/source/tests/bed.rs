@@ -7,21 +7,21 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::object::{Diagnostic, Revision};
-use crate::source::{Changed, GitLocation, Location, Snapshot};
+use crate::source::{ChangedFile, GitLocation, ResolvedLocation, Snapshot};
 
 /// A work tree with its repository.
-pub(super) struct Repo {
+pub(super) struct TestRepository {
     pub(super) dir: TempDir,
 }
 
-impl Repo {
+impl TestRepository {
     pub(super) fn new() -> Self {
         let repo = Self { dir: tempfile::tempdir().unwrap() };
         repo.git(&["init", "--quiet", "--initial-branch=main", "."]);
         repo
     }
 
-    /// A repository with one commit of these files.
+    /// Returns a repository with one commit of these files.
     pub(super) fn with(files: &[(&str, &str)]) -> (Self, Revision) {
         let repo = Self::new();
         let revision = repo.commit(files);
@@ -48,8 +48,8 @@ impl Repo {
         Revision::new(&self.git(&["rev-parse", "HEAD"]))
     }
 
-    pub(super) fn location(&self) -> Location {
-        Location::Git(self.git_location())
+    pub(super) fn location(&self) -> ResolvedLocation {
+        ResolvedLocation::Git(self.git_location())
     }
 
     pub(super) fn git_location(&self) -> GitLocation {
@@ -64,7 +64,7 @@ pub(super) fn git(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A git command that reads no configuration of the machine's.
+/// Returns a git command that reads no configuration of the machine's.
 pub(super) fn git_command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -89,13 +89,13 @@ pub(super) fn put(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// A text that does not compress well.
+/// Returns a text that does not compress well.
 pub(super) fn noise() -> String {
     let numbers: Vec<String> = (0..200_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
     numbers.join("\n")
 }
 
-/// A folder with files.
+/// Returns a folder with files.
 pub(super) fn folder(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), files);
@@ -116,8 +116,8 @@ pub(super) fn refused(diagnostics: &[Diagnostic]) -> Vec<String> {
 }
 
 /// `+path`, `-path` or `~path`.
-pub(super) fn marks(changed: &[Changed]) -> Vec<String> {
-    let mark = |changed: &Changed| match (changed.old, changed.new) {
+pub(super) fn marks(changed: &[ChangedFile]) -> Vec<String> {
+    let mark = |changed: &ChangedFile| match (changed.old, changed.new) {
         (None, _) => '+',
         (_, None) => '-',
         _ => '~',

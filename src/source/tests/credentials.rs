@@ -1,4 +1,4 @@
-//! What git servers ask for comes from files, is read anew for each look, and is seen nowhere.
+//! Credentials for git servers come from files, are read anew for each look, and are seen nowhere.
 
 use std::fs;
 use std::path::Path;
@@ -6,42 +6,45 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::bed::Repo;
-use super::outage::Witness;
-use super::server::{Manner, Server};
-use crate::source::{Credentials, Error, GitLocation, Location, Settings, Source, Transports};
+use super::bed::TestRepository;
+use super::outage::ProcessWitness;
+use super::server::{ScriptedGitServer, ServerManner};
+use crate::source::{
+    Credentials, GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy,
+};
 
-/// A token, and what the server calls it.
-fn locked(token: &str) -> Manner {
-    Manner::Locked(format!("Authorization: Basic {}", STANDARD.encode(format!("me:{token}"))))
+/// Returns a token, and what the server calls it.
+fn locked(token: &str) -> ServerManner {
+    ServerManner::Locked(format!("Authorization: Basic {}", STANDARD.encode(format!("me:{token}"))))
 }
 
-fn write(folder: &Path, name: &str, server: &Server, token: &str) {
+fn write(folder: &Path, name: &str, server: &ScriptedGitServer, token: &str) {
     let address = server.url("http").replace("http://", &format!("http://me:{token}@"));
     fs::write(folder.join(name), format!("{}\n", address.trim_end_matches("/repo"))).unwrap();
 }
 
 #[tokio::test]
 async fn tokens_are_read_anew_for_each_look_and_are_seen_nowhere() {
-    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let parent = repo.path().parent().unwrap();
     let name = repo.path().file_name().unwrap().to_str().unwrap();
-    let server = Server::start(parent, locked("hunter2"));
+    let server = ScriptedGitServer::start(parent, locked("hunter2"));
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let location = Location::Git(GitLocation::new(server.url("http").replace("repo", name)));
+    let location = ResolvedLocation::Git(GitLocation::new(server.url("http").replace("repo", name)));
     let credentials = Credentials::within(folder.path(), "shop");
-    let settings = Settings { transports: Transports::Any, credentials, ..Settings::default() };
+    let settings =
+        SourceSettings { transports: TransportPolicy::Any, credentials, ..SourceSettings::default() };
     let mut source = Source::open_with("shop", &location, state.path(), settings).unwrap();
-    let witness = Witness::new(vec!["hunter2".to_owned(), "correct-horse".to_owned()]);
+    let witness = ProcessWitness::new(vec!["hunter2".to_owned(), "correct-horse".to_owned()]);
     let denied = source.observe().await.unwrap_err();
-    assert!(matches!(denied, Error::Denied { .. }), "{denied}");
+    assert!(matches!(denied, SourceError::Denied { .. }), "{denied}");
     write(folder.path(), "git-credentials", &server, "hunter2");
     assert_eq!(source.observe().await.unwrap().revision, first);
     // Another token is asked for, which is not there yet.
     server.set(locked("correct-horse"));
     let denied = source.observe().await.unwrap_err();
     assert!(!format!("{denied} {denied:?} {source:?}").contains("hunter2"), "{denied:?}");
-    // What was refused stays in the file: it may be the server that is wrong.
+    // A refused token stays in the file: the server may be wrong.
     let kept = fs::read_to_string(folder.path().join("git-credentials")).unwrap();
     assert!(kept.contains("hunter2"), "{kept}");
     // The source's own file stands before that of all.
@@ -52,32 +55,33 @@ async fn tokens_are_read_anew_for_each_look_and_are_seen_nowhere() {
     assert!(seen.is_empty(), "{seen:?}");
 }
 
-/// What a source is shown that may use the credentials of `team` below `/team`, or why it is not.
-async fn bound(server: &Server, folder: &Path, url: &str) -> Result<(), Error> {
+/// Returns the result for a source that may use the credentials of `team` below `/team`.
+async fn bound(server: &ScriptedGitServer, folder: &Path, url: &str) -> Result<(), SourceError> {
     let prefix = server.url("http").replace("/repo", "/team").parse().unwrap();
     let credentials = Credentials::bound(folder, "team", prefix);
-    let settings = Settings { transports: Transports::Any, credentials, ..Settings::default() };
+    let settings =
+        SourceSettings { transports: TransportPolicy::Any, credentials, ..SourceSettings::default() };
     let state = tempfile::tempdir().unwrap();
-    let location = Location::Git(GitLocation::new(url));
+    let location = ResolvedLocation::Git(GitLocation::new(url));
     let mut source = Source::open_with("shop", &location, state.path(), settings)?;
     source.observe().await.map(drop)
 }
 
-/// How often somebody has shown something to a server.
-fn shown(server: &Server) -> usize {
+/// Returns how often somebody has shown something to a server.
+fn shown(server: &ScriptedGitServer) -> usize {
     server.wait_idle();
     server.ended().iter().filter(|head| head.to_ascii_lowercase().contains("authorization")).count()
 }
 
 #[tokio::test]
 async fn what_is_bound_to_an_address_is_shown_there_and_below_it_alone() {
-    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let (root, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for team in ["team", "Team", "team-b", "other"] {
         fs::create_dir(root.path().join(team)).unwrap();
         std::os::unix::fs::symlink(repo.path(), root.path().join(team).join("repo")).unwrap();
     }
-    let server = Server::start(root.path(), locked("hunter2"));
+    let server = ScriptedGitServer::start(root.path(), locked("hunter2"));
     // Those of the source and those of all are not for it, and one line would do for the whole server.
     for name in ["git-credentials.team", "git-credentials.shop", "git-credentials"] {
         write(folder.path(), name, &server, "hunter2");
@@ -106,10 +110,12 @@ async fn what_is_bound_to_an_address_is_shown_there_and_below_it_alone() {
         assert!(bound(&server, folder.path(), &url).await.is_err(), "{url}");
         assert!(!server.ended().concat().contains(&STANDARD.encode("me:hunter2")), "{url}");
     }
-    // Whoever is sent on goes nowhere with it.
-    let other = Server::start(root.path(), locked("hunter2"));
+    // A client that is redirected takes it nowhere.
+    let other = ScriptedGitServer::start(root.path(), locked("hunter2"));
     let target = other.url("http").replace("repo", "team/repo/info/refs?service=git-upload-pack");
-    server.set(Manner::Say(format!("HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n")));
-    assert!(matches!(bound(&server, folder.path(), &at("team/repo")).await, Err(Error::Moved { .. })));
+    server.set(ServerManner::Say(format!(
+        "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
+    )));
+    assert!(matches!(bound(&server, folder.path(), &at("team/repo")).await, Err(SourceError::Moved { .. })));
     assert_eq!((other.is_busy(), other.ended()), (false, Vec::new()));
 }

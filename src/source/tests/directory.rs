@@ -11,16 +11,16 @@ use tempfile::TempDir;
 
 use super::bed::{folder, marks, paths, put, refused};
 use crate::object::Revision;
-use crate::source::{Error, Location, Settings, Source, read_disk};
+use crate::source::{ResolvedLocation, Source, SourceError, SourceSettings, read_disk};
 
 /// A folder, a state directory, and a clock that stands still.
-struct Bed {
+struct DirectoryFixture {
     dir: TempDir,
     state: TempDir,
     now: Arc<Mutex<Instant>>,
 }
 
-impl Bed {
+impl DirectoryFixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
@@ -42,12 +42,13 @@ impl Bed {
 
     fn open(&self) -> Source {
         let now = self.now.clone();
-        let settings = Settings {
+        let settings = SourceSettings {
             pause: Duration::from_millis(1),
             clock: Arc::new(move || *now.lock().unwrap()),
-            ..Settings::default()
+            ..SourceSettings::default()
         };
-        Source::open_with("test", &Location::Directory(self.root()), self.state.path(), settings).unwrap()
+        Source::open_with("test", &ResolvedLocation::Directory(self.root()), self.state.path(), settings)
+            .unwrap()
     }
 }
 
@@ -63,7 +64,7 @@ fn text(source: &Source, revision: &Revision, path: &str) -> String {
 
 #[tokio::test]
 async fn snapshots_follow_the_files_and_equal_what_one_look_gives() {
-    let bed = Bed::new(&[("a.yaml", "1"), ("b/c.yaml", "2"), ("b/README", "x")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2"), ("b/README", "x")]);
     let mut source = bed.open();
     let first = source.observe().await.unwrap();
     assert!(first.changed && first.waiting.is_empty());
@@ -87,7 +88,7 @@ async fn snapshots_follow_the_files_and_equal_what_one_look_gives() {
 
 #[tokio::test]
 async fn an_absence_counts_when_it_lasts() {
-    let bed = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2"), ("c.yaml", "3")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2"), ("c.yaml", "3")]);
     let mut source = bed.open();
     let first = seen(&mut source).await;
     bed.put(&[("b.yaml", "")]);
@@ -118,7 +119,7 @@ async fn an_absence_counts_when_it_lasts() {
 
 #[tokio::test]
 async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
-    let bed = Bed::new(&[("a.yaml", "1")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open();
     let first = seen(&mut source).await;
     let refuses = async |source: &mut Source, expected: &str| {
@@ -148,7 +149,7 @@ async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
 
 #[tokio::test]
 async fn a_swapped_link_counts_at_once() {
-    let bed = Bed::new(&[]);
+    let bed = DirectoryFixture::new(&[]);
     let versions =
         folder(&[("one/a.yaml", "1"), ("one/b.yaml", "2"), ("two/a.yaml", "3"), ("three/README", "x")]);
     let swap = |name: &str| {
@@ -165,7 +166,7 @@ async fn a_swapped_link_counts_at_once() {
     assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml", "-b.yaml"]);
     swap("three");
     assert!(
-        matches!(source.observe().await, Err(Error::Empty { .. })),
+        matches!(source.observe().await, Err(SourceError::Empty { .. })),
         "but nothing at all still is an error"
     );
     fs::remove_file(versions.path().join("one/b.yaml")).unwrap();
@@ -179,7 +180,7 @@ async fn a_swapped_link_counts_at_once() {
 
 #[tokio::test]
 async fn a_kubernetes_volume_is_swapped_as_a_whole() {
-    let bed = Bed::new(&[("..one/a.yaml", "1"), ("..one/b.yaml", "2"), ("..two/a.yaml", "3")]);
+    let bed = DirectoryFixture::new(&[("..one/a.yaml", "1"), ("..one/b.yaml", "2"), ("..two/a.yaml", "3")]);
     let swap = |name: &str| {
         symlink(name, bed.root().join("..young")).unwrap();
         fs::rename(bed.root().join("..young"), bed.root().join("..data")).unwrap();
@@ -196,7 +197,11 @@ async fn a_kubernetes_volume_is_swapped_as_a_whole() {
 
 #[tokio::test]
 async fn what_is_refused_makes_the_revision_incomplete() {
-    let bed = Bed::new(&[("a.yaml", "1"), ("overlay/kustomization.yaml", "x"), ("overlay/b.yaml", "2")]);
+    let bed = DirectoryFixture::new(&[
+        ("a.yaml", "1"),
+        ("overlay/kustomization.yaml", "x"),
+        ("overlay/b.yaml", "2"),
+    ]);
     symlink("a.yaml", bed.root().join("link.yaml")).unwrap();
     fs::File::create(bed.root().join("big.yaml")).unwrap().set_len(1 << 30).unwrap();
     let mut source = bed.open();
@@ -220,10 +225,10 @@ async fn what_is_refused_makes_the_revision_incomplete() {
 
 #[tokio::test]
 async fn a_folder_that_never_rests_is_not_taken() {
-    let bed = Bed::new(&[("a.yaml", "1")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "1")]);
     let (root, busy) = (bed.root(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let (writes, start) = (busy.clone(), Instant::now());
-    let settings = Settings {
+    let settings = SourceSettings {
         pause: Duration::from_millis(1),
         // Each pass asks for the time once: somebody writes then.
         clock: Arc::new(move || {
@@ -233,15 +238,15 @@ async fn a_folder_that_never_rests_is_not_taken() {
             }
             start
         }),
-        ..Settings::default()
+        ..SourceSettings::default()
     };
-    let location = Location::Directory(bed.root());
+    let location = ResolvedLocation::Directory(bed.root());
     let mut source = Source::open_with("test", &location, bed.state.path(), settings).unwrap();
     let first = seen(&mut source).await;
     busy.store(10, std::sync::atomic::Ordering::SeqCst);
     bed.put(&[("a.yaml", "2")]);
     match source.observe().await {
-        Err(Error::Moving { .. }) => assert_eq!(source.current(), Some(&first)),
+        Err(SourceError::Moving { .. }) => assert_eq!(source.current(), Some(&first)),
         other => panic!("two passes were equal: {other:?}"),
     }
     busy.store(0, std::sync::atomic::Ordering::SeqCst);
@@ -250,7 +255,7 @@ async fn a_folder_that_never_rests_is_not_taken() {
 
 #[tokio::test]
 async fn a_rewrite_of_equal_size_right_after_a_look_is_seen() {
-    let bed = Bed::new(&[("a.yaml", "0")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "0")]);
     let mut source = bed.open();
     for n in 1..30 {
         let digit = (n % 10).to_string();
@@ -263,7 +268,7 @@ async fn a_rewrite_of_equal_size_right_after_a_look_is_seen() {
 
 #[tokio::test]
 async fn pins_keep_old_snapshots_and_only_those() {
-    let bed = Bed::new(&[("a.yaml", "1")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open();
     let first = seen(&mut source).await;
     bed.put(&[("a.yaml", "2")]);
@@ -276,17 +281,18 @@ async fn pins_keep_old_snapshots_and_only_those() {
     drop(lock);
     assert_eq!(text(&source, &first, "a.yaml"), "1");
     assert_eq!(text(&source, &third, "a.yaml"), "3");
-    assert!(matches!(source.snapshot(&second), Err(Error::Unknown { .. })));
+    assert!(matches!(source.snapshot(&second), Err(SourceError::Unknown { .. })));
     assert_eq!(source.pin(&BTreeSet::from([second.clone()])).await.unwrap(), [second]);
 }
 
 #[tokio::test]
 async fn another_folder_under_the_same_name_starts_anew() {
-    let bed = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let bed = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
     seen(&mut bed.open()).await;
     let other = folder(&[("a.yaml", "1")]);
-    let open =
-        |path: &Path| Source::open("test", &Location::Directory(path.to_owned()), bed.state.path()).unwrap();
+    let open = |path: &Path| {
+        Source::open("test", &ResolvedLocation::Directory(path.to_owned()), bed.state.path()).unwrap()
+    };
     let mut source = open(other.path());
     assert_eq!(source.current(), None);
     let revision = seen(&mut source).await;

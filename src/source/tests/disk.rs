@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
-use super::bed::{Repo, folder, paths, put, refused};
-use crate::source::{Error, read_disk};
+use super::bed::{TestRepository, folder, paths, put, refused};
+use crate::source::{SourceError, read_disk};
 
 #[test]
 fn equal_folders_are_equal_revisions() {
@@ -20,7 +20,8 @@ fn equal_folders_are_equal_revisions() {
 
 #[test]
 fn a_clean_work_tree_shows_its_commit_and_a_changed_one_does_not() {
-    let (repo, head) = Repo::with(&[("deploy/a.yaml", "1"), ("deploy/b.yaml", "2"), ("other/c.yaml", "3")]);
+    let (repo, head) =
+        TestRepository::with(&[("deploy/a.yaml", "1"), ("deploy/b.yaml", "2"), ("other/c.yaml", "3")]);
     let deploy = repo.path().join("deploy");
     let disk = read_disk(&deploy).unwrap();
     assert_eq!(disk.snapshot.revision, head);
@@ -85,7 +86,7 @@ fn a_single_file_is_read_whatever_its_name() {
     assert_eq!(paths(&disk.snapshot), ["a.txt"]);
     let disk = read_disk(&dir.path().join("kustomization.yaml")).unwrap();
     assert_eq!(refused(&disk.snapshot.refused), ["kustomization kustomization.yaml"]);
-    assert!(matches!(read_disk(&dir.path().join("b.yaml")), Err(Error::Missing { .. })));
+    assert!(matches!(read_disk(&dir.path().join("b.yaml")), Err(SourceError::Missing { .. })));
 }
 
 #[test]

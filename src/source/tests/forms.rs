@@ -5,17 +5,17 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use super::bed::{Repo, git, git_command, paths};
+use super::bed::{TestRepository, git, git_command, paths};
 use crate::object::Revision;
-use crate::source::{Error, GitLocation, Location, Source};
+use crate::source::{GitLocation, ResolvedLocation, Source, SourceError};
 
 fn at(path: &Path) -> GitLocation {
     GitLocation::new(path.to_str().unwrap())
 }
 
-async fn look(location: GitLocation) -> Result<Revision, Error> {
+async fn look(location: GitLocation) -> Result<Revision, SourceError> {
     let state = tempfile::tempdir().unwrap();
-    let mut source = Source::open("test", &Location::Git(location), state.path())?;
+    let mut source = Source::open("test", &ResolvedLocation::Git(location), state.path())?;
     source.observe().await.map(|observed| observed.revision)
 }
 
@@ -26,8 +26,8 @@ async fn refuses(location: GitLocation, expected: &str) {
 
 #[tokio::test]
 async fn a_submodule_is_a_repository_of_its_own() {
-    let (inner, revision) = Repo::with(&[("a.yaml", "1")]);
-    let (outer, _) = Repo::with(&[("b.yaml", "1")]);
+    let (inner, revision) = TestRepository::with(&[("a.yaml", "1")]);
+    let (outer, _) = TestRepository::with(&[("b.yaml", "1")]);
     outer.git(&["submodule", "--quiet", "add", inner.path().to_str().unwrap(), "sub"]);
     outer.commit(&[]);
     assert_eq!(look(at(&outer.path().join("sub"))).await.unwrap(), revision);
@@ -39,8 +39,8 @@ async fn a_submodule_is_a_repository_of_its_own() {
 
 #[tokio::test]
 async fn objects_of_another_repository_are_not_read_through_one_that_names_it() {
-    let (lender, lent) = Repo::with(&[("secret.yaml", "1")]);
-    let (borrower, _) = Repo::with(&[("a.yaml", "1")]);
+    let (lender, lent) = TestRepository::with(&[("secret.yaml", "1")]);
+    let (borrower, _) = TestRepository::with(&[("a.yaml", "1")]);
     let objects = format!("{}\n", lender.path().join(".git/objects").display());
     let alternates = borrower.path().join(".git/objects/info/alternates");
     fs::write(&alternates, &objects).unwrap();
@@ -50,7 +50,7 @@ async fn objects_of_another_repository_are_not_read_through_one_that_names_it() 
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &borrower.location(), state.path()).unwrap();
     let error = source.pin(&BTreeSet::from([lent.clone()])).await.unwrap_err();
-    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    assert!(matches!(error, SourceError::Unsupported { .. }), "{error}");
     assert!(source.snapshot(&lent).is_err());
     // Made whole, it is read.
     borrower.git(&["repack", "-a", "-d", "--quiet"]);
@@ -62,7 +62,7 @@ async fn objects_of_another_repository_are_not_read_through_one_that_names_it() 
 
 #[tokio::test]
 async fn every_form_of_head_is_followed_or_named() {
-    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let second = repo.commit(&[("a.yaml", "2")]);
     repo.git(&["pack-refs", "--all"]);
     assert_eq!(look(repo.git_location()).await.unwrap(), second, "packed");
@@ -73,13 +73,13 @@ async fn every_form_of_head_is_followed_or_named() {
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
     fs::write(repo.path().join(".git/HEAD"), "nonsense").unwrap();
     assert!(look(repo.git_location()).await.is_err());
-    let unborn = Repo::new();
+    let unborn = TestRepository::new();
     refuses(unborn.git_location(), "no commit yet").await;
 }
 
 #[tokio::test]
 async fn names_that_could_mean_something_else() {
-    let (repo, first) = Repo::with(&[("main.yaml", "1"), ("v1", "a file")]);
+    let (repo, first) = TestRepository::with(&[("main.yaml", "1"), ("v1", "a file")]);
     repo.git(&["tag", "--annotate", "--message=one", "v1"]);
     repo.git(&["tag", "--annotate", "--message=a tag of a tag", "v2", "v1"]);
     let blob = repo.git(&["rev-parse", "HEAD:v1"]);
@@ -108,9 +108,9 @@ async fn names_that_could_mean_something_else() {
 
 #[tokio::test]
 async fn what_the_path_inside_may_be() {
-    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1"), ("file", "1")]);
+    let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1"), ("file", "1")]);
     symlink("deploy", repo.path().join("link")).unwrap();
-    let (other, _) = Repo::with(&[("x.yaml", "x")]);
+    let (other, _) = TestRepository::with(&[("x.yaml", "x")]);
     repo.git(&["submodule", "--quiet", "add", other.path().to_str().unwrap(), "sub"]);
     repo.commit(&[]);
     let inside = |path: &str| GitLocation { path: Some(path.to_owned()), ..repo.git_location() };
@@ -130,7 +130,7 @@ async fn what_the_path_inside_may_be() {
 async fn long_names_are_read_and_shown() {
     let name = format!("{}/{}.yaml", "d".repeat(250), "f".repeat(250));
     let deep = format!("{}x.yaml", "deeper/".repeat(90));
-    let (repo, revision) = Repo::with(&[(&name, "1"), (&deep, "2")]);
+    let (repo, revision) = TestRepository::with(&[(&name, "1"), (&deep, "2")]);
     let state = tempfile::tempdir().unwrap();
     let source = Source::open("test", &repo.location(), state.path()).unwrap();
     assert_eq!(paths(&source.snapshot(&revision).unwrap()), [name.as_str(), deep.as_str()]);
@@ -153,7 +153,7 @@ fn print_of(folder: &Path) -> BTreeMap<String, String> {
             metadata.mtime_nsec(),
             metadata.ctime(),
             metadata.ctime_nsec(),
-            crate::source::Blob::of(&content),
+            crate::source::BlobId::of(&content),
         );
         (entry.path().display().to_string(), facts)
     };
@@ -162,14 +162,14 @@ fn print_of(folder: &Path) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn a_repository_is_never_written_to() {
-    let (repo, first) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("deploy/a.yaml", "1")]);
     repo.git(&["gc", "--quiet"]);
     let second = repo.commit(&[("deploy/a.yaml", "2")]);
     let beside = tempfile::tempdir().unwrap();
     let path = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
     repo.git(&["clone", "--quiet", "--bare", ".", &path("bare.git")]);
     repo.git(&["worktree", "add", "--quiet", "--detach", &path("tree")]);
-    // What a person left in the middle of their work.
+    // A rest that a person left in the middle of their work.
     fs::write(repo.path().join(".git/index.lock"), "").unwrap();
     fs::write(repo.path().join(".git/shallow.lock"), "").unwrap();
     fs::write(repo.path().join("deploy/b.yaml"), "not committed").unwrap();
@@ -178,7 +178,7 @@ async fn a_repository_is_never_written_to() {
     let bare = beside.path().join("bare.git");
     for path in [repo.path(), &bare, &beside.path().join("tree")] {
         let state = tempfile::tempdir().unwrap();
-        let mut source = Source::open("test", &Location::Git(at(path)), state.path()).unwrap();
+        let mut source = Source::open("test", &ResolvedLocation::Git(at(path)), state.path()).unwrap();
         let hints = source.hints();
         hints.changed().await;
         assert_eq!(source.observe().await.unwrap().revision, second);
@@ -189,7 +189,7 @@ async fn a_repository_is_never_written_to() {
         assert_eq!(source.pin(&BTreeSet::from([first.clone(), second.clone()])).await.unwrap(), []);
         source.observe().await.unwrap();
         crate::source::read_disk(path).map_or_else(|_| assert_eq!(path, bare), drop);
-        Location::Git(at(path)).identity();
+        ResolvedLocation::Git(at(path)).identity();
     }
     assert_eq!(print(), before);
 }
@@ -200,7 +200,7 @@ async fn the_configuration_of_a_repository_names_no_other_files() {
     let secret = outside.path().join("secret");
     fs::write(&secret, "[remote \"origin\"]\n\turl = https://hunter2\n").unwrap();
     for section in ["[include]", "[ INCLUDE ]", "[core] [include]", "[includeIf \"gitdir:/\"]"] {
-        let (repo, revision) = Repo::with(&[("a.yaml", "1")]);
+        let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
         assert_eq!(look(repo.git_location()).await.unwrap(), revision);
         let file = repo.path().join(".git/config");
         let text = fs::read_to_string(&file).unwrap();
@@ -221,7 +221,7 @@ async fn the_configuration_of_a_repository_names_no_other_files() {
 
 #[tokio::test]
 async fn a_repository_of_another_user_is_read_and_copied() {
-    let (repo, revision) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
     let path = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
     repo.git(&["clone", "--quiet", "--bare", ".", &path("bare.git")]);
@@ -240,7 +240,7 @@ async fn a_repository_of_another_user_is_read_and_copied() {
     }
     for path in [repo.path().to_str().unwrap().to_owned(), path("bare.git"), path("tree"), path("apart")] {
         let state = tempfile::tempdir().unwrap();
-        let location = Location::Git(GitLocation::new(path.as_str()));
+        let location = ResolvedLocation::Git(GitLocation::new(path.as_str()));
         let mut source = Source::open("test", &location, state.path()).unwrap();
         assert_eq!(source.observe().await.unwrap().revision, revision, "{path}");
         assert_eq!(paths(&source.snapshot(&revision).unwrap()), ["a.yaml"], "{path}");
@@ -248,7 +248,7 @@ async fn a_repository_of_another_user_is_read_and_copied() {
         let hints = source.hints();
         hints.changed().await;
     }
-    // What is not supported is named all the same.
+    // An unsupported form is named all the same.
     let sha256 = tempfile::tempdir().unwrap();
     git(sha256.path(), &["init", "--quiet", "--object-format=sha256", "."]);
     if rustix::process::geteuid().is_root() {

@@ -5,41 +5,41 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bed::{Repo, folder, put};
-use crate::source::{GitLocation, Hints, Location, Settings, Source};
+use super::bed::{TestRepository, folder, put};
+use crate::source::{ChangeHints, GitLocation, ResolvedLocation, Source, SourceSettings};
 
 const LONG: Duration = Duration::from_secs(20);
 
 /// Starts watching, and takes the hint that comes when the watch is set.
-async fn watch(location: Location) -> Hints {
+async fn watch(location: ResolvedLocation) -> ChangeHints {
     let state = tempfile::tempdir().unwrap();
-    let settings = Settings {
+    let settings = SourceSettings {
         quiet: Duration::from_millis(20),
         quiet_most: Duration::from_millis(200),
-        ..Settings::default()
+        ..SourceSettings::default()
     };
     let hints = Source::open_with("test", &location, state.path(), settings).unwrap().hints();
     tokio::time::timeout(LONG, hints.changed()).await.expect("a first hint");
     hints
 }
 
-async fn wakes(hints: &Hints, what: &str) {
+async fn wakes(hints: &ChangeHints, what: &str) {
     tokio::time::timeout(LONG, hints.changed()).await.unwrap_or_else(|_| panic!("no hint: {what}"));
     quiet(hints).await;
 }
 
 /// Takes the echoes of a change.
-async fn quiet(hints: &Hints) {
+async fn quiet(hints: &ChangeHints) {
     while tokio::time::timeout(Duration::from_millis(250), hints.changed()).await.is_ok() {}
 }
 
-fn at(path: &Path) -> Location {
-    Location::Git(GitLocation::new(path.to_str().unwrap()))
+fn at(path: &Path) -> ResolvedLocation {
+    ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()))
 }
 
 #[tokio::test]
 async fn every_way_to_move_a_reference_wakes() {
-    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let hints = watch(repo.location()).await;
     repo.commit(&[("a.yaml", "2")]);
     wakes(&hints, "commit").await;
@@ -55,7 +55,7 @@ async fn every_way_to_move_a_reference_wakes() {
     wakes(&hints, "packed references").await;
     repo.git(&["branch", "--delete", "main"]);
     wakes(&hints, "deleted from the packed references").await;
-    // What moves no reference.
+    // Changes that move no reference.
     put(repo.path(), &[("a.yaml", "not committed")]);
     repo.git(&["add", "--all"]);
     let none = tokio::time::timeout(Duration::from_millis(300), hints.changed()).await;
@@ -64,7 +64,7 @@ async fn every_way_to_move_a_reference_wakes() {
 
 #[tokio::test]
 async fn worktrees_bare_repositories_and_pushes_wake() {
-    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
     let (tree, bare) = (beside.path().join("tree"), beside.path().join("bare.git"));
     repo.git(&["worktree", "add", "--quiet", "-b", "other", tree.to_str().unwrap()]);
@@ -90,7 +90,7 @@ async fn worktrees_bare_repositories_and_pushes_wake() {
 
 #[tokio::test]
 async fn every_way_that_a_host_treats_repositories_wakes() {
-    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
     let bare = beside.path().join("shop.git");
     super::bed::git(beside.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "shop.git"]);
@@ -138,7 +138,7 @@ async fn every_way_that_a_host_treats_repositories_wakes() {
 }
 
 /// Makes changes until one wakes: the watch on what was replaced is set within two seconds.
-async fn wait_for_watch(hints: &Hints, change: impl Fn()) {
+async fn wait_for_watch(hints: &ChangeHints, change: impl Fn()) {
     quiet(hints).await;
     for _ in 0..20 {
         change();
@@ -153,7 +153,7 @@ async fn wait_for_watch(hints: &Hints, change: impl Fn()) {
 async fn files_wake_when_they_are_quiet_and_reading_does_not() {
     let dir = folder(&[("root/a.yaml", "1"), ("root/b/c.yaml", "1")]);
     let root = dir.path().join("root");
-    let hints = watch(Location::Directory(root.clone())).await;
+    let hints = watch(ResolvedLocation::Directory(root.clone())).await;
     quiet(&hints).await;
     crate::source::read_disk(&root).unwrap();
     put(&root, &[(".a.yaml.swp", "an editor's"), (".git/index", "x")]);
@@ -191,7 +191,7 @@ async fn swapped_links_wake() {
         fs::rename(folder.join("young"), folder.join(name)).unwrap();
     };
     swap(dir.path(), "root", "one");
-    let hints = watch(Location::Directory(dir.path().join("root"))).await;
+    let hints = watch(ResolvedLocation::Directory(dir.path().join("root"))).await;
     quiet(&hints).await;
     swap(dir.path(), "root", "two");
     wakes(&hints, "root swapped").await;
@@ -199,7 +199,7 @@ async fn swapped_links_wake() {
 
     let volume = dir.path().join("vol");
     swap(&volume, "..data", "..one");
-    let hints = watch(Location::Directory(volume.clone())).await;
+    let hints = watch(ResolvedLocation::Directory(volume.clone())).await;
     quiet(&hints).await;
     swap(&volume, "..data", "..two");
     wakes(&hints, "volume swapped").await;
@@ -209,7 +209,7 @@ async fn swapped_links_wake() {
 async fn what_appears_later_is_watched_then() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
-    let hints = watch(Location::Directory(root.clone())).await;
+    let hints = watch(ResolvedLocation::Directory(root.clone())).await;
     quiet(&hints).await;
     put(&root, &[("a.yaml", "1")]);
     wakes(&hints, "made").await;

@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::bed::{Repo, git, marks, paths, refused};
-use super::remote::Bed;
+use super::bed::{TestRepository, git, marks, paths, refused};
+use super::remote::RemoteFixture;
 use crate::object::Revision;
-use crate::source::{Error, Settings, Source};
+use crate::source::{Source, SourceError, SourceSettings};
 
 /// A GiB of zeros, as git names it.
 const GIB: &str = "4fce05a4e4ed8cefef2d99f32c519b2fd7841b74";
 
 /// Packs bits as DEFLATE does (RFC 1951, section 3.1.1).
-struct Bits {
+struct BitPacker {
     bytes: Vec<u8>,
     word: u64,
     count: u32,
 }
 
-impl Bits {
+impl BitPacker {
     fn put(&mut self, bits: u32, count: u32) {
         self.word |= u64::from(bits) << self.count;
         self.count += count;
@@ -39,11 +39,11 @@ impl Bits {
     }
 }
 
-/// A loose object of a GiB of zeros in 7 MB, written without the time that compressing would take.
+/// Returns a loose object of a GiB of zeros in 7 MB, written without the time that compressing would take.
 fn gib_of_zeros() -> Vec<u8> {
     const SIZE: u64 = 1 << 30;
     let header = format!("blob {SIZE}\0");
-    let mut bits = Bits { bytes: vec![0x78, 0x01], word: 0, count: 0 };
+    let mut bits = BitPacker { bytes: vec![0x78, 0x01], word: 0, count: 0 };
     // One final block with the fixed codes.
     bits.put(0b011, 3);
     for byte in header.bytes().chain([0]) {
@@ -70,7 +70,7 @@ fn gib_of_zeros() -> Vec<u8> {
 }
 
 /// Adds the GiB to the newest commit, as a manifest.
-fn commit_gib(repo: &Repo) -> Revision {
+fn commit_gib(repo: &TestRepository) -> Revision {
     let folder = repo.path().join(".git/objects").join(&GIB[..2]);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(&GIB[2..]), gib_of_zeros()).unwrap();
@@ -83,7 +83,7 @@ fn commit_gib(repo: &Repo) -> Revision {
 
 #[tokio::test]
 async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let second = commit_gib(&bed.repo);
     bed.repo.git(&["config", "core.compression", "1"]);
 
@@ -95,8 +95,8 @@ async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
         (vec!["a.yaml"], vec!["too-large huge.yaml".to_owned()])
     );
     assert_eq!(local.changes(&first, &second).unwrap(), []);
-    let blob = crate::source::Blob::from_oid(Oid::from_str(GIB).unwrap());
-    assert!(matches!(local.read(blob), Err(Error::TooLarge { size: 1_073_741_824, .. })));
+    let blob = crate::source::BlobId::from_oid(Oid::from_str(GIB).unwrap());
+    assert!(matches!(local.read(blob), Err(SourceError::TooLarge { size: 1_073_741_824, .. })));
 
     let mut remote = bed.open();
     assert_eq!(remote.observe().await.unwrap().revision, second);
@@ -131,8 +131,8 @@ fn commit(repository: &Repository, tree: Oid) -> Revision {
     Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
 }
 
-fn local() -> (Repo, Repository, Source) {
-    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+fn local() -> (TestRepository, Repository, Source) {
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let repository = Repository::open(repo.path()).unwrap();
     let source = Source::open("test", &repo.location(), repo.path()).unwrap();
     (repo, repository, source)
@@ -181,7 +181,7 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
 #[test]
 fn bombs_of_trees_end_early() {
     let (repo, repository, _) = local();
-    let settings = Settings { max_entries: 50_000, ..Settings::default() };
+    let settings = SourceSettings { max_entries: 50_000, ..SourceSettings::default() };
     let source = Source::open_with("test", &repo.location(), repo.path(), settings).unwrap();
     let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
     let (mut wide, mut deep) = (
@@ -197,11 +197,11 @@ fn bombs_of_trees_end_early() {
         deep = tree(&repository, &[("40000", b"d", deep)]);
     }
     let (wide, deep) = (commit(&repository, wide), commit(&repository, deep));
-    assert!(matches!(source.snapshot(&wide), Err(Error::TooMany { .. })));
+    assert!(matches!(source.snapshot(&wide), Err(SourceError::TooMany { .. })));
     let snapshot = source.snapshot(&deep).unwrap();
     assert_eq!(refused(&snapshot.refused), [format!("too-deep d{}", "/d".repeat(100))]);
     let plain = commit(&repository, tree(&repository, &[("100644", b"a.yaml", blob)]));
-    assert!(matches!(source.changes(&plain, &wide), Err(Error::TooMany { .. })));
+    assert!(matches!(source.changes(&plain, &wide), Err(SourceError::TooMany { .. })));
     assert_eq!(source.changes(&plain, &deep).unwrap().len(), 1);
 }
 
@@ -252,7 +252,7 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
     let files = [("a.yaml", "1"), (".gitattributes", "* filter=ran\n")];
     // The repository itself, and our own store of what a server sends.
     for remote in [false, true] {
-        let (bed, first) = Bed::new(&files);
+        let (bed, first) = RemoteFixture::new(&files);
         let mut source = if remote {
             bed.open()
         } else {
@@ -270,8 +270,8 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
         assert_eq!(source.snapshot(&second).unwrap().files.len(), 1);
         assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
     }
-    // Whoever is not confined runs them.
-    let (repo, _) = Repo::with(&files);
+    // An unconfined git runs them.
+    let (repo, _) = TestRepository::with(&files);
     arm(repo.path(), &program);
     git(repo.path(), &["update-ref", "refs/heads/other", "HEAD"]);
     assert!(ran.exists());

@@ -56,7 +56,7 @@ pub(super) fn speak(folder: &Path, stream: &mut TcpStream, needed: &str) -> Stri
     head
 }
 
-/// The head of a request, and what came of its body with it.
+/// Returns the head of a request, and what came of its body with it.
 fn head(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let (mut asked, mut buffer) = (Vec::new(), [0; 4096]);
     loop {

@@ -1,13 +1,13 @@
-//! Which spellings mean one place.
+//! The spellings of one place.
 
 use std::path::Path;
 
-use super::bed::{Repo, folder, git};
-use crate::source::{GitLocation, Location};
+use super::bed::{TestRepository, folder, git};
+use crate::source::{GitLocation, ResolvedLocation};
 
 fn url(text: &str, inside: &str) -> String {
     let path = (!inside.is_empty()).then(|| inside.to_owned());
-    Location::Git(GitLocation { path, ..GitLocation::new(text) }).identity()
+    ResolvedLocation::Git(GitLocation { path, ..GitLocation::new(text) }).identity()
 }
 
 fn text(path: &Path) -> String {
@@ -66,9 +66,9 @@ fn folders_inside_are_places_of_their_own() {
 
 #[test]
 fn a_work_tree_is_where_it_came_from() {
-    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
     let here = text(repo.path());
-    let directory = |path: &Path| Location::Directory(path.to_owned()).identity();
+    let directory = |path: &Path| ResolvedLocation::Directory(path.to_owned()).identity();
     assert_eq!(directory(&repo.path().join("deploy")), format!("{here}/deploy"), "it came from nowhere");
     assert_eq!(url(&here, "deploy"), format!("{here}/deploy"));
 
@@ -97,7 +97,7 @@ fn a_work_tree_is_where_it_came_from() {
 
 #[test]
 fn a_clone_of_a_repository_on_this_host_is_that_repository() {
-    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
     let real = beside.path().canonicalize().unwrap();
     let (bare, clone) = (real.join("bare.git"), real.join("clone"));
@@ -118,7 +118,7 @@ fn a_clone_of_a_repository_on_this_host_is_that_repository() {
 fn a_plain_folder_is_its_path() {
     let dir = folder(&[("a/b.yaml", "1")]);
     let path = dir.path().join("a");
-    let directory = |path: &Path| Location::Directory(path.to_owned()).identity();
+    let directory = |path: &Path| ResolvedLocation::Directory(path.to_owned()).identity();
     assert_eq!(directory(&path), text(&path));
     assert_eq!(directory(&dir.path().join("./a/")), text(&path));
     // The link is what was named; where it leads changes.
@@ -129,30 +129,30 @@ fn a_plain_folder_is_its_path() {
 
 #[test]
 fn a_place_is_called_by_its_repository_and_the_folder_in_it() {
-    let check = |location: &Location, whole: &str, inside: &str| {
+    let check = |location: &ResolvedLocation, whole: &str, inside: &str| {
         let title = location.title();
         assert_eq!((title.whole.as_str(), title.inside.as_str()), (whole, inside), "{location:?}");
     };
     let git_at = |text: &str, path: Option<&str>| {
-        Location::Git(GitLocation { path: path.map(str::to_owned), ..GitLocation::new(text) })
+        ResolvedLocation::Git(GitLocation { path: path.map(str::to_owned), ..GitLocation::new(text) })
     };
     check(&git_at("https://example.com/org/Shop.git", None), "Shop", "");
     check(&git_at("git@example.com:shop.git", Some("./deploy/prod/")), "shop", "deploy/prod");
     check(&git_at("/srv/none/shop.git", Some("deploy")), "shop", "deploy");
-    let (repo, _) = Repo::with(&[("deploy/prod/a.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("deploy/prod/a.yaml", "1")]);
     let tree = repo.path();
     let name = tree.file_name().unwrap().to_str().unwrap();
-    check(&Location::Directory(tree.to_owned()), name, "");
-    check(&Location::Directory(tree.join("deploy/prod")), name, "deploy/prod");
-    check(&Location::Directory(tree.join("deploy/prod/..")), name, "deploy");
+    check(&ResolvedLocation::Directory(tree.to_owned()), name, "");
+    check(&ResolvedLocation::Directory(tree.join("deploy/prod")), name, "deploy/prod");
+    check(&ResolvedLocation::Directory(tree.join("deploy/prod/..")), name, "deploy");
     check(&git_at(&text(tree), Some("deploy")), name, "deploy");
     // A clone is called as what it is a clone of.
     repo.git(&["remote", "add", "origin", "https://example.com/org/shop.git"]);
-    check(&Location::Directory(tree.join("deploy")), "shop", "deploy");
+    check(&ResolvedLocation::Directory(tree.join("deploy")), "shop", "deploy");
     // Behind a link that is swapped, and in a folder of its own.
     let beside = folder(&[("v2/a.yaml", "1")]);
     std::os::unix::fs::symlink("v2", beside.path().join("current")).unwrap();
-    check(&Location::Directory(beside.path().join("current")), "current", "");
+    check(&ResolvedLocation::Directory(beside.path().join("current")), "current", "");
     std::os::unix::fs::symlink(tree.join("deploy"), beside.path().join("link")).unwrap();
-    check(&Location::Directory(beside.path().join("link")), "shop", "deploy");
+    check(&ResolvedLocation::Directory(beside.path().join("link")), "shop", "deploy");
 }

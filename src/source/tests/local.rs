@@ -5,25 +5,25 @@ use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
 
-use super::bed::{Repo, git, marks, paths, put, refused, state};
+use super::bed::{TestRepository, git, marks, paths, put, refused, state};
 use crate::object::Revision;
 use crate::source::snapshot::compare;
-use crate::source::{Ancestry, Error, GitLocation, Location, Source};
+use crate::source::{Ancestry, GitLocation, ResolvedLocation, Source, SourceError};
 
-fn open(repo: &Repo, location: &Location) -> Source {
+fn open(repo: &TestRepository, location: &ResolvedLocation) -> Source {
     Source::open("test", location, &state(&repo.dir)).unwrap()
 }
 
-async fn newest(location: GitLocation) -> Result<Revision, Error> {
+async fn newest(location: GitLocation) -> Result<Revision, SourceError> {
     let state = tempfile::tempdir().unwrap();
-    let mut source = Source::open("test", &Location::Git(location), state.path())?;
+    let mut source = Source::open("test", &ResolvedLocation::Git(location), state.path())?;
     source.observe().await.map(|observed| observed.revision)
 }
 
 #[tokio::test]
 async fn lists_reads_and_compares_commits() {
     let (repo, first) =
-        Repo::with(&[("a.yaml", "a"), ("b/c.json", "{}"), ("b/d.yml", "d"), ("README.md", "x")]);
+        TestRepository::with(&[("a.yaml", "a"), ("b/c.json", "{}"), ("b/d.yml", "d"), ("README.md", "x")]);
     let mut source = open(&repo, &repo.location());
     let seen = source.observe().await.unwrap();
     assert_eq!((&seen.revision, seen.changed), (&first, true));
@@ -48,7 +48,7 @@ async fn lists_reads_and_compares_commits() {
 
 #[tokio::test]
 async fn an_ancestor_is_told_from_any_other_commit() {
-    let (repo, first) = Repo::with(&[("a.yaml", "a")]);
+    let (repo, first) = TestRepository::with(&[("a.yaml", "a")]);
     repo.git(&["checkout", "--quiet", "-b", "merged"]);
     let merged = repo.commit(&[("b.yaml", "b")]);
     repo.git(&["checkout", "--quiet", "-b", "unmerged"]);
@@ -75,12 +75,12 @@ async fn an_ancestor_is_told_from_any_other_commit() {
     fs::write(repo.path().join(".git/shallow"), format!("{head}\n")).unwrap();
     check(&first, &head, Ancestry::Descends);
     let nobody = Revision::new("0123456789012345678901234567890123456789");
-    assert!(matches!(reader.ancestry(&nobody, &head), Err(Error::Unknown { .. })));
+    assert!(matches!(reader.ancestry(&nobody, &head), Err(SourceError::Unknown { .. })));
 }
 
 #[tokio::test]
 async fn refuses_by_name_and_says_what() {
-    let repo = Repo::new();
+    let repo = TestRepository::new();
     put(
         repo.path(),
         &[
@@ -107,7 +107,7 @@ async fn refuses_by_name_and_says_what() {
     symlink("ok.yaml", repo.path().join("link.yaml")).unwrap();
     symlink("overlay", repo.path().join("folder")).unwrap();
     symlink("ok.yaml", repo.path().join(".hidden.yaml")).unwrap();
-    let (other, _) = Repo::with(&[("x.yaml", "x")]);
+    let (other, _) = TestRepository::with(&[("x.yaml", "x")]);
     repo.git(&["submodule", "--quiet", "add", other.path().to_str().unwrap(), "sub"]);
     let revision = repo.commit(&[]);
     let mut source = open(&repo, &repo.location());
@@ -144,7 +144,7 @@ async fn refuses_by_name_and_says_what() {
 
 #[tokio::test]
 async fn ignore_files_read_as_gitignore() {
-    let (repo, revision) = Repo::with(&[
+    let (repo, revision) = TestRepository::with(&[
         (".rhumbignore", "# comment\n*.json\n/top.yaml\nskip/\n**/deep/x.yaml\n"),
         ("a.json", "1"),
         ("top.yaml", "1"),
@@ -172,7 +172,7 @@ async fn ignore_files_read_as_gitignore() {
 
 #[tokio::test]
 async fn references_are_branches_tags_and_commits() {
-    let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     repo.git(&["tag", "--annotate", "--message=one", "v1"]);
     repo.git(&["branch", "old"]);
     repo.git(&["tag", "light"]);
@@ -199,7 +199,7 @@ async fn references_are_branches_tags_and_commits() {
 
 #[tokio::test]
 async fn every_form_of_repository_is_opened_in_place() {
-    let (repo, revision) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let (repo, revision) = TestRepository::with(&[("deploy/a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
     let at = |name: &str| beside.path().join(name).to_str().unwrap().to_owned();
     let from = repo.path().to_str().unwrap();
@@ -216,14 +216,14 @@ async fn every_form_of_repository_is_opened_in_place() {
 
 #[tokio::test]
 async fn what_is_missing_is_an_error_and_the_last_revision_stays() {
-    let (repo, first) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let (repo, first) = TestRepository::with(&[("deploy/a.yaml", "1")]);
     repo.git(&["branch", "feature"]);
     let location = GitLocation {
         reference: Some("feature".to_owned()),
         path: Some("./deploy/".to_owned()),
         ..repo.git_location()
     };
-    let mut source = open(&repo, &Location::Git(location));
+    let mut source = open(&repo, &ResolvedLocation::Git(location));
     source.observe().await.unwrap();
     let refuses = async |source: &mut Source, expected: &str| {
         let error = source.observe().await.unwrap_err();
@@ -251,19 +251,19 @@ async fn what_is_missing_is_an_error_and_the_last_revision_stays() {
     repo.git(&["update-ref", "refs/heads/feature", first.as_str()]);
     assert!(!source.observe().await.unwrap().changed, "recovers by itself");
 
-    let unborn = Repo::new();
+    let unborn = TestRepository::new();
     assert!(newest(unborn.git_location()).await.unwrap_err().to_string().contains("no commit yet"));
 }
 
 #[tokio::test]
 async fn unsupported_forms_are_named() {
-    let check = async |configure: &dyn Fn(&Repo), expected: &str| {
-        let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let check = async |configure: &dyn Fn(&TestRepository), expected: &str| {
+        let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
         configure(&repo);
         let error = newest(repo.git_location()).await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
-    let format = |repo: &Repo| drop(repo.git(&["config", "core.repositoryformatversion", "1"]));
+    let format = |repo: &TestRepository| drop(repo.git(&["config", "core.repositoryformatversion", "1"]));
     check(
         &|repo| {
             format(repo);
@@ -336,7 +336,7 @@ fn plant(repository: &git2::Repository, files: &[(String, String)]) -> Revision 
 
 #[test]
 fn changes_are_what_two_snapshots_differ_in() {
-    let (repo, _) = Repo::with(&[("a.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let source = open(&repo, &repo.location());
     let repository = git2::Repository::open(repo.path()).unwrap();
     proptest!(ProptestConfig::with_cases(300), |(old in some_tree(), new in some_tree())| {

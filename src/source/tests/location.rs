@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bed::{Repo, folder};
-use crate::object::Class;
-use crate::source::complaint::{self, Kind};
-use crate::source::{Error, GitLocation, Location, Place, Settings, classify};
+use super::bed::{TestRepository, folder};
+use crate::object::ErrorClass;
+use crate::source::complaint::{self, GitErrorKind};
+use crate::source::{GitLocation, LocationKind, ResolvedLocation, SourceError, SourceSettings, classify};
 
 #[test]
 fn texts_name_what_people_mean() {
-    let (repo, _) = Repo::with(&[("deploy/a.yaml", "1")]);
+    let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1")]);
     let bare = folder(&[("HEAD", "ref: refs/heads/main"), ("objects/x", "1"), ("refs/x", "1")]);
     let plain = folder(&[("a.yaml", "1"), ("host:path/a.yaml", "1"), ("with space/a.yaml", "1")]);
     let at = |dir: &tempfile::TempDir, inside: &str| dir.path().join(inside).to_str().unwrap().to_owned();
-    let check = |text: &str, expected: Place| assert_eq!(classify(text).unwrap(), expected, "{text}");
+    let check = |text: &str, expected: LocationKind| assert_eq!(classify(text).unwrap(), expected, "{text}");
     let path = |text: &str| PathBuf::from(text);
     for url in [
         "https://example.com/a/b.git",
@@ -24,24 +24,24 @@ fn texts_name_what_people_mean() {
         "http://example.com/a",
         "git://example.com/a",
     ] {
-        check(url, Place::Remote);
+        check(url, LocationKind::Remote);
     }
     let work = at(&repo.dir, "");
-    check(&work, Place::Repository(path(&work)));
-    check(&format!("file://{work}"), Place::Repository(path(&work)));
-    check(&format!("file://localhost{work}"), Place::Repository(path(&work)));
-    check(&at(&bare, ""), Place::Repository(path(&at(&bare, ""))));
-    check(&at(&repo.dir, "deploy"), Place::Directory(path(&at(&repo.dir, "deploy"))));
-    check(&at(&plain, "host:path"), Place::Directory(path(&at(&plain, "host:path"))));
+    check(&work, LocationKind::Repository(path(&work)));
+    check(&format!("file://{work}"), LocationKind::Repository(path(&work)));
+    check(&format!("file://localhost{work}"), LocationKind::Repository(path(&work)));
+    check(&at(&bare, ""), LocationKind::Repository(path(&at(&bare, ""))));
+    check(&at(&repo.dir, "deploy"), LocationKind::Directory(path(&at(&repo.dir, "deploy"))));
+    check(&at(&plain, "host:path"), LocationKind::Directory(path(&at(&plain, "host:path"))));
     let spaced = format!("file://{}", at(&plain, "with%20space"));
-    check(&spaced, Place::Directory(path(&at(&plain, "with space"))));
-    check(&at(&plain, "a.yaml"), Place::File(path(&at(&plain, "a.yaml"))));
+    check(&spaced, LocationKind::Directory(path(&at(&plain, "with space"))));
+    check(&at(&plain, "a.yaml"), LocationKind::File(path(&at(&plain, "a.yaml"))));
 }
 
 #[test]
 fn what_is_no_source_says_what_to_write() {
     let check = |text: &str, expected: &str| {
-        let error = Location::parse(text).unwrap_err();
+        let error = ResolvedLocation::parse(text).unwrap_err();
         assert!(error.to_string().contains(expected), "{text}: {error}");
     };
     check("", "a URL or a path is expected");
@@ -55,7 +55,7 @@ fn what_is_no_source_says_what_to_write() {
     check("file:///a%zz", "two hex digits");
     check("/nonexistent/path", "no such file or folder");
     check("https://user:hunter2@/a", "names no host");
-    assert!(!Location::parse("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
+    assert!(!ResolvedLocation::parse("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
     let dir = folder(&[("a.yaml", "1")]);
     check(dir.path().join("a.yaml").to_str().unwrap(), "it is a file");
 }
@@ -64,7 +64,7 @@ fn what_is_no_source_says_what_to_write() {
 fn credentials_are_not_shown() {
     let check = |url: &str, expected: &str| {
         let location = GitLocation::new(url);
-        assert_eq!(Location::Git(location.clone()).to_string(), expected);
+        assert_eq!(ResolvedLocation::Git(location.clone()).to_string(), expected);
         assert!(format!("{location:?}").contains(&format!("{expected:?}")), "{location:?}");
     };
     check("https://user:secret@example.com/a?token=x#y", "https://example.com/a");
@@ -77,24 +77,24 @@ fn credentials_are_not_shown() {
 }
 
 /// Texts of git 2.39, each with what it is taken for and the line that is shown.
-const COMPLAINTS: [(&str, Kind, Class, &str); 16] = [
+const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
     (
         "fatal: couldn't find remote ref refs/heads/x\n",
-        Kind::Hollow,
-        Class::Transient,
+        GitErrorKind::Hollow,
+        ErrorClass::Transient,
         "couldn't find remote ref refs/heads/x",
     ),
     (
         "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\n\
          Please make sure you have the correct access rights\nand the repository exists.\n",
-        Kind::Denied,
-        Class::Forbidden,
+        GitErrorKind::Denied,
+        ErrorClass::Forbidden,
         "git@example.com: Permission denied (publickey)",
     ),
     (
         "Host key verification failed.\nfatal: Could not read from remote repository.\n",
-        Kind::HostKey,
-        Class::Config,
+        GitErrorKind::HostKey,
+        ErrorClass::Config,
         "Host key verification failed",
     ),
     (
@@ -102,84 +102,89 @@ const COMPLAINTS: [(&str, Kind, Class, &str); 16] = [
          @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
          @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
          Host key verification failed.\nfatal: Could not read from remote repository.\n",
-        Kind::HostKey,
-        Class::Config,
+        GitErrorKind::HostKey,
+        ErrorClass::Config,
         "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!",
     ),
     (
         "ssh: Could not resolve hostname nowhere: Name or service not known\nfatal: Could not read from remote \
          repository.\n",
-        Kind::Unreachable,
-        Class::Transient,
+        GitErrorKind::Unreachable,
+        ErrorClass::Transient,
         "ssh: Could not resolve hostname nowhere: Name or service not known",
     ),
     (
         "something new\nfatal: Could not read from remote repository.\n",
-        Kind::Unreachable,
-        Class::Transient,
+        GitErrorKind::Unreachable,
+        ErrorClass::Transient,
         "Could not read from remote repository",
     ),
     (
         "remote: Repository not found.\nfatal: repository 'https://example.com/x/' not found\n",
-        Kind::NotARepository,
-        Class::Source,
+        GitErrorKind::NotARepository,
+        ErrorClass::Source,
         "repository 'https://example.com/x/' not found",
     ),
     (
         "fatal: unable to access 'https://s3cret@x/': server certificate verification failed. CAfile: none\n",
-        Kind::Certificate,
-        Class::Config,
+        GitErrorKind::Certificate,
+        ErrorClass::Config,
         "unable to access 'https://***@x/': server certificate verification failed. CAfile: none",
     ),
     (
         "error: RPC failed; HTTP 504 curl 22 The requested URL returned error: 504\nfatal: early EOF\n",
-        Kind::Unreachable,
-        Class::Transient,
+        GitErrorKind::Unreachable,
+        ErrorClass::Transient,
         "RPC failed; HTTP 504 curl 22 The requested URL returned error: 504",
     ),
     (
         "error: object 12: hasDotdot: contains '..'\nfatal: fsck error in packed object\n",
-        Kind::Refused,
-        Class::Source,
+        GitErrorKind::Refused,
+        ErrorClass::Source,
         "fsck error in packed object",
     ),
     (
         "fatal: write error: No space left on device\n",
-        Kind::Full,
-        Class::Transient,
+        GitErrorKind::Full,
+        ErrorClass::Transient,
         "write error: No space left on device",
     ),
     (
         "error: unable to create temporary file: Read-only file system\n",
-        Kind::NotWritable,
-        Class::Config,
+        GitErrorKind::NotWritable,
+        ErrorClass::Config,
         "unable to create temporary file: Read-only file system",
     ),
     (
         "fatal: remote error: Basic dXNlcjpodW50ZXIyMDAwMA== is hunter2hunter2hunter2\n",
-        Kind::Unknown,
-        Class::Transient,
+        GitErrorKind::Unknown,
+        ErrorClass::Transient,
         "remote error: Basic *** is ***",
     ),
     (
         "fatal: unable to access 'https://x/': Unsupported proxy syntax in 'http://me:pw@[x'\n",
-        Kind::Unknown,
-        Class::Transient,
+        GitErrorKind::Unknown,
+        ErrorClass::Transient,
         "unable to access 'https://x/': Unsupported proxy syntax in 'http://***@[x'",
     ),
     (
         "fatal: remote error: upload-pack: not our ref 0123456789012345678901234567890123456789\n",
-        Kind::NoCommit,
-        Class::Transient,
+        GitErrorKind::NoCommit,
+        ErrorClass::Transient,
         "remote error: upload-pack: not our ref 0123456789012345678901234567890123456789",
     ),
-    // What the other side says decides nothing.
-    ("remote: No space left on device\nfatal: the unknown\n", Kind::Unknown, Class::Transient, "the unknown"),
+    // The peer's messages decide nothing.
+    (
+        "remote: No space left on device\nfatal: the unknown\n",
+        GitErrorKind::Unknown,
+        ErrorClass::Transient,
+        "the unknown",
+    ),
 ];
 
 #[test]
 fn complaints_are_told_apart() {
-    let store = crate::source::store::Store::new(Path::new("/state"), Settings::default());
+    let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
     for (text, kind, class, detail) in COMPLAINTS {
         assert_eq!(complaint::kind(text), kind, "{text}");
         let detailed = complaint::detail(text, &["s3cret".to_owned()]);
@@ -211,5 +216,5 @@ fn paths_inside_stay_inside() {
     assert_eq!(inner("").unwrap(), None);
     assert_eq!(inner("./").unwrap(), None);
     assert_eq!(inner("/a//b/").unwrap(), Some("a/b".to_owned()));
-    assert!(matches!(inner("a/../b"), Err(Error::Location { .. })));
+    assert!(matches!(inner("a/../b"), Err(SourceError::Location { .. })));
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::bed::{noise, paths};
-use super::remote::Bed;
-use super::server::{Manner, Server};
+use super::remote::RemoteFixture;
+use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::Revision;
-use crate::source::{Error, GitLocation, Location, Settings, Source, Transports};
+use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// The command lines of the processes that name one of these texts in theirs or in their environment.
+/// Returns the command lines of the processes that name one of these texts in theirs or in their environment.
 fn processes(marks: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -36,13 +36,13 @@ fn processes(marks: &[String]) -> Vec<String> {
 }
 
 /// Records the processes that name one of these texts until it is dropped.
-pub(super) struct Witness {
+pub(super) struct ProcessWitness {
     marks: Vec<String>,
     stop: Arc<AtomicBool>,
     seen: std::thread::JoinHandle<BTreeSet<String>>,
 }
 
-impl Witness {
+impl ProcessWitness {
     pub(super) fn new(marks: Vec<String>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (ended, text) = (stop.clone(), marks.clone());
@@ -76,17 +76,18 @@ impl Witness {
 async fn no_process_outlives_the_deadline() {
     let check = async |scheme: &str, expected: &[&str]| {
         let state = tempfile::tempdir().unwrap();
-        let server = Server::start(state.path(), Manner::Silent);
-        let location = Location::Git(GitLocation::new(server.url(scheme)));
+        let server = ScriptedGitServer::start(state.path(), ServerManner::Silent);
+        let location = ResolvedLocation::Git(GitLocation::new(server.url(scheme)));
         // Long enough for the witness to see what runs, also on a busy machine.
         let answer = Duration::from_secs(3);
-        let settings = Settings { transports: Transports::Any, answer, ..Settings::default() };
+        let settings =
+            SourceSettings { transports: TransportPolicy::Any, answer, ..SourceSettings::default() };
         let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
         let folder = state.path().to_str().unwrap().to_owned();
         let (url, option) = (format!(":{}/", server.mark()), format!(" -p {} ", server.mark()));
-        let (witness, start) = (Witness::new(vec![folder, url, option]), Instant::now());
+        let (witness, start) = (ProcessWitness::new(vec![folder, url, option]), Instant::now());
         let error = source.observe().await.unwrap_err();
-        assert!(matches!(error, Error::Silent { .. }), "{scheme}: {error}");
+        assert!(matches!(error, SourceError::Silent { .. }), "{scheme}: {error}");
         assert!(start.elapsed() < LONG, "{scheme}");
         server.wait_idle();
         let seen = witness.all_gone();
@@ -105,18 +106,18 @@ async fn no_process_outlives_the_deadline() {
 
 #[tokio::test]
 async fn no_process_outlives_a_fetch_that_stalls() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     bed.open().observe().await.unwrap();
     let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(15));
     let second = bed.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
-    bed.server.set(Manner::Git { most: 300_000 });
-    let witness = Witness::new(vec![bed.state.path().to_str().unwrap().to_owned()]);
+    bed.server.set(ServerManner::Git { most: 300_000 });
+    let witness = ProcessWitness::new(vec![bed.state.path().to_str().unwrap().to_owned()]);
     let error = source.observe().await.unwrap_err();
-    assert!(matches!(error, Error::Silent { .. }), "{error}");
+    assert!(matches!(error, SourceError::Silent { .. }), "{error}");
     assert_eq!(source.current(), Some(&first));
     let seen = witness.all_gone();
     assert!(seen.iter().any(|line| line.contains("index-pack")), "{seen:?}");
-    bed.server.set(Manner::git());
+    bed.server.set(ServerManner::git());
     assert_eq!(source.observe().await.unwrap().revision, second, "recovers by itself");
 }
 
@@ -130,22 +131,23 @@ fn in_force(source: &Source, revision: &Revision) {
 
 #[tokio::test]
 async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
-    bed.server.set(Manner::Http);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    bed.server.set(ServerManner::Http);
     let mut source = bed.open_with(|location, settings| {
         location.url = bed.server.url("http").replace("://", "://user:hunter2@");
         settings.answer = Duration::from_secs(4);
     });
     assert_eq!(source.observe().await.unwrap().revision, first);
     let html = "<!DOCTYPE html>\n<html>\n<body>Please log in</body>\n</html>\n";
-    let http = |status: &str, body: &str| Manner::http(status, "text/html", body);
+    let http = |status: &str, body: &str| ServerManner::http(status, "text/html", body);
     let advertised = "001e# service=git-upload-pack\n0000";
-    let smart = |body: &str| Manner::http("200 OK", "application/x-git-upload-pack-advertisement", body);
+    let smart =
+        |body: &str| ServerManner::http("200 OK", "application/x-git-upload-pack-advertisement", body);
     let drip = "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99);
     for manner in [
-        Manner::Silent,
-        Manner::Drip { text: drip.clone(), fast: 1 },
-        Manner::Drip { text: drip, fast: 19 },
+        ServerManner::Silent,
+        ServerManner::Drip { text: drip.clone(), fast: 1 },
+        ServerManner::Drip { text: drip, fast: 19 },
         http("200 OK", ""),
         http("200 OK", html),
         http("200 OK", "<html>"),
@@ -158,18 +160,21 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         smart(&format!("{advertised}0000")),
         smart("001e# service=git-upload-pack\n00"),
         smart("zzzz"),
-        Manner::Say(String::new()),
-        Manner::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
+        ServerManner::Say(String::new()),
+        ServerManner::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
     ] {
         let before = source.reached();
         bed.server.set(manner.clone());
         let error = source.observe().await.expect_err(&format!("{manner:?}"));
-        assert!(!matches!(error, Error::Gone { .. } | Error::Empty { .. }), "{manner:?}: {error}");
+        assert!(
+            !matches!(error, SourceError::Gone { .. } | SourceError::Empty { .. }),
+            "{manner:?}: {error}"
+        );
         let text = format!("{error} {error:?} {source:?}");
         assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
         in_force(&source, &first);
         assert!(before.is_some() && source.reached() == before, "its age is known");
-        bed.server.set(Manner::Http);
+        bed.server.set(ServerManner::Http);
         assert!(!source.observe().await.unwrap().changed, "{manner:?}: recovers by itself");
         assert!(source.reached() > before);
     }
@@ -181,7 +186,7 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
 fn a_query_of_an_address_is_refused_as_everybody_on_the_host_could_read_it() {
     for url in ["https://git.example.org/a?private_token=hunter2", "https://git.example.org/a#hunter2"] {
         let error = crate::source::classify(url).unwrap_err();
-        assert_eq!(error.class(), crate::object::Class::Config);
+        assert_eq!(error.class(), crate::object::ErrorClass::Config);
         let text = format!("{error} {error:?}");
         assert!(!text.contains("hunter2") && text.contains("no `?` and no `#`"), "{text}");
     }
@@ -189,21 +194,21 @@ fn a_query_of_an_address_is_refused_as_everybody_on_the_host_could_read_it() {
 
 #[tokio::test]
 async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let second = bed.repo.commit(&[("a.yaml", "2")]);
     let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(6));
     source.observe().await.unwrap();
     bed.server.wait_idle();
-    bed.server.set(Manner::Silent);
+    bed.server.set(ServerManner::Silent);
     let strangers = (0..9).map(|n| Revision::new(&n.to_string().repeat(40)));
     let pins: BTreeSet<_> = strangers.chain([first.clone(), second.clone()]).collect();
     bed.server.ended();
-    assert!(matches!(source.pin(&pins).await, Err(Error::Silent { .. })));
+    assert!(matches!(source.pin(&pins).await, Err(SourceError::Silent { .. })));
     bed.server.wait_idle();
     assert_eq!(bed.server.ended().len(), 1, "asked once");
     assert!(source.observe().await.is_err());
     // When it answers again, a look brings what could not be had.
-    bed.server.set(Manner::git());
+    bed.server.set(ServerManner::git());
     source.observe().await.unwrap();
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
 }

@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::bed::{Repo, git, marks, noise, paths};
-use super::server::{Manner, Server};
-use crate::object::{Class, Revision};
-use crate::source::{Error, GitLocation, Location, Settings, Source, Transports};
+use super::bed::{TestRepository, git, marks, noise, paths};
+use super::server::{ScriptedGitServer, ServerManner};
+use crate::object::{ErrorClass, Revision};
+use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
 /// A repository, the server that serves it, and a state directory.
-pub(super) struct Bed {
-    pub(super) repo: Repo,
-    pub(super) server: Server,
+pub(super) struct RemoteFixture {
+    pub(super) repo: TestRepository,
+    pub(super) server: ScriptedGitServer,
     pub(super) state: TempDir,
     _folder: TempDir,
 }
 
-impl Bed {
+impl RemoteFixture {
     /// Serves a repository with these files.
     pub(super) fn new(files: &[(&str, &str)]) -> (Self, Revision) {
-        let (repo, revision) = Repo::with(files);
+        let (repo, revision) = TestRepository::with(files);
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
-        let server = Server::start(folder.path(), Manner::git());
+        let server = ScriptedGitServer::start(folder.path(), ServerManner::git());
         let state = tempfile::tempdir().unwrap();
         (Self { repo, server, state, _folder: folder }, revision)
     }
@@ -34,11 +34,11 @@ impl Bed {
         self.open_with(|_, _| {})
     }
 
-    pub(super) fn open_with(&self, change: impl Fn(&mut GitLocation, &mut Settings)) -> Source {
+    pub(super) fn open_with(&self, change: impl Fn(&mut GitLocation, &mut SourceSettings)) -> Source {
         let mut location = GitLocation::new(self.server.url("git"));
-        let mut settings = Settings { transports: Transports::Any, ..Settings::default() };
+        let mut settings = SourceSettings { transports: TransportPolicy::Any, ..SourceSettings::default() };
         change(&mut location, &mut settings);
-        Source::open_with("test", &Location::Git(location), self.state.path(), settings).unwrap()
+        Source::open_with("test", &ResolvedLocation::Git(location), self.state.path(), settings).unwrap()
     }
 }
 
@@ -52,7 +52,7 @@ fn assert_send<T: Send>(value: T) -> T {
 
 #[tokio::test]
 async fn follows_commits_and_force_pushes() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
     let mut source = bed.open();
     let seen = assert_send(source.observe()).await.unwrap();
     assert_eq!((&seen.revision, seen.changed), (&first, true));
@@ -79,15 +79,15 @@ async fn follows_commits_and_force_pushes() {
 
 #[tokio::test]
 async fn a_second_process_goes_on_where_the_first_ended() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     bed.open().observe().await.unwrap();
     bed.server.ended();
-    bed.server.set(Manner::Silent);
+    bed.server.set(ServerManner::Silent);
     let mut source = bed.open_with(|_, settings| settings.answer = Duration::from_millis(100));
     assert_eq!(source.current(), Some(&first));
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert!(source.observe().await.is_err());
-    bed.server.set(Manner::git());
+    bed.server.set(ServerManner::git());
     let mut source = bed.open();
     assert!(source.observe().await.unwrap().changed, "the first look of a process is always news");
     let other = bed.open_with(|location, _| location.reference = Some("other".to_owned()));
@@ -96,7 +96,7 @@ async fn a_second_process_goes_on_where_the_first_ended() {
 
 #[tokio::test]
 async fn references_are_branches_tags_and_whole_commits() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     bed.repo.git(&["tag", "--annotate", "--message=one", "v1"]);
     bed.repo.git(&["branch", "evil/refs/heads/old"]);
     let second = bed.repo.commit(&[("a.yaml", "2")]);
@@ -121,13 +121,13 @@ async fn references_are_branches_tags_and_whole_commits() {
     check(Some(&"f".repeat(40)), Err("no branch, tag or commit")).await;
     let location =
         GitLocation { reference: Some("a..b".to_owned()), ..GitLocation::new("https://example.com/x") };
-    let error = Source::open("test", &Location::Git(location), bed.state.path()).unwrap_err();
-    assert_eq!(error.class(), Class::Config);
+    let error = Source::open("test", &ResolvedLocation::Git(location), bed.state.path()).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Config);
 }
 
 #[tokio::test]
 async fn nothing_but_a_proof_is_called_a_deletion() {
-    let (bed, _) = Bed::new(&[("deploy/a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("deploy/a.yaml", "1")]);
     bed.repo.git(&["branch", "feature"]);
     let mut source = bed.open_with(|location, _| {
         location.reference = Some("feature".to_owned());
@@ -167,9 +167,9 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
     assert!(!source.observe().await.unwrap().changed);
 }
 
-/// A source that works, until its server changes its manners; then the error, and how long it took.
-async fn after(manner: Manner, answer: Duration) -> (Error, Duration, Bed) {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+/// Returns a source that works, until its server changes its manners; then the error, and how long it took.
+async fn after(manner: ServerManner, answer: Duration) -> (SourceError, Duration, RemoteFixture) {
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open_with(|_, settings| settings.answer = Duration::from_secs(20));
     source.observe().await.unwrap();
     let mut source = bed.open_with(|_, settings| settings.answer = answer);
@@ -187,27 +187,27 @@ async fn after(manner: Manner, answer: Duration) -> (Error, Duration, Bed) {
 #[tokio::test]
 async fn a_silent_or_slow_server_meets_a_deadline_and_all_processes_end() {
     let answer = Duration::from_millis(700);
-    let drip = Manner::Drip { text: "0".repeat(100), fast: 1 };
-    for manner in [Manner::Silent, drip, Manner::Git { most: 20 }] {
+    let drip = ServerManner::Drip { text: "0".repeat(100), fast: 1 };
+    for manner in [ServerManner::Silent, drip, ServerManner::Git { most: 20 }] {
         let (error, took, bed) = after(manner, answer).await;
-        assert!(matches!(error, Error::Silent { .. }), "{error}");
-        assert_eq!(error.class(), Class::Transient);
+        assert!(matches!(error, SourceError::Silent { .. }), "{error}");
+        assert_eq!(error.class(), ErrorClass::Transient);
         assert!((answer..answer + Duration::from_secs(5)).contains(&took), "{took:?}");
         bed.server.wait_idle();
-        bed.server.set(Manner::git());
+        bed.server.set(ServerManner::git());
         assert!(bed.open().observe().await.is_ok(), "recovers by itself");
     }
 }
 
 /// Looks at a hostile server for the first time.
-async fn stranger(scheme: &str, manner: Manner, answer: Duration) -> Error {
+async fn stranger(scheme: &str, manner: ServerManner, answer: Duration) -> SourceError {
     let state = tempfile::tempdir().unwrap();
-    let server = Server::start(state.path(), manner);
-    let location = Location::Git(GitLocation::new(server.url(scheme)));
-    let settings = Settings { transports: Transports::Any, answer, ..Settings::default() };
+    let server = ScriptedGitServer::start(state.path(), manner);
+    let location = ResolvedLocation::Git(GitLocation::new(server.url(scheme)));
+    let settings = SourceSettings { transports: TransportPolicy::Any, answer, ..SourceSettings::default() };
     let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
     let error = source.observe().await.unwrap_err();
-    if matches!(error, Error::Silent { .. }) {
+    if matches!(error, SourceError::Silent { .. }) {
         server.wait_idle();
     }
     error
@@ -218,41 +218,62 @@ async fn every_kind_of_bad_answer_has_its_name() {
     let long = Duration::from_secs(20);
     let short = Duration::from_millis(700);
     let html = "<html><body>Please log in</body></html>";
-    let check = async |scheme: &str, manner: Manner, answer: Duration, expected: &str, class: Class| {
-        let error = stranger(scheme, manner.clone(), answer).await;
-        assert!(error.to_string().contains(expected), "{scheme} {manner:?}: {error}");
-        assert_eq!(error.class(), class, "{error}");
-    };
+    let check =
+        async |scheme: &str, manner: ServerManner, answer: Duration, expected: &str, class: ErrorClass| {
+            let error = stranger(scheme, manner.clone(), answer).await;
+            assert!(error.to_string().contains(expected), "{scheme} {manner:?}: {error}");
+            assert_eq!(error.class(), class, "{error}");
+        };
     // In the TLS handshake git's own limits on slow transfers do not fire.
-    check("https", Manner::Silent, short, "no answer within 0.7 s", Class::Transient).await;
-    check("http", Manner::Silent, short, "no answer within 0.7 s", Class::Transient).await;
-    let drip = Manner::Drip { text: "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99), fast: 19 };
-    check("http", drip, short, "no answer within 0.7 s", Class::Transient).await;
-    check("https", Manner::Say("not TLS".to_owned()), long, "not reachable", Class::Transient).await;
-    let ok = |body: &str| Manner::http("200 OK", "text/html", body);
-    check("http", ok(""), long, "names no branch at all", Class::Transient).await;
-    check("http", ok(html), long, "names no branch at all", Class::Transient).await;
+    check("https", ServerManner::Silent, short, "no answer within 0.7 s", ErrorClass::Transient).await;
+    check("http", ServerManner::Silent, short, "no answer within 0.7 s", ErrorClass::Transient).await;
+    let drip = ServerManner::Drip { text: "HTTP/1.1 200 OK\r\n\r\n".to_owned() + &"x".repeat(99), fast: 19 };
+    check("http", drip, short, "no answer within 0.7 s", ErrorClass::Transient).await;
+    check("https", ServerManner::Say("not TLS".to_owned()), long, "not reachable", ErrorClass::Transient)
+        .await;
+    let ok = |body: &str| ServerManner::http("200 OK", "text/html", body);
+    check("http", ok(""), long, "names no branch at all", ErrorClass::Transient).await;
+    check("http", ok(html), long, "names no branch at all", ErrorClass::Transient).await;
     check(
         "http",
         ok(&format!("<!DOCTYPE html>\n{html}\n")),
         long,
         "no git repository answers",
-        Class::Source,
+        ErrorClass::Source,
     )
     .await;
-    check("http", Manner::http("404 Not Found", "text/html", html), long, "no git repository", Class::Source)
-        .await;
-    check("http", Manner::http("403 Forbidden", "text/html", html), long, "access denied", Class::Forbidden)
-        .await;
+    check(
+        "http",
+        ServerManner::http("404 Not Found", "text/html", html),
+        long,
+        "no git repository",
+        ErrorClass::Source,
+    )
+    .await;
+    check(
+        "http",
+        ServerManner::http("403 Forbidden", "text/html", html),
+        long,
+        "access denied",
+        ErrorClass::Forbidden,
+    )
+    .await;
     let denied = "401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"";
-    check("http", Manner::http(denied, "text/html", html), long, "access denied", Class::Forbidden).await;
-    let busy = Manner::http("429 Too Many Requests", "text/html", html);
-    check("http", busy, long, "not reachable", Class::Transient).await;
-    let broken = Manner::http("503 Service Unavailable", "text/html", html);
-    check("http", broken, long, "not reachable", Class::Transient).await;
-    check("git", Manner::Say(String::new()), long, "not reachable", Class::Transient).await;
-    check("git", Manner::Say("garbage".to_owned()), long, "not reachable", Class::Transient).await;
-    check("git", Manner::git(), long, "no git repository answers", Class::Source).await;
+    check(
+        "http",
+        ServerManner::http(denied, "text/html", html),
+        long,
+        "access denied",
+        ErrorClass::Forbidden,
+    )
+    .await;
+    let busy = ServerManner::http("429 Too Many Requests", "text/html", html);
+    check("http", busy, long, "not reachable", ErrorClass::Transient).await;
+    let broken = ServerManner::http("503 Service Unavailable", "text/html", html);
+    check("http", broken, long, "not reachable", ErrorClass::Transient).await;
+    check("git", ServerManner::Say(String::new()), long, "not reachable", ErrorClass::Transient).await;
+    check("git", ServerManner::Say("garbage".to_owned()), long, "not reachable", ErrorClass::Transient).await;
+    check("git", ServerManner::git(), long, "no git repository answers", ErrorClass::Source).await;
 }
 
 #[tokio::test]
@@ -261,9 +282,9 @@ async fn a_remote_with_other_ids_is_named() {
     git(state.path(), &["init", "--quiet", "--object-format=sha256", "repo"]);
     let repo = state.path().join("repo");
     git(&repo, &["commit", "--quiet", "--allow-empty", "--message=x"]);
-    let server = Server::start(state.path(), Manner::git());
-    let location = Location::Git(GitLocation::new(server.url("git")));
-    let settings = Settings { transports: Transports::Any, ..Settings::default() };
+    let server = ScriptedGitServer::start(state.path(), ServerManner::git());
+    let location = ResolvedLocation::Git(GitLocation::new(server.url("git")));
+    let settings = SourceSettings { transports: TransportPolicy::Any, ..SourceSettings::default() };
     let mut source = Source::open_with("test", &location, &state.path().join("state"), settings).unwrap();
     let error = source.observe().await.unwrap_err();
     assert!(error.to_string().contains("a repository with SHA-256 ids is not supported"), "{error}");
@@ -271,16 +292,16 @@ async fn a_remote_with_other_ids_is_named() {
 
 #[tokio::test]
 async fn a_server_that_is_down_is_unreachable() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open();
     source.observe().await.unwrap();
-    let Bed { server, state, repo: _repo, _folder } = bed;
+    let RemoteFixture { server, state, repo: _repo, _folder } = bed;
     drop(server);
     // The port is closed when the listening thread has ended.
     let start = Instant::now();
     let error = loop {
         match source.observe().await {
-            Err(error @ Error::Unreachable { .. }) => break error,
+            Err(error @ SourceError::Unreachable { .. }) => break error,
             other => assert!(start.elapsed() < Duration::from_secs(10), "{other:?}"),
         }
     };
@@ -299,12 +320,12 @@ async fn a_server_that_is_down_is_unreachable() {
 #[tokio::test]
 async fn credentials_appear_nowhere() {
     // Nobody knows this line, so that each request is asked for a login.
-    let locked = Manner::Locked("not to be had".to_owned());
-    let server = Server::start(std::path::Path::new("/nonexistent"), locked);
+    let locked = ServerManner::Locked("not to be had".to_owned());
+    let server = ScriptedGitServer::start(std::path::Path::new("/nonexistent"), locked);
     let url = server.url("http").replace("://", "://user:hunter2@");
-    let location = Location::Git(GitLocation::new(url));
+    let location = ResolvedLocation::Git(GitLocation::new(url));
     let state = tempfile::tempdir().unwrap();
-    let settings = Settings { transports: Transports::Any, ..Settings::default() };
+    let settings = SourceSettings { transports: TransportPolicy::Any, ..SourceSettings::default() };
     let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
     let error = source.observe().await.unwrap_err();
     assert!(!server.wait_end().contains("Authorization"), "it has not asked yet");
@@ -322,9 +343,9 @@ async fn credentials_appear_nowhere() {
 
 #[tokio::test]
 async fn transports_that_trust_anybody_are_refused() {
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     for scheme in ["git", "http"] {
-        let location = Location::Git(GitLocation::new(bed.server.url(scheme)));
+        let location = ResolvedLocation::Git(GitLocation::new(bed.server.url(scheme)));
         let error = Source::open("test", &location, bed.state.path()).unwrap_err();
         assert!(error.to_string().contains("use https:// or ssh://"), "{error}");
     }
@@ -332,12 +353,12 @@ async fn transports_that_trust_anybody_are_refused() {
 
 #[tokio::test]
 async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     bed.open().observe().await.unwrap();
     let mut source = bed.open();
     let second = bed.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
     // Enough for the references and for half of the pack.
-    bed.server.set(Manner::Git { most: 300_000 });
+    bed.server.set(ServerManner::Git { most: 300_000 });
     let store = bed.state.path().join("store.git");
     let litter = |folder: &str| -> Vec<String> {
         let names = fs::read_dir(store.join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
@@ -358,12 +379,12 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
     }
     bed.server.wait_idle();
     assert!(!litter("objects/pack").is_empty(), "half a pack is left");
-    // What other moments leave.
+    // Rests of other moments.
     fs::write(store.join("shallow.lock"), "").unwrap();
     fs::write(store.join("packed-refs.lock"), "").unwrap();
     fs::write(store.join("refs/rhumb/x.lock"), "").unwrap();
     fs::write(store.join("objects/pack/pack-1234.keep"), "").unwrap();
-    bed.server.set(Manner::git());
+    bed.server.set(ServerManner::git());
     let mut source = bed.open();
     assert_eq!(source.observe().await.unwrap().revision, second);
     assert_eq!(litter("objects/pack"), Vec::<String>::new());
@@ -373,8 +394,8 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
 
 #[tokio::test]
 async fn a_fetch_that_nobody_waits_for_is_killed() {
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
-    bed.server.set(Manner::Silent);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    bed.server.set(ServerManner::Silent);
     let mut source = bed.open();
     let busy = async {
         while !bed.server.is_busy() {
@@ -390,7 +411,7 @@ async fn a_fetch_that_nobody_waits_for_is_killed() {
 
 #[tokio::test]
 async fn pins_outlast_what_the_remote_forgets() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open();
     source.observe().await.unwrap();
     assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
@@ -409,7 +430,7 @@ async fn pins_outlast_what_the_remote_forgets() {
     drop(lock);
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert_eq!(source.snapshot(&third).unwrap().files.len(), 1, "the newest needs no pin");
-    assert!(matches!(source.snapshot(&second), Err(Error::Unknown { .. })));
+    assert!(matches!(source.snapshot(&second), Err(SourceError::Unknown { .. })));
     // The remote still has it, so it can be had again; one that nobody has is lost.
     let nobody = Revision::new(&"f".repeat(40));
     assert_eq!(source.pin(&set(&[&second, &nobody])).await.unwrap(), [nobody]);
@@ -418,7 +439,7 @@ async fn pins_outlast_what_the_remote_forgets() {
 
 #[tokio::test]
 async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_from_nowhere_else() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     // The server gives every commit by its id, those of forks too.
     bed.repo.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
     bed.repo.git(&["checkout", "--quiet", "-b", "fork"]);
@@ -432,20 +453,20 @@ async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_fro
     }
     let mut source = bed.open();
     assert_eq!(source.observe().await.unwrap().revision, newest);
-    assert!(matches!(source.snapshot(&first), Err(Error::Unknown { .. })), "only the newest is here");
+    assert!(matches!(source.snapshot(&first), Err(SourceError::Unknown { .. })), "only the newest is here");
     source.bring(&first).await.unwrap();
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     source.bring(&stranger).await.unwrap();
-    assert!(matches!(source.snapshot(&stranger), Err(Error::Unknown { .. })));
+    assert!(matches!(source.snapshot(&stranger), Err(SourceError::Unknown { .. })));
     assert_eq!(source.pin(&set(&[&first, &stranger])).await.unwrap(), [stranger]);
-    // What is followed goes on.
+    // The followed reference goes on.
     let next = bed.repo.commit(&[("a.yaml", "71")]);
     assert_eq!(source.observe().await.unwrap().revision, next);
 }
 
 #[tokio::test]
 async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let nobody = Revision::new(&"f".repeat(40));
     let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
     source.observe().await.unwrap();
@@ -453,8 +474,8 @@ async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
     bed.repo.commit(&[("a.yaml", "2")]);
     fs::write(bed.repo.path().join(".git/shallow"), format!("{}\n", bed.repo.head())).unwrap();
     source.observe().await.unwrap();
-    bed.server.set(Manner::Late(Duration::from_millis(600)));
+    bed.server.set(ServerManner::Late(Duration::from_millis(600)));
     let start = Instant::now();
     let given_up = source.bring(&nobody).await;
-    assert!(matches!(given_up, Err(Error::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());
+    assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());
 }

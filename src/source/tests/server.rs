@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::bed::git_command;
 
-/// How a server treats a connection.
+/// The way in which a server treats a connection.
 #[derive(Clone, Debug)]
-pub(super) enum Manner {
+pub(super) enum ServerManner {
     /// Speaks git, and says no more after so many bytes of an answer.
     Git { most: usize },
     /// As that, a while after it was asked.
@@ -32,12 +32,12 @@ pub(super) enum Manner {
     Endless,
 }
 
-impl Manner {
+impl ServerManner {
     pub(super) fn git() -> Self {
         Self::Git { most: usize::MAX }
     }
 
-    /// An HTTP answer.
+    /// Returns an HTTP answer.
     pub(super) fn http(status: &str, kind: &str, body: &str) -> Self {
         let length = body.len();
         Self::Say(format!(
@@ -47,19 +47,19 @@ impl Manner {
 }
 
 /// A server whose threads end with the connections.
-pub(super) struct Server {
+pub(super) struct ScriptedGitServer {
     port: u16,
-    manner: Arc<Mutex<Manner>>,
-    /// What each connection had been asked when it ended.
+    manner: Arc<Mutex<ServerManner>>,
+    /// The request of each connection that has ended.
     requests: Receiver<String>,
-    /// How many connections there are now.
+    /// The number of connections now.
     open: Arc<AtomicUsize>,
     ended: Arc<AtomicBool>,
 }
 
-impl Server {
+impl ScriptedGitServer {
     /// Serves the repositories below a folder.
-    pub(super) fn start(folder: &Path, manner: Manner) -> Self {
+    pub(super) fn start(folder: &Path, manner: ServerManner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let manner = Arc::new(Mutex::new(manner));
@@ -85,7 +85,7 @@ impl Server {
         Self { port, manner, requests, open, ended }
     }
 
-    pub(super) fn set(&self, manner: Manner) {
+    pub(super) fn set(&self, manner: ServerManner) {
         *self.manner.lock().unwrap() = manner;
     }
 
@@ -93,17 +93,17 @@ impl Server {
         format!("{scheme}://127.0.0.1:{}/repo", self.port)
     }
 
-    /// What tells processes that talk to this server from others.
+    /// Returns the mark of processes that talk to this server.
     pub(super) fn mark(&self) -> String {
         self.port.to_string()
     }
 
-    /// What the connections that ended by now had been asked, one text each.
+    /// Returns the requests of the connections that have ended, one text each.
     pub(super) fn ended(&self) -> Vec<String> {
         self.requests.try_iter().collect()
     }
 
-    /// Whether somebody is connected.
+    /// Returns whether somebody is connected.
     pub(super) fn is_busy(&self) -> bool {
         self.open.load(Ordering::SeqCst) > 0
     }
@@ -123,39 +123,39 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedGitServer {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
 
-fn serve(manner: &Manner, folder: &Path, mut stream: TcpStream, requests: &Sender<String>) {
+fn serve(manner: &ServerManner, folder: &Path, mut stream: TcpStream, requests: &Sender<String>) {
     let asked = match manner {
-        Manner::Git { most } => {
+        ServerManner::Git { most } => {
             speak_git(folder, &stream, *most);
             String::new()
         }
-        Manner::Late(pause) => {
+        ServerManner::Late(pause) => {
             // A slow link, which nobody hurries.
             std::thread::sleep(*pause);
             speak_git(folder, &stream, usize::MAX);
             String::new()
         }
-        Manner::Http => super::http::speak(folder, &mut stream, ""),
-        Manner::Locked(line) => super::http::speak(folder, &mut stream, line),
-        Manner::Silent => read_to_end(&mut stream),
-        Manner::Endless => {
+        ServerManner::Http => super::http::speak(folder, &mut stream, ""),
+        ServerManner::Locked(line) => super::http::speak(folder, &mut stream, line),
+        ServerManner::Silent => read_to_end(&mut stream),
+        ServerManner::Endless => {
             name_references(&mut stream);
             String::new()
         }
-        Manner::Say(text) => {
+        ServerManner::Say(text) => {
             let asked = read_request(&mut stream);
             let _ = stream.write_all(text.as_bytes());
             let _ = stream.shutdown(Shutdown::Write);
             asked
         }
-        Manner::Drip { text, fast } => {
+        ServerManner::Drip { text, fast } => {
             let asked = read_request(&mut stream);
             let (first, rest) = text.as_bytes().split_at(*fast);
             let _ = stream.write_all(first);

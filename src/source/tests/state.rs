@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bed::{Repo, folder, git, noise, paths, put};
-use super::remote::Bed;
-use super::server::Manner;
-use crate::object::{Class, Revision};
-use crate::source::{Error, Location, Settings, Source};
+use super::bed::{TestRepository, folder, git, noise, paths, put};
+use super::remote::RemoteFixture;
+use super::server::ServerManner;
+use crate::object::{ErrorClass, Revision};
+use crate::source::{ResolvedLocation, Source, SourceError, SourceSettings};
 
 /// Truncates or overwrites every file that ends so below a folder; they are read-only for people only.
 fn spoil(folder: &Path, ending: &str) {
@@ -44,7 +44,7 @@ fn scramble(folder: &Path, ending: &str) {
 
 /// Breaks the store of a source that was in use, and wants everything back, the pins too.
 async fn heals(damage: impl Fn(&Path)) {
-    let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
     let mut source = bed.open();
     source.observe().await.unwrap();
     let second = bed.repo.commit(&[("a.yaml", "11")]);
@@ -146,18 +146,18 @@ async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
         &|state| scramble(state, ""),
     ];
     for damage in breaks {
-        let (bed, first) = Bed::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+        let (bed, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
         let open = || bed.open_with(|_, settings| settings.answer = Duration::from_secs(3));
         let mut source = open();
         source.observe().await.unwrap();
         damage(bed.state.path());
-        bed.server.set(Manner::Silent);
+        bed.server.set(ServerManner::Silent);
         for mut source in [source, open()] {
             assert!(source.observe().await.is_err());
             assert!(source.snapshot(&first).is_err(), "an error, not an empty list");
             assert!(matches!(source.changes(&first, &first), Ok(changed) if changed.is_empty()));
         }
-        bed.server.set(Manner::git());
+        bed.server.set(ServerManner::git());
         let mut source = open();
         assert_eq!(source.observe().await.unwrap().revision, first, "recovers by itself");
         read_all(&source, &first);
@@ -166,18 +166,18 @@ async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
 
 #[test]
 fn what_the_disk_says_is_told_apart_from_damage() {
-    let store = crate::source::store::Store::new(Path::new("/state"), Settings::default());
-    let check = |text: &str, class: Class, expected: &str| {
+    let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
+    let check = |text: &str, class: ErrorClass, expected: &str| {
         let error = git2::Error::new(git2::ErrorCode::GenericError, git2::ErrorClass::Os, text);
         let error = store.judged(&error);
         assert_eq!(error.class(), class, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     };
-    check("failed to write data: No space left on device", Class::Transient, "free space there");
-    check("failed to write chunk: Disk quota exceeded", Class::Transient, "free space there");
-    check("could not create: Permission denied", Class::Config, "--state-directory");
-    check("could not create: Read-only file system", Class::Config, "--state-directory");
-    check("object not found", Class::Source, "damaged repository");
+    check("failed to write data: No space left on device", ErrorClass::Transient, "free space there");
+    check("failed to write chunk: Disk quota exceeded", ErrorClass::Transient, "free space there");
+    check("could not create: Permission denied", ErrorClass::Config, "--state-directory");
+    check("could not create: Read-only file system", ErrorClass::Config, "--state-directory");
+    check("object not found", ErrorClass::Source, "damaged repository");
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn a_store_of_another_user_is_a_clear_error() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open();
     source.observe().await.unwrap();
     let give = |user: u32| {
@@ -203,7 +203,7 @@ async fn a_store_of_another_user_is_a_clear_error() {
 
 #[tokio::test]
 async fn a_child_that_outlives_its_process_keeps_the_store_to_itself() {
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open_with(|_, settings| settings.lock = Duration::from_millis(50));
     let lock = source.store.lock().await.unwrap();
     let mut child =
@@ -212,7 +212,7 @@ async fn a_child_that_outlives_its_process_keeps_the_store_to_itself() {
     let error = source.observe().await.unwrap_err();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    assert!(matches!(error, SourceError::Busy { .. }), "{error}");
     assert!(error.to_string().contains("another rhumb holds"), "{error}");
     source.observe().await.unwrap();
 }
@@ -222,8 +222,8 @@ async fn a_folders_snapshots_are_made_anew() {
     let dir = folder(&[("a.yaml", "1"), ("b.yaml", "2")]);
     let check = async |damage: &dyn Fn(&Path)| {
         let state = tempfile::tempdir().unwrap();
-        let settings = Settings { pause: Duration::from_millis(1), ..Settings::default() };
-        let location = Location::Directory(dir.path().to_owned());
+        let settings = SourceSettings { pause: Duration::from_millis(1), ..SourceSettings::default() };
+        let location = ResolvedLocation::Directory(dir.path().to_owned());
         let mut source = Source::open_with("test", &location, state.path(), settings).unwrap();
         let first = source.observe().await.unwrap().revision;
         damage(state.path());
@@ -257,7 +257,7 @@ async fn a_folders_snapshots_are_made_anew() {
 async fn a_store_made_anew_in_the_same_folder_is_filled_anew() {
     let dir = folder(&[("a.yaml", "1"), ("b.yaml", "2")]);
     let state = tempfile::tempdir().unwrap();
-    let location = Location::Directory(dir.path().to_owned());
+    let location = ResolvedLocation::Directory(dir.path().to_owned());
     let mut source = Source::open("test", &location, state.path()).unwrap();
     let first = source.observe().await.unwrap().revision;
     for inside in ["objects", "refs"] {
@@ -270,7 +270,7 @@ async fn a_store_made_anew_in_the_same_folder_is_filled_anew() {
 
 #[tokio::test]
 async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
-    let (repo, first) = Repo::with(&[("deploy/a.yaml", "1"), ("deploy/b.yaml", "2")]);
+    let (repo, first) = TestRepository::with(&[("deploy/a.yaml", "1"), ("deploy/b.yaml", "2")]);
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &repo.location(), state.path()).unwrap();
     source.observe().await.unwrap();
@@ -290,7 +290,7 @@ async fn copies_of_a_local_repository_outlast_it_and_are_mended() {
     assert_eq!(source.pin(&BTreeSet::from([second.clone()])).await.unwrap(), []);
     // Even the whole repository may go.
     fs::remove_dir_all(repo.path()).unwrap();
-    assert!(matches!(source.observe().await, Err(Error::Missing { .. })));
+    assert!(matches!(source.observe().await, Err(SourceError::Missing { .. })));
     assert_eq!(source.snapshot(&second).unwrap().files.len(), 2);
 }
 
@@ -300,11 +300,11 @@ async fn paths_of_every_kind_are_copied_from() {
     for name in ["with space", "100%41", "quo\"te\\s", "hash#and?", "änderung", "a:b", "-dash"] {
         let path = dir.path().join(name);
         fs::create_dir(&path).unwrap();
-        let (repo, first) = Repo::with(&[("a.yaml", "1")]);
+        let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
         repo.git(&["clone", "--quiet", "--bare", ".", path.join("bare.git").to_str().unwrap()]);
         let state = tempfile::tempdir().unwrap();
         let location = crate::source::GitLocation::new(path.join("bare.git").to_str().unwrap());
-        let mut source = Source::open("test", &Location::Git(location), state.path()).unwrap();
+        let mut source = Source::open("test", &ResolvedLocation::Git(location), state.path()).unwrap();
         source.observe().await.unwrap();
         assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), [], "{name}");
         assert!(source.store.holds(&first), "{name}");
@@ -313,16 +313,17 @@ async fn paths_of_every_kind_are_copied_from() {
 
 #[tokio::test]
 async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let dir = folder(&[("file", "x"), ("source/a.yaml", "1")]);
-    let settings = Settings { transports: crate::source::Transports::Any, ..Settings::default() };
-    let remote = Location::Git(crate::source::GitLocation::new(bed.server.url("git")));
-    for location in [remote, Location::Directory(dir.path().join("source"))] {
+    let settings =
+        SourceSettings { transports: crate::source::TransportPolicy::Any, ..SourceSettings::default() };
+    let remote = ResolvedLocation::Git(crate::source::GitLocation::new(bed.server.url("git")));
+    for location in [remote, ResolvedLocation::Directory(dir.path().join("source"))] {
         let state = dir.path().join("file/state");
         let mut source = Source::open_with("test", &location, &state, settings.clone()).unwrap();
         let error = source.observe().await.unwrap_err();
         assert!(error.to_string().starts_with("state directory: cannot create"), "{error}");
-        assert_eq!(error.class(), Class::Config);
+        assert_eq!(error.class(), ErrorClass::Config);
     }
     // It becomes unwritable later: root may write anywhere, so a file stands where a folder must be made.
     let mut source = bed.open();
@@ -338,14 +339,14 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
 
 #[tokio::test]
 async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
-    let (bed, first) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let quota = |quota: u64| bed.open_with(|_, settings| settings.quota = quota);
     let mut source = quota(600_000);
     source.observe().await.unwrap();
     bed.repo.commit(&[("noise.txt", &noise())]);
     let error = source.observe().await.unwrap_err();
-    assert!(matches!(error, Error::Full { .. }), "{error}");
-    assert_eq!(error.class(), Class::Transient);
+    assert!(matches!(error, SourceError::Full { .. }), "{error}");
+    assert_eq!(error.class(), ErrorClass::Transient);
     assert_eq!(source.current(), Some(&first));
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     let error = quota(10).observe().await.unwrap_err();
@@ -355,12 +356,12 @@ async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
 
 #[tokio::test]
 async fn two_processes_take_turns() {
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = bed.open_with(|_, settings| settings.lock = Duration::from_millis(50));
     let other = bed.open();
     let lock = other.store.lock().await.unwrap();
     let error = source.observe().await.unwrap_err();
-    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    assert!(matches!(error, SourceError::Busy { .. }), "{error}");
     drop(lock);
     source.observe().await.unwrap();
 }
@@ -390,10 +391,11 @@ async fn a_lock_on_a_folder_that_is_no_more_locks_nothing() {
 #[tokio::test]
 async fn the_state_directory_is_its_owners_only() {
     use std::os::unix::fs::PermissionsExt as _;
-    let (bed, _) = Bed::new(&[("a.yaml", "1")]);
+    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let state = bed.state.path().join("deeper/state");
-    let location = Location::Git(crate::source::GitLocation::new(bed.server.url("git")));
-    let settings = Settings { transports: crate::source::Transports::Any, ..Settings::default() };
+    let location = ResolvedLocation::Git(crate::source::GitLocation::new(bed.server.url("git")));
+    let settings =
+        SourceSettings { transports: crate::source::TransportPolicy::Any, ..SourceSettings::default() };
     let mut source = Source::open_with("test", &location, &state, settings).unwrap();
     source.observe().await.unwrap();
     assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);

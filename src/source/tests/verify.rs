@@ -7,14 +7,15 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::bed::{Repo, git, git_command};
-use super::server::{Manner, Server};
-use crate::object::{Class, Revision};
+use super::bed::{TestRepository, git, git_command};
+use super::server::{ScriptedGitServer, ServerManner};
+use crate::object::{ErrorClass, Revision};
 use crate::source::{
-    Anchor, Error, GitLocation, Location, Settings, Source, Transports, Verification, VerifiedCommits,
+    GitLocation, ResolvedLocation, SignatureVerification, Source, SourceError, SourceSettings,
+    TransportPolicy, VerificationAnchor, VerifyExtent,
 };
 
-/// Whether the programs are there that make signatures.
+/// Returns whether the programs are there that make signatures.
 fn can_sign() -> bool {
     let has = |program: &str, word: &str| Command::new(program).arg(word).output().is_ok();
     if has("ssh-keygen", "-?") && has("gpg", "--version") {
@@ -24,35 +25,35 @@ fn can_sign() -> bool {
     false
 }
 
-/// Where a repository is: on this host, or behind a server.
+/// The place of a repository: on this host, or behind a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Far {
+enum RepositoryPlace {
     Here,
     Remote,
 }
 
 /// A repository with signed commits, and the keys.
-struct Bed {
-    repo: Repo,
+struct VerifyFixture {
+    repo: TestRepository,
     keys: TempDir,
     state: TempDir,
-    server: Option<(Server, TempDir)>,
+    server: Option<(ScriptedGitServer, TempDir)>,
 }
 
-impl Bed {
-    /// A repository with one commit that `ann` has signed, whose key is the one that counts.
-    fn new(far: Far) -> (Self, Revision) {
-        let (repo, keys) = (Repo::new(), tempfile::tempdir().unwrap());
+impl VerifyFixture {
+    /// Returns a repository with one commit that `ann` has signed, whose key is the one that counts.
+    fn new(far: RepositoryPlace) -> (Self, Revision) {
+        let (repo, keys) = (TestRepository::new(), tempfile::tempdir().unwrap());
         for name in ["ann", "eve"] {
             let file = keys.path().join(name);
             let mut command = Command::new("ssh-keygen");
             command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file);
             assert!(command.status().unwrap().success());
         }
-        let server = (far == Far::Remote).then(|| {
+        let server = (far == RepositoryPlace::Remote).then(|| {
             let folder = tempfile::tempdir().unwrap();
             std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
-            (Server::start(folder.path(), Manner::git()), folder)
+            (ScriptedGitServer::start(folder.path(), ServerManner::git()), folder)
         });
         let bed = Self { repo, keys, state: tempfile::tempdir().unwrap(), server };
         bed.trust("", "ann");
@@ -109,28 +110,28 @@ impl Bed {
         format!("{}\n", self.repo.git(&["cat-file", "commit", revision.as_str()]))
     }
 
-    fn open(&self, extent: VerifiedCommits) -> Source {
+    fn open(&self, extent: VerifyExtent) -> Source {
         let url = match &self.server {
             Some((server, _)) => server.url("git"),
             None => self.repo.path().to_str().unwrap().to_owned(),
         };
-        let verify = Some(Verification { keys: self.signers(), extent });
-        let location = Location::Git(GitLocation { verify, ..GitLocation::new(url) });
-        let settings = Settings { transports: Transports::Any, ..Settings::default() };
+        let verify = Some(SignatureVerification { keys: self.signers(), extent });
+        let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
+        let settings = SourceSettings { transports: TransportPolicy::Any, ..SourceSettings::default() };
         Source::open_with("test", &location, self.state.path(), settings).unwrap()
     }
 
-    /// A source that knows what was accepted.
-    fn anchored(&self, extent: VerifiedCommits, accepted: Option<&Revision>) -> Source {
+    /// Returns a source that knows what was accepted.
+    fn anchored(&self, extent: VerifyExtent, accepted: Option<&Revision>) -> Source {
         let mut source = self.open(extent);
-        source.anchor(Anchor { accepted: accepted.cloned(), ..recorded() });
+        source.anchor(VerificationAnchor { accepted: accepted.cloned(), ..recorded() });
         source
     }
 }
 
-/// Where it is recorded what was accepted.
-fn recorded() -> Anchor {
-    Anchor { namespace: "rhumb-here".to_owned(), ..Anchor::default() }
+/// Returns where it is recorded what was accepted.
+fn recorded() -> VerificationAnchor {
+    VerificationAnchor { namespace: "rhumb-here".to_owned(), ..VerificationAnchor::default() }
 }
 
 /// Looks, and expects a revision or words of an error that leaves what was in force as it was.
@@ -153,16 +154,16 @@ async fn only_what_a_trusted_key_has_signed_is_followed() {
     if !can_sign() {
         return;
     }
-    for far in [Far::Here, Far::Remote] {
-        let (bed, first) = Bed::new(far);
-        let mut source = bed.anchored(VerifiedCommits::Head, None);
+    for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
+        let (bed, first) = VerifyFixture::new(far);
+        let mut source = bed.anchored(VerifyExtent::Head, None);
         check(&mut source, Ok(&first)).await;
         bed.signed("eve", "2");
         check(&mut source, Err("No principal matched")).await;
         let unsigned = bed.unsigned("3");
         check(&mut source, Err("it has no SSH signature")).await;
         let error = source.observe().await.unwrap_err();
-        assert_eq!(error.class(), Class::Source);
+        assert_eq!(error.class(), ErrorClass::Source);
         assert!(error.to_string().contains(unsigned.as_str()), "{error}");
         // The signature of another commit, which is of the right key.
         let signed = bed.raw(&first);
@@ -184,29 +185,29 @@ async fn the_list_of_signers_is_read_anew_and_its_options_count() {
     if !can_sign() {
         return;
     }
-    let (bed, _) = Bed::new(Far::Here);
-    let mut source = bed.anchored(VerifiedCommits::Head, None);
+    let (bed, _) = VerifyFixture::new(RepositoryPlace::Here);
+    let mut source = bed.anchored(VerifyExtent::Head, None);
     bed.trust("valid-before=\"20200101\"", "ann");
     check(&mut source, Err("key has expired")).await;
     bed.trust("namespaces=\"file\"", "ann");
     check(&mut source, Err("not permitted for use in signature namespace \"git\"")).await;
     fs::remove_file(bed.signers()).unwrap();
     check(&mut source, Err("signers: No such file")).await;
-    assert_eq!(source.observe().await.unwrap_err().class(), Class::Config);
+    assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Config);
     fs::write(bed.signers(), "# ours\nann is trusted\n").unwrap();
     check(&mut source, Err("signers:2: it is no allowed signer")).await;
     bed.trust("", "eve");
     let second = bed.signed("eve", "2");
     check(&mut source, Ok(&second)).await;
-    // What was accepted stays so when its key goes, also for the next process.
+    // An accepted revision stays so when its key goes, also for the next process.
     bed.trust("", "ann");
     check(&mut source, Ok(&second)).await;
-    check(&mut bed.anchored(VerifiedCommits::Head, Some(&second)), Ok(&second)).await;
-    check(&mut bed.anchored(VerifiedCommits::Head, None), Err("No principal matched")).await;
+    check(&mut bed.anchored(VerifyExtent::Head, Some(&second)), Ok(&second)).await;
+    check(&mut bed.anchored(VerifyExtent::Head, None), Err("No principal matched")).await;
 }
 
 /// Merges a branch with one commit, which nobody has signed, by a signed commit.
-fn merge_unsigned(bed: &Bed) -> (Revision, Revision) {
+fn merge_unsigned(bed: &VerifyFixture) -> (Revision, Revision) {
     bed.repo.git(&["checkout", "--quiet", "-b", "topic"]);
     let topic = bed.repo.commit(&[("b.yaml", "b")]);
     bed.repo.git(&["checkout", "--quiet", "main"]);
@@ -220,9 +221,9 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
     if !can_sign() {
         return;
     }
-    for far in [Far::Here, Far::Remote] {
-        let (bed, first) = Bed::new(far);
-        let mut source = bed.anchored(VerifiedCommits::Range, None);
+    for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
+        let (bed, first) = VerifyFixture::new(far);
+        let mut source = bed.anchored(VerifyExtent::Range, None);
         check(&mut source, Ok(&first)).await;
         bed.signed("ann", "2");
         bed.signed("ann", "3");
@@ -234,7 +235,7 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
         bed.reset(&fourth);
         let (topic, merge) = merge_unsigned(&bed);
         check(&mut source, Err(&format!("commit {topic} in it: it has no SSH signature"))).await;
-        check(&mut bed.anchored(VerifiedCommits::Head, None), Ok(&merge)).await;
+        check(&mut bed.anchored(VerifyExtent::Head, None), Ok(&merge)).await;
         // An unsigned head is told as what it is.
         bed.unsigned("7");
         check(&mut source, Err("is refused: it has no SSH signature")).await;
@@ -246,10 +247,10 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
     if !can_sign() {
         return;
     }
-    for far in [Far::Here, Far::Remote] {
-        let (bed, first) = Bed::new(far);
+    for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
+        let (bed, first) = VerifyFixture::new(far);
         let second = bed.signed("ann", "2");
-        let mut source = bed.anchored(VerifiedCommits::Range, Some(&second));
+        let mut source = bed.anchored(VerifyExtent::Range, Some(&second));
         check(&mut source, Ok(&second)).await;
         bed.reset(&first);
         check(&mut source, Err(&format!("does not come after {second}"))).await;
@@ -258,7 +259,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
             "confirm it: kubectl --namespace rhumb-here annotate --overwrite configmap test rhumb.dev/accept={sideways}"
         );
         check(&mut source, Err(&words)).await;
-        let told = |confirmed: &Revision| Anchor {
+        let told = |confirmed: &Revision| VerificationAnchor {
             accepted: Some(second.clone()),
             confirmed: Some(confirmed.clone()),
             ..recorded()
@@ -270,7 +271,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         // Once.
         bed.reset(&second);
         check(&mut source, Err(&format!("does not come after {sideways}"))).await;
-        // What is confirmed is signed all the same.
+        // A confirmed revision must be signed all the same.
         bed.reset(&first);
         let unsigned = bed.unsigned("4");
         source.anchor(told(&unsigned));
@@ -283,24 +284,24 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
     if !can_sign() {
         return;
     }
-    for far in [Far::Here, Far::Remote] {
-        let (bed, first) = Bed::new(far);
+    for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
+        let (bed, first) = VerifyFixture::new(far);
         let second = bed.signed("ann", "2");
         bed.unsigned("3");
         let fourth = bed.signed("ann", "4");
-        let mut source = bed.open(VerifiedCommits::Range);
+        let mut source = bed.open(VerifyExtent::Range);
         assert!(!source.is_anchored());
-        assert_eq!(source.observe().await.unwrap_err().class(), Class::Internal);
-        source.anchor(Anchor { accepted: Some(first.clone()), ..recorded() });
+        assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Internal);
+        source.anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
         check(&mut source, Err("in it: it has no SSH signature")).await;
-        // What was accepted last is in force, so that it is defended.
+        // The last accepted revision is in force, so that it is defended.
         assert_eq!(source.current(), Some(&first));
         assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
-        check(&mut bed.anchored(VerifiedCommits::Range, Some(&fourth)), Ok(&fourth)).await;
+        check(&mut bed.anchored(VerifyExtent::Range, Some(&fourth)), Ok(&fourth)).await;
         bed.reset(&second);
-        check(&mut bed.anchored(VerifiedCommits::Range, Some(&fourth)), Err("does not come after")).await;
+        check(&mut bed.anchored(VerifyExtent::Range, Some(&fourth)), Err("does not come after")).await;
         let nobodys = Revision::new(&"0".repeat(40));
-        check(&mut bed.anchored(VerifiedCommits::Range, Some(&nobodys)), Err("does not come after")).await;
+        check(&mut bed.anchored(VerifyExtent::Range, Some(&nobodys)), Err("does not come after")).await;
     }
 }
 
@@ -309,22 +310,21 @@ async fn where_a_history_is_cut_is_not_where_it_began() {
     if !can_sign() {
         return;
     }
-    let (bed, first) = Bed::new(Far::Remote);
+    let (bed, first) = VerifyFixture::new(RepositoryPlace::Remote);
     bed.unsigned("2");
     bed.signed("ann", "3");
     // Our own store ends at the newest commit, and the history is fetched for the rest.
-    check(&mut bed.anchored(VerifiedCommits::Range, Some(&first)), Err("in it: it has no SSH signature"))
-        .await;
+    check(&mut bed.anchored(VerifyExtent::Range, Some(&first)), Err("in it: it has no SSH signature")).await;
     // A server that has no more itself.
     let clone = bed.keys.path().join("clone");
     let url = format!("file://{}", bed.repo.path().display());
     git(bed.keys.path(), &["clone", "--quiet", "--depth=1", &url, "clone"]);
     for url in [clone.to_str().unwrap().to_owned(), format!("file://{}", clone.display())] {
-        let verify = Some(Verification { keys: bed.signers(), extent: VerifiedCommits::Range });
-        let location = Location::Git(GitLocation { verify, ..GitLocation::new(url) });
+        let verify = Some(SignatureVerification { keys: bed.signers(), extent: VerifyExtent::Range });
+        let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &location, state.path()).unwrap();
-        source.anchor(Anchor { accepted: Some(first.clone()), ..recorded() });
+        source.anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
         check(&mut source, Err("not all of the history back to")).await;
     }
 }
@@ -334,18 +334,18 @@ async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_sign
     if !can_sign() {
         return;
     }
-    for far in [Far::Here, Far::Remote] {
-        let (bed, first) = Bed::new(far);
+    for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
+        let (bed, first) = VerifyFixture::new(far);
         let unsigned = bed.unsigned("2");
         let third = bed.signed("ann", "3");
-        let mut source = bed.anchored(VerifiedCommits::Head, None);
+        let mut source = bed.anchored(VerifyExtent::Head, None);
         check(&mut source, Ok(&third)).await;
         for revision in [&first, &unsigned] {
             source.bring(revision).await.unwrap();
         }
         source.vouch(&first).await.unwrap();
         source.vouch(&third).await.unwrap();
-        assert!(matches!(source.vouch(&unsigned).await, Err(Error::Unverified { .. })));
+        assert!(matches!(source.vouch(&unsigned).await, Err(SourceError::Unverified { .. })));
     }
 }
 
@@ -354,7 +354,7 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
     if !can_sign() {
         return;
     }
-    let (bed, first) = Bed::new(Far::Here);
+    let (bed, first) = VerifyFixture::new(RepositoryPlace::Here);
     let ran = bed.keys.path().join("ran");
     let program = bed.keys.path().join("program");
     fs::write(&program, format!("#!/bin/sh\necho ran >> {}\nexit 0\n", ran.display())).unwrap();
@@ -369,7 +369,7 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
         ("gpg.ssh.allowedSignersFile", &everybody),
         ("gpg.ssh.revocationFile", &everybody),
     ];
-    let mut source = bed.anchored(VerifiedCommits::Head, None);
+    let mut source = bed.anchored(VerifyExtent::Head, None);
     check(&mut source, Ok(&first)).await;
     bed.signed("eve", "2");
     let store = bed.state.path().join("store.git");
@@ -387,7 +387,7 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
         bed.forge(&format!(
             "{head}gpgsig -----BEGIN {form}-----\n \n eA==\n -----END {form}-----\n\n{message}"
         ));
-        assert!(matches!(source.observe().await, Err(Error::Unverified { .. })), "{form}");
+        assert!(matches!(source.observe().await, Err(SourceError::Unverified { .. })), "{form}");
     }
     // Another commit in place of it.
     let third = bed.unsigned("3");
@@ -403,13 +403,13 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
 async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
     let folder = super::bed::folder(&[("a.yaml", "a: 1")]);
     let state = tempfile::tempdir().unwrap();
-    let verify = Some(Verification { keys: "keys".into(), extent: VerifiedCommits::Head });
+    let verify = Some(SignatureVerification { keys: "keys".into(), extent: VerifyExtent::Head });
     let location = GitLocation { verify, ..GitLocation::new(folder.path().to_str().unwrap()) };
-    for location in [Location::Git(location.clone()), Location::Git(location).awaited()] {
+    for location in [ResolvedLocation::Git(location.clone()), ResolvedLocation::Git(location).awaited()] {
         let opened = Source::open("test", &location, state.path());
         let seen = match opened {
             Ok(mut source) => {
-                source.anchor(Anchor::default());
+                source.anchor(VerificationAnchor::default());
                 source.observe().await.map(drop)
             }
             Err(error) => Err(error),
@@ -418,7 +418,7 @@ async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
     }
 }
 
-/// An OpenPGP key of its own home, and the commits that it signs.
+/// Returns an OpenPGP key of its own home, and the commits that it signs.
 fn gpg(home: &Path, args: &[&str]) -> Vec<u8> {
     let mut command = Command::new("gpg");
     command.args(["--batch", "--quiet", "--no-tty", "--passphrase", "", "--pinentry-mode", "loopback"]);
@@ -428,9 +428,9 @@ fn gpg(home: &Path, args: &[&str]) -> Vec<u8> {
 }
 
 /// The agent keeps its home in use for a while.
-struct Home(TempDir);
+struct GpgHome(TempDir);
 
-impl Drop for Home {
+impl Drop for GpgHome {
     fn drop(&mut self) {
         let mut command = Command::new("gpgconf");
         let _ = command.env("GNUPGHOME", self.0.path()).args(["--kill", "gpg-agent"]).status();
@@ -442,9 +442,9 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     if !can_sign() {
         return;
     }
-    let (bed, _) = Bed::new(Far::Here);
+    let (bed, _) = VerifyFixture::new(RepositoryPlace::Here);
     // Short, as the path of the agent's socket is bounded.
-    let home = Home(tempfile::tempdir_in("/tmp").unwrap());
+    let home = GpgHome(tempfile::tempdir_in("/tmp").unwrap());
     let path = home.0.path();
     gpg(path, &["--quick-generate-key", "ann", "ed25519", "sign", "never"]);
     gpg(path, &["--quick-generate-key", "eve", "ed25519", "sign", "never"]);
@@ -457,7 +457,7 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     };
     let trust = |name: &str| fs::write(bed.signers(), gpg(path, &["--armor", "--export", name])).unwrap();
     trust("ann");
-    let mut source = bed.anchored(VerifiedCommits::Head, None);
+    let mut source = bed.anchored(VerifyExtent::Head, None);
     check(&mut source, Err("it has no OpenPGP signature")).await;
     let second = signed("ann", "2");
     check(&mut source, Ok(&second)).await;
@@ -472,7 +472,7 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     gpg(path, &["--quick-set-expire", &fingerprint, "seconds=1"]);
     trust("eve");
     let expired = async || {
-        let mut source = bed.anchored(VerifiedCommits::Head, None);
+        let mut source = bed.anchored(VerifyExtent::Head, None);
         source.observe().await.is_err_and(|error| error.to_string().contains("has expired"))
     };
     let begun = std::time::Instant::now();
@@ -481,12 +481,12 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     }
     gpg(path, &["--quick-set-expire", &fingerprint, "never"]);
     trust("eve");
-    check(&mut bed.anchored(VerifiedCommits::Head, None), Ok(&third)).await;
+    check(&mut bed.anchored(VerifyExtent::Head, None), Ok(&third)).await;
     let certificate = path.join(format!("openpgp-revocs.d/{fingerprint}.rev"));
     // It is made harmless by a colon.
     let text = fs::read_to_string(&certificate).unwrap().replace(":-----BEGIN", "-----BEGIN");
     fs::write(&certificate, text).unwrap();
     gpg(path, &["--import", certificate.to_str().unwrap()]);
     trust("eve");
-    check(&mut bed.anchored(VerifiedCommits::Head, None), Err("a key that was revoked")).await;
+    check(&mut bed.anchored(VerifyExtent::Head, None), Err("a key that was revoked")).await;
 }

@@ -28,7 +28,7 @@ pub(super) struct Estate<'a> {
     pub(super) letters: Letters,
     /// All that the service manager heard.
     pub(super) heard: Arc<Mutex<String>>,
-    /// What the API server knows rhumb by.
+    /// The token by which the API server knows rhumb.
     pub(super) token: String,
     /// Files, credentials, the socket.
     pub(super) dir: TempDir,
@@ -95,7 +95,7 @@ impl<'a> Estate<'a> {
         self.write("slack-url", &slack);
     }
 
-    /// Whoever may use it asks a plugin for the token, which says too much.
+    /// Writes a kubeconfig whose user asks a plugin for the token, which says too much.
     fn write_kubeconfig(&self) -> String {
         let kubeconfig = fs::read_to_string(self.proxy.kubeconfig(&self.site.user).unwrap()).unwrap();
         let mut kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
@@ -119,7 +119,7 @@ impl<'a> Estate<'a> {
         token.as_str().unwrap().to_owned()
     }
 
-    /// What an administrator may well write: it says what it does not like.
+    /// Writes a policy as an administrator may: it says what it does not like.
     fn write_policy(&self) {
         let group = "apiVersion: admissionregistration.k8s.io/v1";
         let policy = format!(
@@ -198,7 +198,7 @@ impl<'a> Estate<'a> {
         run(command)
     }
 
-    /// What a command that does not end has said when it has said this.
+    /// Returns the output of a command that does not end, once it has printed this.
     pub(super) fn glimpse(&self, arguments: &[&str], text: &str) -> String {
         let mut command = self.prepared(self.site.command(arguments));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -219,7 +219,7 @@ impl<'a> Estate<'a> {
         exchange(UnixStream::connect(self.path("rhumb.sock")).unwrap(), line, head)
     }
 
-    /// What is in the cluster of everything that rhumb writes, but the Secrets' own data.
+    /// Returns everything in the cluster that rhumb writes, but the Secrets' own data.
     pub(super) fn written(&self) -> Vec<(String, String)> {
         let mut written = Vec::new();
         for (kind, namespace) in [
@@ -238,7 +238,7 @@ impl<'a> Estate<'a> {
             if let Some(fields) = secret.as_object_mut() {
                 fields.remove("data");
             }
-            // What others wrote there is theirs.
+            // Values that others wrote there are theirs.
             if let Some(annotations) = secret["metadata"]["annotations"].as_object_mut() {
                 annotations.retain(|key, _| key.contains("rhumb.dev"));
             }

@@ -1,4 +1,4 @@
-//! Whoever is told of what happens: an HTTP server on loopback that says back all that it was told.
+//! A recipient of notifications: an HTTP server on loopback that returns all that it received.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ struct State {
     over: AtomicBool,
 }
 
-/// What was asked of it.
+/// One request that it received.
 #[derive(Clone, Debug)]
 pub(super) struct Letter {
     pub(super) path: String,

@@ -1,4 +1,5 @@
-//! Where secrets are put: Secrets in every state that they can be in, and answers of the API server about them.
+//! The places of planted secrets: Secrets in every state that they can be in, and answers of the
+//! API server about them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -179,7 +180,8 @@ pub(super) const REFUSED: [&str; 11] = [
     "garbled",
 ];
 
-/// What the proxy answers in place of the server, about Secrets: each repeats what was sent, as it is and encoded.
+/// Lets the proxy answer in place of the server, about Secrets: each answer repeats the request, as
+/// it is and encoded.
 pub(super) fn spoilt(proxy: &FaultProxy) {
     let said = |name: &'static str| {
         format!("it holds {} which is {}", Canary::of(name).text(), Canary::of(name).base64())

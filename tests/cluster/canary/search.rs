@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 /// A secret, and where it is put.
 #[derive(Clone, Debug)]
 pub(crate) struct Canary {
-    /// Where it is put.
+    /// The place.
     pub(crate) name: &'static str,
-    /// What stands in it and nowhere else, whatever is put before and behind it.
+    /// The text that stands in it and nowhere else, whatever is put before and behind it.
     core: String,
 }
 
@@ -89,8 +89,8 @@ impl Canary {
     }
 }
 
-/// What base64 has of a text behind so many other bytes, whatever those and what follows are. The core has hexadecimal
-/// digits alone, of which both alphabets make the same.
+/// Returns the base64 of a text behind so many other bytes, whatever those and the following ones
+/// are. The core has hexadecimal digits alone, of which both alphabets make the same.
 fn middle(text: &str, before: usize) -> String {
     let whole = STANDARD.encode([&vec![b' '; before], text.as_bytes()].concat());
     let begin = (before * 8).div_ceil(6);
@@ -124,7 +124,7 @@ impl Places {
         found.join("\n")
     }
 
-    /// Which canary stands where, and in which form.
+    /// Returns the places of canaries, each with its form.
     pub(crate) fn leaks(&self, canaries: &[Canary]) -> Vec<String> {
         let mut leaks = Vec::new();
         for (place, text) in &self.0 {
@@ -185,7 +185,7 @@ fn the_search_finds_each_form() {
     assert_eq!(clean.leaks(&[canary]), [""; 0]);
 }
 
-/// What comes in any order is looked at as a whole.
+/// Texts in any order are searched as a whole.
 #[test]
 fn a_place_is_all_texts_of_its_name() {
     let mut places = Places::default();

@@ -36,7 +36,7 @@ impl Wrong {
         path
     }
 
-    /// What a command complains of; it has to.
+    /// Runs a command that has to fail, and keeps its complaint.
     #[track_caller]
     fn complains(&mut self, name: &str, mut command: Command) {
         command.args(["--log-level", "trace"]);

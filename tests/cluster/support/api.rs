@@ -19,7 +19,7 @@ pub(crate) struct Api {
     client: Client,
 }
 
-/// Why a call failed: the server's code, 0 where there was no answer, and its words.
+/// The reason of a failed call: the server's code, 0 where there was no answer, and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,

@@ -1,4 +1,4 @@
-//! What a user sent to the API server, as the server's own audit log has it.
+//! The calls of a user to the API server, by the server's own audit log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +23,8 @@ impl<'a> Window<'a> {
         events.filter(|event| event.user == self.user).collect()
     }
 
-    /// Every POST, PUT, PATCH and DELETE but dry runs, access reviews, Leases and Events, and but the source's own
-    /// inventory and the key with their namespace.
+    /// Returns every POST, PUT, PATCH and DELETE, without dry runs, access reviews, Leases and
+    /// Events. The source's own inventory and the key with their namespace are left out.
     pub(crate) fn writes(&self) -> Vec<AuditEvent> {
         let parent = |event: &AuditEvent| {
             let own = ["configmaps", "secrets"].contains(&event.resource.as_str());
@@ -56,7 +56,7 @@ impl<'a> Window<'a> {
         assert!(deletes.is_empty(), "deleted: {:#?}", lines(&deletes));
     }
 
-    /// Whether nothing at all was sent; else what.
+    /// Succeeds if no call was made; else returns the calls.
     #[allow(dead_code, reason = "only some tests wait until nothing is left to tell")]
     pub(crate) fn is_calm(&self) -> Result<(), String> {
         let sent = self.all_writes();
@@ -71,7 +71,7 @@ impl<'a> Window<'a> {
         assert!(sent.is_empty(), "sent: {:#?}", lines(&sent));
     }
 
-    /// Fails if anything at all was sent, but for what is told of an earlier change: where each source stands is
+    /// Fails if any call was made, but for reports of an earlier change: a source's status is
     /// written into its inventory some seconds later.
     #[track_caller]
     pub(crate) fn assert_silent(&self) {
@@ -84,7 +84,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// What was written for sources by whom, while who held their Leases.
+/// The writes for sources, by user, and the holders of their Leases meanwhile.
 #[allow(dead_code, reason = "only some tests have replicas")]
 pub(crate) struct Held<'a> {
     cluster: &'a Cluster,

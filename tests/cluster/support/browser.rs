@@ -27,7 +27,7 @@ pub(crate) struct Browser {
     answers: Receiver<Value>,
     number: u64,
     session: Option<String>,
-    /// What the browser itself complains of: errors of scripts, and whatever the policy forbids.
+    /// The browser's own complaints: errors of scripts, and whatever the policy forbids.
     complaints: Vec<String>,
     _profile: TempDir,
 }
@@ -118,7 +118,7 @@ impl Browser {
         self.call("Security.setIgnoreCertificateErrors", json!({"ignore": true}));
     }
 
-    /// What an expression is.
+    /// Returns the value of an expression.
     #[track_caller]
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});

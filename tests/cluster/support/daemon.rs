@@ -70,7 +70,7 @@ impl Daemon {
         self.log()
     }
 
-    /// How many lines it has logged.
+    /// Returns the number of lines that it has logged.
     pub(crate) fn mark(&self) -> usize {
         self.said.lines.lock().unwrap().len()
     }
@@ -100,7 +100,7 @@ impl Daemon {
         }
     }
 
-    /// Whether it still runs.
+    /// Returns whether it still runs.
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }

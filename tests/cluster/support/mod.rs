@@ -1,4 +1,5 @@
-//! What the tests share: control planes, repositories, runs of the program, and ways to look at what came of them.
+//! The parts that the tests share: control planes, repositories, runs of the program, and ways to
+//! look at their results.
 
 mod api;
 mod audit;

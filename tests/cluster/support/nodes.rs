@@ -11,7 +11,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// So many, each Ready; their names end in their numbers.
+    /// Returns so many nodes, each Ready; their names end in their numbers.
     pub(crate) fn new(site: &Site<'_>, count: usize) -> Self {
         let names: Vec<String> = (1..=count).map(|number| format!("{}-{number}", site.name)).collect();
         for name in &names {

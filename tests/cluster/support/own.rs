@@ -5,7 +5,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use controlplane::{Builder, Cluster};
 
-/// So many beside the shared one at a time: each takes half a GiB and a core while it starts.
+/// The number of control planes beside the shared one at a time: each takes half a GiB and a core
+/// while it starts.
 const MOST: usize = 2;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);

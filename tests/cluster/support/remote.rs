@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::Repo;
 
-/// How the server treats the connections that begin now.
+/// The way in which the server treats the connections that begin now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manners {
     /// It speaks git.
@@ -119,12 +119,12 @@ impl Remote {
         *self.state.manners.lock().unwrap() = manners;
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.state.requests.load(Ordering::SeqCst)
     }
 
-    /// How many connections there are.
+    /// Returns the number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.state.open.load(Ordering::SeqCst)
     }
@@ -223,7 +223,7 @@ impl Request {
         format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n{body}").into_bytes()
     }
 
-    /// What `git http-backend` makes of it (RFC 3875). Below `/private` it asks who is there.
+    /// Returns the answer of `git http-backend` (RFC 3875). Below `/private` it asks for a login.
     fn answer(&self, root: &Path) -> Vec<u8> {
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let private = path.strip_prefix("/private");

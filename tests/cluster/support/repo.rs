@@ -1,4 +1,4 @@
-//! Where desired state stands: real git repositories, and plain folders.
+//! Desired state: real git repositories, and plain folders.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -9,17 +9,17 @@ use super::api::at;
 use super::site::Site;
 use super::wait::eventually;
 
-/// How long sources may stay without anybody, after a replica was killed.
+/// The time for which sources may stay without a holder, after a replica was killed.
 pub(crate) const MOVED: Duration = Duration::from_secs(15);
 /// In this time all has found its place, as newcomers are waited for.
 pub(crate) const SHARED: Duration = Duration::from_mins(1);
 
-/// What a source is called whose Lease counts here.
+/// Returns the name of a source whose Lease counts here.
 pub(crate) fn shared_name(number: usize) -> String {
     format!("source-{number}")
 }
 
-/// Who holds which sources, beside those that nobody holds.
+/// Returns the sources of each holder, beside those that nobody holds.
 pub(crate) fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for lease in site.api.list(&at("Lease", &site.system(), "")) {

@@ -23,7 +23,7 @@ pub(crate) struct Site<'a> {
     kubeconfig: PathBuf,
 }
 
-/// What a run of the program gave.
+/// The result of running the program.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -217,7 +217,7 @@ impl<'a> Site<'a> {
         self.api.get(&self.at(kind, name))
     }
 
-    /// Whether an object is in the namespace.
+    /// Returns whether an object is in the namespace.
     #[track_caller]
     pub(crate) fn has(&self, kind: &str, name: &str) -> bool {
         self.get(kind, name).is_some()
@@ -308,7 +308,7 @@ impl<'a> Site<'a> {
         self.cluster.kubectl(&arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What the source's parent object records, without where the source stands, which is told later.
+    /// Returns the records of the source's inventory, without its status, which is written later.
     pub(crate) fn records(&self) -> String {
         let mut parent = self.parent().unwrap_or_default();
         if let Some(data) = parent["data"].as_object_mut() {

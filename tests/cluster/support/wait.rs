@@ -6,8 +6,8 @@ use std::os::unix::net::UnixDatagram;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take that is to happen at once: generous, because the machine may be busy. What must be
-/// fast is measured, not waited for.
+/// The time limit of anything that happens at once: generous, because the machine may be busy.
+/// Speed is measured, not waited for.
 pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// Time between two looks.

@@ -1,8 +1,9 @@
-//! The audit log: what is logged, and how it is read so that no answered request is missing.
+//! The audit log: its policy, and a reading that misses no answered request.
 //!
-//! The API server writes an event when a request comes in, before anything else happens to it, and another when it is
-//! done, which for a large answer can be a moment after the client has read all of it. So the reader sends a marked request and
-//! waits until all that came in before it are done.
+//! The API server writes an event when a request comes in, before anything else happens to it. It
+//! writes another when the request is done, which for a large answer can be a moment after the
+//! client has read all of it. So the reader sends a marked request and waits until all earlier ones
+//! are done.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -52,7 +53,7 @@ pub(crate) fn policy(audit: Audit) -> Option<String> {
     Some(policy.to_string())
 }
 
-/// How far a request had come when it was noted down last.
+/// The progress of a request at its last entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[non_exhaustive]
 pub enum Stage {
@@ -73,10 +74,10 @@ pub enum Stage {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AuditEvent {
-    /// What was done: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// The verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     /// A server-side apply is a `patch`.
     pub verb: String,
-    /// Who did it; empty if nobody was recognised (401).
+    /// The user; empty if nobody was recognised (401).
     pub user: String,
     /// As whom the user was taken, empty for itself.
     pub acted_as: String,
@@ -98,9 +99,9 @@ pub struct AuditEvent {
     pub code: u16,
     /// The answer's error message, empty for success.
     pub message: String,
-    /// Whether the request was a dry run.
+    /// Indicates a dry run.
     pub dry_run: bool,
-    /// How far it came.
+    /// Its progress.
     pub stage: Stage,
     /// When it came in.
     pub timestamp: Timestamp,
@@ -195,7 +196,7 @@ impl From<Line> for AuditEvent {
     }
 }
 
-/// What became of a request that came in.
+/// The state of a request that came in.
 #[derive(Debug)]
 enum Open {
     /// It is in the works.

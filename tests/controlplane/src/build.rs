@@ -15,7 +15,7 @@ use crate::programs::{guarded, progress};
 const NEEDED: (u32, u32) = (1, 26);
 const NEEDED_TEXT: &str = "1.26";
 
-/// How often a build that goes on says so.
+/// The interval at which a build that goes on says so.
 const REMINDER: Duration = Duration::from_secs(30);
 
 /// The Go toolchain of this machine.

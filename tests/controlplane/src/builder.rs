@@ -1,14 +1,14 @@
-//! What a cluster is to have.
+//! The parts of a cluster to build.
 
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::part::Part;
 
-/// How much the API server notes down about each request.
+/// The detail of the API server's audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audit {
     Off,
-    /// Who did what to which object, and how it ended.
+    /// The user, the verb, the object and the end.
     Requests,
     /// Also the objects that were sent.
     Bodies,

@@ -23,7 +23,7 @@ use crate::supervisor::{Afterwards, Process, Supervisor};
 /// Keeps the cluster's directory (logs, certificates, data) after its end.
 const KEEP: &str = "RHUMB_CONTROLPLANE_KEEP";
 
-/// How often a start is tried again because somebody else took one of the ports.
+/// The number of starts when somebody else took one of the ports.
 const ATTEMPTS: u32 = 4;
 
 /// A running control plane; dropping it kills all its processes and removes its directory.

@@ -1,10 +1,10 @@
-//! What can go wrong, each with the part, the file or the command that it happened to.
+//! The errors, each with the part, the file or the command that it happened to.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a control plane could not be built, started or used.
+/// The reason for a control plane that could not be built, started or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
     Go {
         /// The oldest release that will do.
         needed: &'static str,
-        /// What was found instead.
+        /// The version found instead.
         found: String,
         /// The programs that the directory must have.
         programs: String,
@@ -42,15 +42,15 @@ pub enum Error {
     /// No directory for the cache or the cluster is to be had.
     #[error("no directory for {what}: {why}")]
     NoDirectory {
-        /// What the directory is for.
+        /// The purpose of the directory.
         what: &'static str,
-        /// Why there is none.
+        /// The reason for which there is none.
         why: &'static str,
     },
     /// An operation on a file, a socket or a process failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was being done, with the path or program.
+        /// The action, with the path or program.
         action: String,
         /// The cause.
         source: io::Error,
@@ -58,7 +58,7 @@ pub enum Error {
     /// A certificate could not be made.
     #[error("cannot make the certificate of {subject}: {source}")]
     Certificate {
-        /// Whose certificate.
+        /// The certificate's subject.
         subject: String,
         /// The cause.
         source: rcgen::Error,
@@ -83,7 +83,7 @@ pub enum Error {
         what: &'static str,
         /// The time it had.
         limit: Duration,
-        /// What the last look showed.
+        /// The last look.
         last: String,
         /// The lines of its log that explain it.
         log: String,
@@ -111,11 +111,11 @@ pub enum Error {
     Kubectl {
         /// Its arguments.
         args: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
-        /// What it printed on standard error.
+        /// Its standard error.
         stderr: String,
-        /// What it printed on standard output.
+        /// Its standard output.
         stdout: String,
     },
     /// The API server answered with something else than what was expected.
@@ -155,8 +155,9 @@ impl<T> Context<T> for Result<T, rustix::io::Errno> {
 }
 
 impl Error {
-    /// Tells whether the same may go well in a moment: somebody else has the part's port, or KWOK died of itself, as its
-    /// controllers write one map side by side when they start (0.8.0, `PatchMetaFromOpenAPI3::specCache`).
+    /// Returns whether the same may go well in a moment. Somebody else has the part's port, or KWOK
+    /// died of itself, as its controllers write one map side by side when they start (0.8.0,
+    /// `PatchMetaFromOpenAPI3::specCache`).
     pub(crate) fn is_bad_luck(&self) -> bool {
         match self {
             Self::Ended { log, .. } | Self::NotReady { log, .. } => {

@@ -214,7 +214,8 @@ fn scheduler(layout: &Layout, ports: &Ports) -> Vec<String> {
     arguments
 }
 
-/// What the controller manager and the scheduler listen on; their own certificates would take time to make.
+/// Returns the listening flags of the controller manager and the scheduler; their own certificates
+/// would take time to make.
 fn serving(layout: &Layout, port: u16) -> Vec<String> {
     vec![
         "--bind-address=127.0.0.1".to_owned(),
@@ -225,7 +226,7 @@ fn serving(layout: &Layout, port: u16) -> Vec<String> {
     ]
 }
 
-/// How the controller manager and the scheduler reach the API server.
+/// Returns the flags by which the controller manager and the scheduler reach the API server.
 fn identity(layout: &Layout, part: Part) -> Vec<String> {
     let kubeconfig = layout.file(&format!("run/{}.kubeconfig", part.name()));
     vec![

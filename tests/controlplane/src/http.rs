@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::pki::Pair;
 
-/// How long one request may take; waiting longer is the caller's loop.
+/// The time limit of one request; a longer wait is the caller's loop.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A status and a body.

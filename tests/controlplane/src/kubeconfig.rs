@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::pki::Pair;
 
-/// How a kubeconfig's user shows who they are.
+/// The credential of a kubeconfig's user.
 pub(crate) enum Credential<'a> {
     Certificate(&'a Pair),
     Token(&'a str),

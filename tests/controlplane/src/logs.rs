@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-/// How many lines of a log are shown at most.
+/// The maximum number of lines of a log shown.
 const LINES: usize = 20;
-/// How much of a line is shown at most, in characters.
+/// The maximum number of characters of a line shown.
 const WIDTH: usize = 400;
-/// How far back lines that report errors are looked for.
+/// The number of last lines in which errors are looked for.
 const RECENT: usize = 300;
 
 /// Returns the end of a log: the recent lines that report errors, or else just the last lines.

@@ -20,7 +20,7 @@ RHUMB_CONTROLPLANE_BIN or KUBEBUILDER_ASSETS names a directory to take them from
 RHUMB_CONTROLPLANE_KEEP=1 keeps the cluster's directory (logs, data) at the end.
 ";
 
-/// What the command line asks for.
+/// The command line.
 #[derive(Debug)]
 enum Command {
     Up(Builder),

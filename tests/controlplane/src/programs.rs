@@ -1,4 +1,5 @@
-//! Where the programs are: a directory that the environment names, or the cache, filled by a build on first use.
+//! The directory of programs: one that the environment names, or the cache, filled by a build on
+//! first use.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};

@@ -1,4 +1,4 @@
-//! When a part counts as ready.
+//! The readiness of each part.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +13,10 @@ use crate::part::Part;
 use crate::pki::Pair;
 use crate::supervisor::{Process, Supervisor};
 
-/// How long a part may take; it takes about 3 s on a quiet machine, more on one that is building at the same time.
+/// The time limit of a part; it takes about 3 s on a quiet machine, more on one that is building at
+/// the same time.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
-/// How often it is looked at.
+/// The polling interval.
 const PAUSE: Duration = Duration::from_millis(15);
 
 /// The parts' addresses.

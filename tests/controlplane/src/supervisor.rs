@@ -1,7 +1,8 @@
-//! The process that starts and ends the parts: a shell script, so that no other program has to be built or found.
+//! The process that starts and ends the parts: a shell script, so that no other program has to be
+//! built or found.
 //!
-//! **Invariant:** no part outlives this process. The script holds the read end of a pipe whose only write end is here;
-//! however this process ends, the pipe closes, and the script kills every part.
+//! **Invariant:** no part outlives this process. The script holds the read end of a pipe whose only
+//! write end is here. However this process ends, the pipe closes, and the script kills every part.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,7 +16,7 @@ use crate::part::Part;
 
 const SCRIPT: &str = include_str!("supervisor.sh");
 
-/// What becomes of the cluster's directory at the end.
+/// The fate of the cluster's directory at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Afterwards {
     Remove,

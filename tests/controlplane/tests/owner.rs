@@ -59,7 +59,7 @@ impl Owner {
         let mark = self.mark.path().to_string_lossy().into_owned();
         let mut names = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
-            // What is no process, or ended just now, has no environment.
+            // A thread, or a process that ended just now, has no environment.
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
             if String::from_utf8_lossy(&environment).contains(&mark) {
                 names.push(

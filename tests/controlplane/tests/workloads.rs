@@ -128,7 +128,7 @@ fn pods_fail_as_they_are_asked_to() {
     });
 }
 
-/// What plays the nodes acts by name, on what it saw seconds ago where the machine is busy.
+/// KWOK's nodes act by name, on views that are seconds old on a busy machine.
 #[test]
 fn nodes_do_nothing_to_a_pod_that_was_made_since() {
     let cluster = cluster();
@@ -140,7 +140,7 @@ fn nodes_do_nothing_to_a_pod_that_was_made_since() {
     apply(&cluster, &pod("since"));
     eventually(SOON, "Running".to_owned(), || field(&cluster, "pod/since", "{.status.phase}"));
     let node = cluster.dir().join("run/kwok.kubeconfig");
-    // What the server says to it instead of doing it; nothing where it does it.
+    // The server's refusal; empty where it obeys.
     let refused = |arguments: &[&str]| {
         let user = format!("--kubeconfig={}", node.display());
         cluster

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::feed::Look;
-use crate::cli::view::View;
-use crate::report::{Notice, ObjectStatus, Phase, RolloutStatus, SourceStatus};
+use super::super::feed::Refresh;
+use crate::cli::view::StatusView;
+use crate::report::{EventRecord, ObjectStatus, Phase, RolloutStatus, SourceStatus};
 
 pub(super) const NOW: &str = "2030-01-02T03:04:05Z";
 
@@ -50,7 +50,13 @@ pub(super) fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> Obje
     .unwrap()
 }
 
-pub(super) fn notice(number: u64, at: &str, reason: &str, object: Option<&str>, message: &str) -> Notice {
+pub(super) fn notice(
+    number: u64,
+    at: &str,
+    reason: &str,
+    object: Option<&str>,
+    message: &str,
+) -> EventRecord {
     let mut told =
         json!({"number": number, "at": at, "reason": reason, "source": "shop", "message": message});
     if let Some(name) = object {
@@ -61,36 +67,36 @@ pub(super) fn notice(number: u64, at: &str, reason: &str, object: Option<&str>, 
     serde_json::from_value(told).unwrap()
 }
 
-fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Look {
+fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Refresh {
     let process = json!({
         "version": "9.9.9", "since": "2030-01-02T01:00:00Z", "nextResync": "2030-01-02T04:04:05Z", "queue": 0,
         "unfinishedSeconds": 0.0, "longestSeconds": 0.0,
     });
-    let view = View {
+    let view = StatusView {
         at: NOW.parse().unwrap(),
         process: Some(serde_json::from_value(process).unwrap()),
         sources,
         rollout,
         objects,
     };
-    Look { view, notices: Vec::new(), object: None }
+    Refresh { view, notices: Vec::new(), object: None }
 }
 
 /// All is as it should be.
-pub(super) fn healthy() -> Look {
+pub(super) fn healthy() -> Refresh {
     let shop = source("shop", "2030-01-02T03:00:00Z", json!({"Settled": 21}));
     let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
     let read =
         notice(1, "2030-01-02T03:00:00Z", "RevisionRead", None, "revision 0123456789ab (Ada: Two of each)");
     let settled = notice(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are as wanted");
-    Look {
+    Refresh {
         notices: vec![read, settled],
         ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
     }
 }
 
 /// Two workloads roll, and three wait.
-pub(super) fn rolling() -> Look {
+pub(super) fn rolling() -> Refresh {
     let shop = source("shop", "2030-01-02T03:03:05Z", json!({"Settled": 16, "RollingOut": 2, "Waiting": 3}));
     let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
     let rolls = json!([
@@ -117,11 +123,11 @@ pub(super) fn rolling() -> Look {
     let started = notice(3, "2030-01-02T03:03:10Z", "RolloutStarted", Some("web"), "revision 0123456789ab");
     let mut told = healthy().notices;
     told.push(started);
-    Look { notices: told, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
+    Refresh { notices: told, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
 }
 
 /// Much is wrong, with long reasons, some of which would like to steer the terminal.
-pub(super) fn failed() -> Look {
+pub(super) fn failed() -> Refresh {
     let mut shop = source(
         "shop",
         "2030-01-02T03:03:05Z",
@@ -146,26 +152,26 @@ pub(super) fn failed() -> Look {
     let mut told = rolling().notices;
     told.push(notice(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
     told.push(notice(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
-    Look { notices: told, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
+    Refresh { notices: told, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
 }
 
-/// What the cluster alone tells.
-pub(super) fn cluster() -> Look {
-    let Look { mut view, .. } = rolling();
+/// Returns a refresh as read from the cluster alone.
+pub(super) fn cluster() -> Refresh {
+    let Refresh { mut view, .. } = rolling();
     view.process = None;
     for source in &mut view.sources {
         source.since = None;
         source.complete = false;
     }
-    let zero = crate::report::Share { used: 0, of: 0 };
+    let zero = crate::report::BoundUsage { used: 0, of: 0 };
     view.rollout.workloads.of = 0;
     view.rollout.unavailable.of = 0;
     view.rollout.starts = zero;
-    Look { view, notices: Vec::new(), object: None }
+    Refresh { view, notices: Vec::new(), object: None }
 }
 
-/// A daemon that has not read anything yet.
-pub(super) fn empty() -> Look {
+/// Returns a daemon that has not read anything yet.
+pub(super) fn empty() -> Refresh {
     let mut look = look(Vec::new(), rollout(0, 0, json!([]), json!([])), Vec::new());
     look.view.rollout.known = false;
     look

@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::super::wire::Project as _;
-use super::super::lens::{Narrow, PodRecord, spoken};
+use super::super::super::wire::WireDecoder as _;
+use super::super::lens::{PodRecord, RecordDecoder, spoken};
 use super::super::pod_selector;
-use super::super::warnings::WarningLens;
+use super::super::warnings::WarningDecoder;
 use crate::engine::{Readiness, Uid};
 use crate::object::GroupKind;
 
 fn read(pod: &Value) -> PodRecord {
-    Narrow::new(GroupKind::new("", "Pod")).project(&pod.to_string()).unwrap().record
+    RecordDecoder::new(GroupKind::new("", "Pod")).decode(&pod.to_string()).unwrap().record
 }
 
 fn pod(status: Value) -> Value {
@@ -46,8 +46,8 @@ fn a_pod_is_read_as_far_as_it_can_be() {
         tree["metadata"]["ownerReferences"] = odd;
         assert_eq!(read(&tree).uid, Uid("u1".into()));
     }
-    let lens: Narrow<PodRecord> = Narrow::new(GroupKind::new("", "Pod"));
-    assert!(lens.project("{}").is_none() && lens.project("[").is_none());
+    let lens: RecordDecoder<PodRecord> = RecordDecoder::new(GroupKind::new("", "Pod"));
+    assert!(lens.decode("{}").is_none() && lens.decode("[").is_none());
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn what_containers_wait_for_is_read() {
         json!([waiting("a", "RunContainerError"), waiting("b", "InvalidImageName")]),
         Some(["b", "InvalidImageName", "says why"]),
     );
-    // How it ended is told, its last output is not.
+    // The reason of its end is reported, its last output is not.
     let mut crashed = waiting("a", "CrashLoopBackOff");
     crashed["lastState"] =
         json!({ "terminated": { "exitCode": 2, "reason": "Error", "message": "password" } });
@@ -143,7 +143,7 @@ fn our_own_events_are_told_from_those_of_others() {
             "reason": "RolloutFailed", "message": "no progress", "type": "Warning",
             "reportingComponent": component,
         });
-        let warning = WarningLens.project(&event.to_string()).unwrap().record;
+        let warning = WarningDecoder.decode(&event.to_string()).unwrap().record;
         assert_eq!((warning.own, &*warning.message), (own, "no progress"), "{component}");
     }
     check(&json!("rhumb"), true);

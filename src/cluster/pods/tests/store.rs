@@ -1,11 +1,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::super::informer::News;
+use super::super::super::informer::InformerChange;
 use super::super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
-use super::super::store::{Controller, Store};
-use super::super::warnings::Warning;
-use crate::engine::{Readiness, Rv, Uid, WorkloadPods};
+use super::super::store::{PodController, WorkloadStore};
+use super::super::warnings::WarningEvent;
+use crate::engine::{Readiness, ResourceVersion, Uid, WorkloadPods};
 use crate::object::{GroupKind, ObjectId};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ fn uid(text: &str) -> Uid {
 fn pod(owner: &str, revision: &str) -> PodRecord {
     PodRecord {
         uid: uid("pod"),
-        rv: Rv(1),
+        rv: ResourceVersion(1),
         owner: Some(uid(owner)),
         revision: Some(revision.into()),
         created: 100,
@@ -49,7 +49,7 @@ fn evicted() -> PodRecord {
 fn workload(generation: i64, observed: bool) -> WorkloadRecord {
     WorkloadRecord {
         uid: uid("own"),
-        rv: Rv(10),
+        rv: ResourceVersion(10),
         generation,
         observed,
         desired: 1,
@@ -59,23 +59,23 @@ fn workload(generation: i64, observed: bool) -> WorkloadRecord {
     }
 }
 
-/// A store of which everything is known, with these pods from the first list.
-fn store(controller: Controller, pods: &[(&str, PodRecord)], now: Instant) -> Store {
-    let mut store = Store::new(controller, uid("own"));
-    store.workload(News::Seen(id("web"), workload(1, true)));
-    store.workload(News::Synced);
-    store.set(News::Synced);
-    store.pod(News::Started, now);
+/// Returns a store of which everything is known, with these pods from the first list.
+fn store(controller: PodController, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadStore {
+    let mut store = WorkloadStore::new(controller, uid("own"));
+    store.workload(InformerChange::Apply(id("web"), workload(1, true)));
+    store.workload(InformerChange::InitDone);
+    store.set(InformerChange::InitDone);
+    store.pod(InformerChange::Init, now);
     for (name, pod) in pods {
-        store.pod(News::Seen(id(name), pod.clone()), now);
+        store.pod(InformerChange::Apply(id(name), pod.clone()), now);
     }
-    store.pod(News::Synced, now);
+    store.pod(InformerChange::InitDone, now);
     store
 }
 
-fn set(store: &mut Store, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadPods {
+fn set(store: &mut WorkloadStore, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadPods {
     for (name, pod) in pods {
-        store.pod(News::Seen(id(name), pod.clone()), now);
+        store.pod(InformerChange::Apply(id(name), pod.clone()), now);
     }
     store.view(now).unwrap()
 }
@@ -83,15 +83,15 @@ fn set(store: &mut Store, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadP
 #[test]
 fn nothing_is_told_before_everything_is_known() {
     let now = Instant::now();
-    let mut store = Store::new(Controller::Deployment, uid("own"));
-    store.workload(News::Seen(id("web"), workload(1, true)));
+    let mut store = WorkloadStore::new(PodController::Deployment, uid("own"));
+    store.workload(InformerChange::Apply(id("web"), workload(1, true)));
     assert_eq!(store.view(now), None);
-    store.workload(News::Synced);
-    store.pod(News::Synced, now);
+    store.workload(InformerChange::InitDone);
+    store.pod(InformerChange::InitDone, now);
     assert_eq!(store.view(now), None);
-    store.set(News::Synced);
+    store.set(InformerChange::InitDone);
     assert!(store.view(now).is_some());
-    store.workload(News::Gone(id("web"), Rv(11)));
+    store.workload(InformerChange::Delete(id("web"), ResourceVersion(11)));
     assert_eq!(store.view(now), None);
 }
 
@@ -99,7 +99,7 @@ fn nothing_is_told_before_everything_is_known() {
 fn steady_is_what_was_ready_without_a_restart_between() {
     let t = Instant::now();
     let check = |next: PodRecord, expected: Option<Instant>| {
-        let mut store = store(Controller::StatefulSet, &[("web-0", ready("noon", 1))], t);
+        let mut store = store(PodController::StatefulSet, &[("web-0", ready("noon", 1))], t);
         assert_eq!(store.view(t).unwrap().pods[0].steady_since, Some(t));
         assert_eq!(set(&mut store, &[("web-0", next)], t + SECOND).pods[0].steady_since, expected);
     };
@@ -114,7 +114,7 @@ fn steady_is_what_was_ready_without_a_restart_between() {
 #[test]
 fn restarts_from_before_are_told_apart() {
     let t = Instant::now();
-    let mut store = store(Controller::StatefulSet, &[("web-0", ready("noon", 7))], t);
+    let mut store = store(PodController::StatefulSet, &[("web-0", ready("noon", 7))], t);
     let restarts = |pods: WorkloadPods| -> Vec<(u32, u32)> {
         pods.pods.iter().map(|pod| (pod.restarts, pod.new_restarts)).collect()
     };
@@ -122,11 +122,11 @@ fn restarts_from_before_are_told_apart() {
     let later = [("web-0", ready("noon", 9)), ("web-1", PodRecord { uid: uid("other"), ..ready("noon", 2) })];
     assert_eq!(restarts(set(&mut store, &later, t)), [(9, 2), (2, 2)]);
     // A pod that a later list shows first is not older than the watch.
-    store.pod(News::Started, t);
+    store.pod(InformerChange::Init, t);
     let listed = [("web-2", PodRecord { uid: uid("third"), ..ready("noon", 3) })];
     assert_eq!(restarts(set(&mut store, &listed, t)), [(9, 2), (2, 2), (3, 3)]);
     // The list has ended without the others.
-    store.pod(News::Synced, t);
+    store.pod(InformerChange::InitDone, t);
     assert_eq!(restarts(store.view(t).unwrap()), [(3, 3)]);
 }
 
@@ -137,7 +137,7 @@ fn a_trouble_has_lasted_since_its_reason_was_seen() {
         trouble: Some(["c", reason, message].map(Arc::from)),
         ..pod("own", "new")
     };
-    let mut store = store(Controller::StatefulSet, &[("web-0", troubled("RunContainerError", "1"))], t);
+    let mut store = store(PodController::StatefulSet, &[("web-0", troubled("RunContainerError", "1"))], t);
     let mut since = |next: PodRecord, at: Instant| {
         let pods = set(&mut store, &[("web-0", next)], at);
         pods.pods[0].trouble.as_ref().map(|trouble| trouble.since)
@@ -155,14 +155,14 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
         let of_pod = |pod: &crate::engine::PodFacts| pod.ended.as_ref().and_then(|ended| ended.seen);
         (pods.pods.first().and_then(of_pod), pods.lost.as_deref().and_then(of_pod))
     };
-    let gone = News::Gone(id("web-0"), Rv(9));
-    let mut left = store(Controller::StatefulSet, &[("web-0", evicted())], t);
+    let gone = InformerChange::Delete(id("web-0"), ResourceVersion(9));
+    let mut left = store(PodController::StatefulSet, &[("web-0", evicted())], t);
     assert_eq!(ended(&left.view(t).unwrap()), (None, None), "an earlier rollout left it");
     assert_eq!(ended(&set(&mut left, &[("web-0", evicted())], t + SECOND)), (None, None));
-    left.pod(News::Gone(id("web-0"), Rv(9)), t);
+    left.pod(InformerChange::Delete(id("web-0"), ResourceVersion(9)), t);
     assert_eq!(ended(&left.view(t).unwrap()), (None, None));
 
-    let mut store = store(Controller::StatefulSet, &[("web-0", ready("noon", 0))], t);
+    let mut store = store(PodController::StatefulSet, &[("web-0", ready("noon", 0))], t);
     assert_eq!(ended(&set(&mut store, &[("web-0", evicted())], t + SECOND)), (Some(t + SECOND), None));
     // Its controller deletes it for that.
     let leaving = PodRecord { terminating: true, failed: None, ..evicted() };
@@ -174,7 +174,7 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
     // It was not of the next revision, nor is it when that one is taken back.
     for revision in ["newer", "new"] {
         let workload = WorkloadRecord { update_revision: Some(revision.into()), ..workload(2, true) };
-        store.workload(News::Seen(id("web"), workload));
+        store.workload(InformerChange::Apply(id("web"), workload));
         assert_eq!(ended(&store.view(t).unwrap()), (None, None));
     }
 }
@@ -182,9 +182,9 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
 #[test]
 fn the_newest_revision_is_unknown_until_its_controller_has_seen_it() {
     let t = Instant::now();
-    let mut store = store(Controller::StatefulSet, &[], t);
+    let mut store = store(PodController::StatefulSet, &[], t);
     let mut check = |record: WorkloadRecord, newest: Option<&str>, current: Option<&str>| {
-        store.workload(News::Seen(id("web"), record));
+        store.workload(InformerChange::Apply(id("web"), record));
         let view = store.view(t).unwrap();
         assert_eq!((view.newest.as_deref(), view.current.as_deref()), (newest, current));
     };
@@ -199,7 +199,7 @@ fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionReco
         owner: Some(uid(owner)),
         number,
         hash: Some(name.into()),
-        rv: Rv(number),
+        rv: ResourceVersion(number),
         wanted: replicas,
         replicas,
         available: replicas,
@@ -210,14 +210,14 @@ fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionReco
 #[test]
 fn a_daemon_set_rolls_to_what_a_list_after_its_generation_shows() {
     let t = Instant::now();
-    let mut store = store(Controller::DaemonSet, &[], t);
+    let mut store = store(PodController::DaemonSet, &[], t);
     assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(1), None));
     let all = || vec![revision("a", "own", 3, 0), revision("b", "own", 2, 0), revision("c", "other", 9, 0)];
     store.listed(1, all());
     assert_eq!((store.wanted(), store.view(t).unwrap().newest.as_deref()), (None, Some("a")));
-    store.workload(News::Seen(id("web"), workload(2, false)));
+    store.workload(InformerChange::Apply(id("web"), workload(2, false)));
     assert_eq!((store.wanted(), store.view(t).unwrap().newest), (None, None));
-    store.workload(News::Seen(id("web"), workload(2, true)));
+    store.workload(InformerChange::Apply(id("web"), workload(2, true)));
     assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(2), None));
     // An answer that comes too late is about an older generation.
     store.listed(1, all());
@@ -229,10 +229,10 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
     let t = Instant::now();
     let of_bad = PodRecord { revision: None, ..pod("bad", "") };
     let of_other = PodRecord { revision: None, uid: uid("x"), ..pod("foreign", "") };
-    let mut store = store(Controller::Deployment, &[("web-1", of_bad), ("other-1", of_other)], t);
-    let see = |store: &mut Store, sets: &[RevisionRecord]| {
+    let mut store = store(PodController::Deployment, &[("web-1", of_bad), ("other-1", of_other)], t);
+    let see = |store: &mut WorkloadStore, sets: &[RevisionRecord]| {
         for set in sets {
-            store.set(News::Seen(id(&set.uid.0), set.clone()));
+            store.set(InformerChange::Apply(id(&set.uid.0), set.clone()));
         }
         store.view(t).unwrap().newest.map(|newest| newest.to_string())
     };
@@ -240,7 +240,7 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
     let before =
         [revision("good", "own", 1, 2), revision("bad", "own", 2, 1), revision("foreign", "x", 7, 1)];
     assert_eq!(see(&mut store, &before), None);
-    store.workload(News::Seen(id("web"), updated(1, 1)));
+    store.workload(InformerChange::Apply(id("web"), updated(1, 1)));
     store.listed(1, before.to_vec());
     assert_eq!(see(&mut store, &[]).as_deref(), Some("bad"));
     // Only its own pods, whatever their labels say.
@@ -249,12 +249,12 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
     // Once it is known, the two counts may differ for a moment.
     assert_eq!(see(&mut store, &[revision("bad", "own", 2, 2)]).as_deref(), Some("bad"));
     // The way back renumbers the good one: the list shows it, the watch is late.
-    store.workload(News::Seen(id("web"), updated(2, 2)));
+    store.workload(InformerChange::Apply(id("web"), updated(2, 2)));
     store.listed(2, vec![revision("good", "own", 3, 2), revision("bad", "own", 2, 2)]);
     assert_eq!(see(&mut store, &[]), None);
     assert_eq!(see(&mut store, &[revision("good", "own", 3, 2)]).as_deref(), Some("good"));
     // A change that also scales: the generation is observed, and its set is not made yet.
-    store.workload(News::Seen(id("web"), updated(3, 0)));
+    store.workload(InformerChange::Apply(id("web"), updated(3, 0)));
     store.listed(3, vec![revision("good", "own", 3, 2)]);
     assert_eq!(see(&mut store, &[]), None);
     assert_eq!(see(&mut store, &[revision("next", "own", 4, 0)]).as_deref(), Some("next"));
@@ -263,14 +263,14 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
 #[test]
 fn what_a_set_is_refused_is_told_of_the_newest_only() {
     let t = Instant::now();
-    let mut store = store(Controller::Deployment, &[], t);
+    let mut store = store(PodController::Deployment, &[], t);
     store.listed(1, vec![revision("good", "own", 1, 0)]);
     let refused = |name: &str, number: u64| RevisionRecord {
         refused: Some("exceeded quota".into()),
         ..revision(name, "own", number, 0)
     };
-    let told = |store: &mut Store, set: RevisionRecord, at: Instant| {
-        store.set(News::Seen(id(&set.uid.0), set.clone()));
+    let told = |store: &mut WorkloadStore, set: RevisionRecord, at: Instant| {
+        store.set(InformerChange::Apply(id(&set.uid.0), set.clone()));
         store.view(at).unwrap().refused.map(|refused| refused.since)
     };
     assert_eq!(told(&mut store, refused("good", 1), t), Some(t));
@@ -283,7 +283,7 @@ fn what_a_set_is_refused_is_told_of_the_newest_only() {
 #[test]
 fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     let t = Instant::now();
-    let warning = |about: &str, reason: &str, at: i64| Warning {
+    let warning = |about: &str, reason: &str, at: i64| WarningEvent {
         about: uid(about),
         whose: "StatefulSet web".into(),
         reason: reason.into(),
@@ -292,12 +292,12 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         count: 1,
         own: false,
     };
-    let check = |pods: &[(&str, PodRecord)], warnings: &[Warning], expected: Option<&str>| {
-        let mut store = store(Controller::StatefulSet, pods, t);
+    let check = |pods: &[(&str, PodRecord)], warnings: &[WarningEvent], expected: Option<&str>| {
+        let mut store = store(PodController::StatefulSet, pods, t);
         let missing = WorkloadRecord { desired: 2, ..workload(1, true) };
-        store.workload(News::Seen(id("web"), missing));
+        store.workload(InformerChange::Apply(id("web"), missing));
         for (number, warning) in warnings.iter().enumerate() {
-            store.warning(News::Seen(id(&number.to_string()), warning.clone()), t + SECOND);
+            store.warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
         }
         let told = store.view(t).unwrap().refused.map(|refused| refused.message.to_string());
         assert_eq!(told.as_deref(), expected);
@@ -318,9 +318,9 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     let foreign = [one[0].clone(), ("x", PodRecord { uid: uid("p1"), ..pod("other", "new") })];
     check(&foreign, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
     // In the second in which it was said, but after it.
-    let mut store = store(Controller::StatefulSet, &[], t);
-    store.workload(News::Seen(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
-    store.warning(News::Seen(id("w"), warning("own", "FailedCreate", 100)), t);
+    let mut store = store(PodController::StatefulSet, &[], t);
+    store.workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
+    store.warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t);
     assert!(store.view(t).unwrap().refused.is_some());
     assert_eq!(set(&mut store, &one, t + SECOND).refused, None);
 }

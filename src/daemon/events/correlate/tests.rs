@@ -1,38 +1,44 @@
-//! What becomes an Event, and when.
+//! The choice and the time of Events.
 
 use super::*;
-use crate::report::{Draft, Recorder, Regarding};
+use crate::report::{EventDraft, EventRecorder, EventRegarding};
 
 const NAMESPACE: &str = "rhumb-system";
 
-struct Bed {
-    correlator: Correlator,
-    recorder: Recorder,
+struct CorrelatorFixture {
+    correlator: EventCorrelator,
+    recorder: EventRecorder,
     now: Instant,
     /// The author and the subject of the revision.
     made: Option<(String, String)>,
 }
 
-impl Bed {
+impl CorrelatorFixture {
     fn new() -> Self {
-        let recorder = Recorder::new(Timestamp::UNIX_EPOCH);
-        Self { correlator: Correlator::new(NAMESPACE), recorder, now: Instant::now(), made: None }
+        let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
+        Self { correlator: EventCorrelator::new(NAMESPACE), recorder, now: Instant::now(), made: None }
     }
 
     /// Something happens to an object; to the source as a whole where none is named.
-    fn happens(&mut self, reason: Happening, name: Option<&str>, message: &str) {
+    fn happens(&mut self, reason: EventReason, name: Option<&str>, message: &str) {
         let object = name.map(|name| {
             let gvk = Gvk::new("apps", "v1", "Deployment");
             (ObjectId::new(&gvk.group_kind(), Some("shop"), name), gvk, Some(Uid("u".into())))
         });
         let about = object.as_ref().map(|(id, ..)| id.clone());
         // An object's Events alone, unless it is about the source.
-        let regarding = Regarding { parent: name.is_none().then(|| Uid("p".into())), object };
+        let regarding = EventRegarding { parent: name.is_none().then(|| Uid("p".into())), object };
         self.records(reason, about, message, regarding);
     }
 
-    fn records(&mut self, reason: Happening, object: Option<ObjectId>, message: &str, regarding: Regarding) {
-        let draft = Draft {
+    fn records(
+        &mut self,
+        reason: EventReason,
+        object: Option<ObjectId>,
+        message: &str,
+        regarding: EventRegarding,
+    ) {
+        let draft = EventDraft {
             reason,
             source: "shop".into(),
             object,
@@ -47,60 +53,60 @@ impl Bed {
         self.correlator.offer(&last, self.now);
     }
 
-    /// What is written now: `web RolloutFailed 2: message`.
+    /// Returns the Events written now: `web RolloutFailed 2: message`.
     fn written(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.correlator.next(self.now)).map(|write| words(&write)).collect()
     }
 }
 
-fn words(write: &Write) -> String {
-    let Occurrence { id, reason, count, message, .. } = &write.occurrence;
-    let deed = if write.deed == Deed::Make { "" } else { " again" };
+fn words(write: &EventWrite) -> String {
+    let KubernetesEvent { id, reason, count, message, .. } = &write.occurrence;
+    let deed = if write.deed == EventWriteKind::Create { "" } else { " again" };
     format!("{} {reason}{deed} {count}: {message}", id.name())
 }
 
 #[test]
 fn what_others_wrote_begins_no_line_and_steers_no_terminal() {
-    let mut bed = Bed::new();
-    bed.happens(Happening::Refused, Some("web"), "no:\nall\tis \u{1b}[2Jwell\u{202e}");
+    let mut bed = CorrelatorFixture::new();
+    bed.happens(EventReason::Refused, Some("web"), "no:\nall\tis \u{1b}[2Jwell\u{202e}");
     assert_eq!(bed.written(), ["web Refused 1: no: all is \u{fffd}[2Jwell\u{fffd}"]);
     let gvk = Gvk::new("rbac.authorization.k8s.io", "v1", "Role");
     let id = ObjectId::new(&gvk.group_kind(), Some("shop"), "x\u{202e}\ny");
-    let regarding = Regarding { object: Some((id.clone(), gvk, None)), parent: Some(Uid("p".into())) };
-    bed.records(Happening::Refused, Some(id), "no", regarding);
+    let regarding = EventRegarding { object: Some((id.clone(), gvk, None)), parent: Some(Uid("p".into())) };
+    bed.records(EventReason::Refused, Some(id), "no", regarding);
     assert_eq!(bed.written().last().unwrap(), "shop Refused 1: Role shop/x\u{fffd} y: no");
 }
 
 #[test]
 fn what_happens_again_raises_a_count() {
-    let mut bed = Bed::new();
-    bed.happens(Happening::DriftRepaired, Some("web"), "changed");
-    bed.happens(Happening::DriftRepaired, Some("web"), "changed");
+    let mut bed = CorrelatorFixture::new();
+    bed.happens(EventReason::DriftRepaired, Some("web"), "changed");
+    bed.happens(EventReason::DriftRepaired, Some("web"), "changed");
     assert_eq!(bed.written(), ["web DriftRepaired 2: changed"]);
-    bed.happens(Happening::DriftRepaired, Some("web"), "changed");
-    bed.happens(Happening::DriftRepaired, Some("api"), "changed");
+    bed.happens(EventReason::DriftRepaired, Some("web"), "changed");
+    bed.happens(EventReason::DriftRepaired, Some("api"), "changed");
     assert_eq!(bed.written(), ["web DriftRepaired again 3: changed", "api DriftRepaired 1: changed"]);
 }
 
 #[test]
 fn one_that_has_expired_is_made_anew() {
-    let mut bed = Bed::new();
-    bed.happens(Happening::Refused, Some("web"), "no");
+    let mut bed = CorrelatorFixture::new();
+    bed.happens(EventReason::Refused, Some("web"), "no");
     bed.written();
-    bed.happens(Happening::Refused, Some("web"), "no");
+    bed.happens(EventReason::Refused, Some("web"), "no");
     let write = bed.correlator.next(bed.now).unwrap();
     assert_eq!(words(&write), "web Refused again 2: no");
     bed.correlator.expired(write);
     assert_eq!(bed.written(), ["web Refused 1: no"]);
-    bed.happens(Happening::Refused, Some("web"), "no");
+    bed.happens(EventReason::Refused, Some("web"), "no");
     assert_eq!(bed.written(), ["web Refused again 2: no"]);
 }
 
 #[test]
 fn many_different_messages_about_the_same_become_one() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     for number in 0..SIMILAR + 3 {
-        bed.happens(Happening::RolloutStarted, Some("web"), &format!("revision {number}"));
+        bed.happens(EventReason::RolloutStarted, Some("web"), &format!("revision {number}"));
     }
     let written = bed.written();
     assert_eq!(written.len(), SIMILAR + 1);
@@ -109,17 +115,17 @@ fn many_different_messages_about_the_same_become_one() {
         "the newest words"
     );
     bed.now += SIMILAR_WITHIN;
-    bed.happens(Happening::RolloutStarted, Some("web"), "revision 99");
+    bed.happens(EventReason::RolloutStarted, Some("web"), "revision 99");
     assert_eq!(bed.written(), ["web RolloutStarted 1: revision 99"]);
 }
 
 #[test]
 fn a_source_writes_a_burst_and_then_one_a_second_and_warnings_first() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     for number in 0..30 {
-        bed.happens(Happening::DriftRepaired, Some(&format!("o{number}")), "changed");
+        bed.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
     }
-    bed.happens(Happening::RolloutFailed, Some("web"), "bad");
+    bed.happens(EventReason::RolloutFailed, Some("web"), "bad");
     let first = bed.written();
     assert_eq!((first.len(), &*first[0]), (25, "web RolloutFailed 1: bad"));
     assert_eq!(bed.correlator.due(), Some(bed.now + EVERY));
@@ -130,17 +136,17 @@ fn a_source_writes_a_burst_and_then_one_a_second_and_warnings_first() {
     assert_eq!(bed.correlator.due(), None);
     bed.now += EVERY * 3;
     for number in 0..5 {
-        bed.happens(Happening::DriftRepaired, Some(&format!("p{number}")), "changed");
+        bed.happens(EventReason::DriftRepaired, Some(&format!("p{number}")), "changed");
     }
     assert_eq!(bed.written().len(), 3, "only so much has been gained back");
 }
 
 #[test]
 fn too_many_are_not_written_and_no_warning_is_among_them() {
-    let mut bed = Bed::new();
-    bed.happens(Happening::Conflict, Some("web"), "somebody else's");
+    let mut bed = CorrelatorFixture::new();
+    bed.happens(EventReason::Conflict, Some("web"), "somebody else's");
     for number in 0..2 * WAITING {
-        bed.happens(Happening::DriftRepaired, Some(&format!("o{number}")), "changed");
+        bed.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
     }
     assert_eq!(bed.correlator.waiting.len(), WAITING);
     assert_eq!(bed.written()[0], "web Conflict 1: somebody else's");
@@ -148,13 +154,13 @@ fn too_many_are_not_written_and_no_warning_is_among_them() {
 
 #[test]
 fn events_are_about_the_object_and_about_the_source() {
-    let mut bed = Bed::new();
-    bed.happens(Happening::RevisionRead, None, "revision 1a2b is in force");
-    bed.happens(Happening::Created, Some("web"), "created");
+    let mut bed = CorrelatorFixture::new();
+    bed.happens(EventReason::RevisionRead, None, "revision 1a2b is in force");
+    bed.happens(EventReason::Created, Some("web"), "created");
     let write = bed.correlator.next(bed.now).unwrap();
-    let Occurrence { id, uid, annotations, severity, .. } = &write.occurrence;
+    let KubernetesEvent { id, uid, annotations, severity, .. } = &write.occurrence;
     assert_eq!(id.to_string(), "ConfigMap rhumb-system/shop");
-    assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), Severity::Normal));
+    assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), EventType::Normal));
     assert_eq!(annotations[REVISION], "1a2b");
     assert_eq!(bed.written(), [""; 0], "what is merely made is told nowhere");
 }
@@ -162,12 +168,12 @@ fn events_are_about_the_object_and_about_the_source() {
 /// An object may have the name of its source, and be in the namespace of the inventories.
 #[test]
 fn two_events_of_one_notice_have_two_names() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let id = ObjectId::new(&gvk.group_kind(), Some(NAMESPACE), "shop");
-    let both = Regarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
+    let both = EventRegarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
     for message in ["a", "b"] {
-        bed.records(Happening::RolloutStarted, None, message, both.clone());
+        bed.records(EventReason::RolloutStarted, None, message, both.clone());
     }
     let names: HashSet<String> =
         std::iter::from_fn(|| bed.correlator.next(bed.now)).map(|write| write.name).collect();
@@ -176,9 +182,9 @@ fn two_events_of_one_notice_have_two_names() {
 
 #[test]
 fn long_words_leave_room_for_the_commit() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     bed.made = Some(("é".repeat(100), "😀".repeat(100)));
-    bed.happens(Happening::Refused, None, &"no ".repeat(1000));
+    bed.happens(EventReason::Refused, None, &"no ".repeat(1000));
     let write = bed.correlator.next(bed.now).unwrap();
     let message = write.occurrence.message;
     let expected = format!(" ({}: {})", "é".repeat(100), "😀".repeat(100));
@@ -188,23 +194,23 @@ fn long_words_leave_room_for_the_commit() {
 
 #[test]
 fn what_could_not_be_written_is_tried_again_and_counted_once() {
-    let mut bed = Bed::new();
-    let fails = |bed: &mut Bed, expected: &str| {
+    let mut bed = CorrelatorFixture::new();
+    let fails = |bed: &mut CorrelatorFixture, expected: &str| {
         let write = bed.correlator.next(bed.now).unwrap();
         assert_eq!(words(&write), expected);
         bed.correlator.failed(write)
     };
-    bed.happens(Happening::Refused, Some("web"), "no");
+    bed.happens(EventReason::Refused, Some("web"), "no");
     assert!(fails(&mut bed, "web Refused 1: no"));
-    bed.happens(Happening::Refused, Some("web"), "no");
+    bed.happens(EventReason::Refused, Some("web"), "no");
     assert!(fails(&mut bed, "web Refused 2: no"));
     assert_eq!(bed.written(), ["web Refused 2: no"]);
-    bed.happens(Happening::Refused, Some("web"), "no");
+    bed.happens(EventReason::Refused, Some("web"), "no");
     assert!(fails(&mut bed, "web Refused again 3: no"));
     assert_eq!((bed.written(), bed.correlator.take_lost()), (vec!["web Refused again 3: no".to_owned()], 0));
     // Not for ever.
     bed.now += EVERY * TRIES;
-    bed.happens(Happening::Refused, Some("api"), "no");
+    bed.happens(EventReason::Refused, Some("api"), "no");
     for _ in 1..TRIES {
         assert!(fails(&mut bed, "api Refused 1: no"));
     }
@@ -212,18 +218,19 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
     assert_eq!((bed.written().len(), bed.correlator.take_lost(), bed.correlator.take_lost()), (0, 1, 0));
 }
 
-/// What happens to a thousand objects is told of some of them, and of all by the count on their source.
+/// Some of a thousand similar events are written for their object, and the count on their source
+/// covers all.
 #[test]
 fn no_count_is_lost() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     let all: usize = 4 * WAITING;
     for number in 0..all {
         let gvk = Gvk::new("apps", "v1", "Deployment");
         let id = ObjectId::new(&gvk.group_kind(), Some("shop"), &format!("o{number}"));
-        let both = Regarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
-        bed.records(Happening::DriftRepaired, None, &format!("changed {number}"), both);
+        let both = EventRegarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
+        bed.records(EventReason::DriftRepaired, None, &format!("changed {number}"), both);
     }
-    let mut written: Vec<Write> = Vec::new();
+    let mut written: Vec<EventWrite> = Vec::new();
     while bed.correlator.due().is_some() || written.is_empty() {
         written.extend(std::iter::from_fn(|| bed.correlator.next(bed.now)));
         bed.now += EVERY;
@@ -250,15 +257,15 @@ fn a_name_is_one_that_the_server_takes() {
 /// else.
 #[test]
 fn of_so_many_objects_is_remembered_what_was_said() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     for round in 0..2 {
         for number in 0..2 * REMEMBERED {
-            bed.happens(Happening::Refused, Some(&format!("o{number}")), &format!("no {round}"));
-            bed.happens(Happening::Refused, None, &format!("o{number}: no {round}"));
+            bed.happens(EventReason::Refused, Some(&format!("o{number}")), &format!("no {round}"));
+            bed.happens(EventReason::Refused, None, &format!("o{number}: no {round}"));
             assert!(bed.correlator.similar.len() <= REMEMBERED, "{}", bed.correlator.similar.len());
         }
     }
-    // What is said of the source is not forgotten for them: it stays one Event.
+    // Events about the source are not forgotten for them: it stays one Event.
     let keys: HashSet<String> = bed
         .correlator
         .waiting
@@ -272,18 +279,18 @@ fn of_so_many_objects_is_remembered_what_was_said() {
 /// The budget object has it, which people may write.
 #[test]
 fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     bed.made = Some(("é".repeat(LONGEST_MESSAGE), "subject".to_owned()));
-    bed.happens(Happening::Refused, None, "no");
+    bed.happens(EventReason::Refused, None, "no");
     let write = bed.correlator.next(bed.now).unwrap();
     assert!(write.occurrence.message.len() <= LONGEST_MESSAGE, "{}", write.occurrence.message.len());
 }
 
 #[test]
 fn what_waits_at_the_end_is_counted() {
-    let mut bed = Bed::new();
+    let mut bed = CorrelatorFixture::new();
     for name in ["web", "web", "api"] {
-        bed.happens(Happening::DriftRepaired, Some(name), "changed");
+        bed.happens(EventReason::DriftRepaired, Some(name), "changed");
     }
     assert_eq!(bed.correlator.left(), 3);
     assert_eq!((bed.written().len(), bed.correlator.left()), (2, 0));

@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 use super::ledger::Entry;
 use super::rule::Ending;
 
-/// Whether the connection is to end with a reset.
+/// Indicates that the connection is to end with a reset.
 pub(super) type Reset = Arc<AtomicBool>;
 
 /// A client's connection.
@@ -60,10 +60,10 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Where an answer's body stops.
+/// The place where an answer's body stops.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stop {
-    /// Where the server's does.
+    /// The end of the server's.
     AtEnd,
     /// After so many bytes, and it looks complete.
     Early(usize),
@@ -77,7 +77,7 @@ const FLUSH: Duration = Duration::from_millis(20);
 /// The server's answer on its way to the client.
 pub(super) struct Streaming {
     inner: Incoming,
-    /// How many bytes may still go through, and what happens then.
+    /// The number of bytes that may still go through, and the action then.
     left: usize,
     stop: Stop,
     /// On the ledger as long as the body is there.

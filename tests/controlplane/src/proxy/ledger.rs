@@ -12,16 +12,16 @@ use super::rule::{Ending, Fault, Requests, Rule, Shape};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(u64);
 
-/// How often a rule was used.
+/// The use of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hits {
-    /// How many requests it was meant for, also those that it spared.
+    /// The number of requests that it matches, also those that it spared.
     pub matched: u64,
-    /// How many requests got its fault.
+    /// The number of requests that got its fault.
     pub fired: u64,
 }
 
-/// What is shared by the proxy's handle and its connections.
+/// The state shared by the proxy's handle and its connections.
 #[derive(Debug)]
 pub(super) struct Ledger {
     inner: Mutex<Inner>,

@@ -1,4 +1,4 @@
-//! Which requests are hit, and by what.
+//! The requests that a rule hits, and the fault.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ enum Kind {
     Other,
 }
 
-/// What of a request the rules look at.
+/// The part of a request that rules match.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     pub(super) method: String,
@@ -129,7 +129,7 @@ impl Requests {
     }
 }
 
-/// How an answer stops before its end.
+/// The way in which an answer stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The connection closes without a word (FIN).
@@ -140,7 +140,7 @@ pub enum Ending {
     Silence,
 }
 
-/// What is done to a request.
+/// The fault of a request.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// Nothing; as an early rule it spares requests from later ones, and counts them.

@@ -1,13 +1,15 @@
-//! Who a request through the proxy is from: the token in its kubeconfig says it in plain text.
+//! The user of a request through the proxy, by the token in its kubeconfig, which says it in plain
+//! text.
 //!
-//! That is safe as far as the whole cluster is: whoever may read the kubeconfig of `admin` may be anybody anyway.
+//! That is safe as far as the whole cluster is: a reader of `admin`'s kubeconfig may be anybody
+//! anyway.
 
 use hyper::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 
 use crate::pki::MASTERS;
 use crate::programs::hex;
 
-/// Whether a user may do everything, or only what RBAC grants.
+/// The rights of a user: everything, or only as RBAC grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rank {
     Master,

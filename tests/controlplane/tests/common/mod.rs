@@ -1,4 +1,4 @@
-//! What the tests of the control plane share.
+//! The parts that the tests of the control plane share.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 

@@ -18,7 +18,7 @@ pub(super) struct Client {
     unread: Vec<u8>,
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
     Complete,
