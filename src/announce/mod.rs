@@ -6,9 +6,9 @@
 //! **Invariant:** decides nothing, and holds nobody up: a failed delivery is logged, and that is
 //! all.
 
-mod bag;
-mod letter;
-mod post;
+mod client;
+mod notification;
+mod outbox;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::bag::Outbox;
-use self::letter::{Notification, addressed, letter};
-use self::post::{DeliveryError, NotificationClient};
+use self::client::{DeliveryError, NotificationClient};
+use self::notification::{Notification, addressed, notification};
+use self::outbox::Outbox;
 use crate::config::{NotifyConfig, Recipient};
 use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
@@ -33,7 +33,9 @@ pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: 
 
 /// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or used. Reads them.
 pub fn unusable(to: &Recipient) -> Option<String> {
-    post::checked(&addressed(to)).err().map(|why| format!("{} cannot be told: {why}", letter::name(to)))
+    client::checked(&addressed(to))
+        .err()
+        .map(|why| format!("{} cannot be told: {why}", notification::name(to)))
 }
 
 async fn announce_with(
@@ -42,11 +44,11 @@ async fn announce_with(
     rests: &[Duration],
 ) {
     let LosslessSubscription { mut coming, .. } =
-        recorder.follow(|happening| letter::occasion(happening).is_some());
-    let mut carriers = Vec::new();
+        recorder.follow(|reason| notification::occasion(reason).is_some());
+    let mut workers = Vec::new();
     loop {
         let now = recipients.borrow_and_update().clone();
-        carriers = hired(now, carriers, rests);
+        workers = hired(now, workers, rests);
         loop {
             tokio::select! {
                 biased;
@@ -56,7 +58,7 @@ async fn announce_with(
                     Err(_) => return,
                 },
                 notice = coming.recv() => match notice {
-                    Some(notice) => hand_out(&carriers, notice, &mut coming),
+                    Some(notice) => hand_out(&workers, notice, &mut coming),
                     None => return,
                 },
             }
@@ -80,39 +82,40 @@ fn hired(
     mut known: Vec<NotificationWorker>,
     rests: &[Duration],
 ) -> Vec<NotificationWorker> {
-    let post = Arc::new(NotificationClient::new());
-    let mut carriers: Vec<NotificationWorker> = Vec::new();
+    let client = Arc::new(NotificationClient::new());
+    let mut workers: Vec<NotificationWorker> = Vec::new();
     for entry in recipients {
-        if let Some(shared) = carriers.iter_mut().find(|carrier| carrier.to == entry.to) {
+        if let Some(shared) = workers.iter_mut().find(|worker| worker.to == entry.to) {
             shared.entries.push(entry);
             continue;
         }
-        let kept = known.iter().position(|carrier| carrier.to == entry.to).map(|at| known.swap_remove(at));
-        carriers.push(match kept {
+        let kept = known.iter().position(|worker| worker.to == entry.to).map(|at| known.swap_remove(at));
+        workers.push(match kept {
             Some(kept) => NotificationWorker { entries: vec![entry], ..kept },
-            None => NotificationWorker::new(entry, post.clone(), rests.to_vec()),
+            None => NotificationWorker::new(entry, client.clone(), rests.to_vec()),
         });
     }
-    carriers
+    workers
 }
 
 impl NotificationWorker {
-    fn new(entry: NotifyConfig, post: Arc<NotificationClient>, rests: Vec<Duration>) -> Self {
-        let (to, name, bag) = (entry.to.clone(), letter::name(&entry.to), Arc::new(Outbox::default()));
+    fn new(entry: NotifyConfig, client: Arc<NotificationClient>, rests: Vec<Duration>) -> Self {
+        let (to, name, outbox) =
+            (entry.to.clone(), notification::name(&entry.to), Arc::new(Outbox::default()));
         let (looked_at, left) =
-            (to.clone(), PendingDeliveries { name: name.clone(), outbox: bag.clone(), underway: 0 });
+            (to.clone(), PendingDeliveries { name: name.clone(), outbox: outbox.clone(), underway: 0 });
         let task = async move {
             // A panic message may hold file contents.
             if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&looked_at)).await {
                 tracing::warn!("{why}");
             }
-            carry(left, &post, &rests).await;
+            carry(left, &client, &rests).await;
         };
         Self {
             to,
             entries: vec![entry],
             name,
-            outbox: bag,
+            outbox: outbox,
             _task: AbortOnDropHandle::new(tokio::spawn(task)),
         }
     }
@@ -120,19 +123,19 @@ impl NotificationWorker {
 
 /// Hands out this, and what has come behind it.
 fn hand_out(
-    carriers: &[NotificationWorker],
+    workers: &[NotificationWorker],
     first: Arc<EventRecord>,
     coming: &mut mpsc::UnboundedReceiver<Arc<EventRecord>>,
 ) {
-    let mut lost = vec![0; carriers.len()];
+    let mut lost = vec![0; workers.len()];
     let behind = std::iter::from_fn(|| coming.try_recv().ok());
     for notice in std::iter::once(first).chain(behind) {
-        for (carrier, lost) in carriers.iter().zip(&mut lost) {
-            let letter = carrier.entries.iter().find_map(|entry| wanted(entry, &notice));
-            *lost += letter.map_or(0, |letter| carrier.outbox.put(letter));
+        for (worker, lost) in workers.iter().zip(&mut lost) {
+            let notification = worker.entries.iter().find_map(|entry| wanted(entry, &notice));
+            *lost += notification.map_or(0, |notification| worker.outbox.put(notification));
         }
     }
-    for (NotificationWorker { name, .. }, lost) in carriers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
+    for (NotificationWorker { name, .. }, lost) in workers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
         tracing::warn!(
             lost,
             "{name} is not told of all that happened: too much waits for it, the oldest goes"
@@ -142,8 +145,9 @@ fn hand_out(
 
 fn wanted(recipient: &NotifyConfig, notice: &EventRecord) -> Option<Notification> {
     let of_source = recipient.sources.is_empty() || recipient.sources.contains(&notice.source);
-    let occasion = letter::occasion(notice.reason).filter(|occasion| recipient.on.contains(occasion))?;
-    of_source.then(|| letter(&recipient.to, occasion, notice)).flatten()
+    let occasion =
+        notification::occasion(notice.reason).filter(|occasion| recipient.on.contains(occasion))?;
+    of_source.then(|| notification(&recipient.to, occasion, notice)).flatten()
 }
 
 /// The letters to one recipient. Says how many are left when nobody brings them any more.
@@ -168,24 +172,24 @@ impl Drop for PendingDeliveries {
 }
 
 /// Brings letters to one recipient, one after another.
-async fn carry(mut left: PendingDeliveries, post: &NotificationClient, rests: &[Duration]) {
+async fn carry(mut left: PendingDeliveries, client: &NotificationClient, rests: &[Duration]) {
     loop {
-        let letter = left.outbox.next().await;
+        let notification = left.outbox.next().await;
         left.underway = 1;
-        bring(&letter, &left, post, rests).await;
+        bring(&notification, &left, client, rests).await;
         left.underway = 0;
     }
 }
 
 async fn bring(
-    letter: &Notification,
-    PendingDeliveries { name, outbox: bag, .. }: &PendingDeliveries,
-    post: &NotificationClient,
+    notification: &Notification,
+    PendingDeliveries { name, outbox: outbox, .. }: &PendingDeliveries,
+    client: &NotificationClient,
     rests: &[Duration],
 ) {
     let mut rests = rests.iter();
-    while !bag.voids(letter) {
-        match (post.bring(letter).await, rests.next()) {
+    while !outbox.voids(notification) {
+        match (client.bring(notification).await, rests.next()) {
             (Ok(()), _) => return,
             (Err(DeliveryError::Temporary { why, after }), Some(rest)) => {
                 let rest = after.unwrap_or_default().max(*rest);

@@ -125,8 +125,8 @@ fn forge(forge: Forge, url: &str, token: &Path) -> Recipient {
 fn each_recipient_is_told_in_its_own_words() {
     fn check(to: &Recipient, occasion: NotificationEvent, expected: (&str, Value)) {
         let failed = notice(EventReason::RolloutFailed, "revision 0123456789ab: no progress for 60s");
-        let letter = letter(to, occasion, &failed).unwrap();
-        assert_eq!((&*letter.path, letter.body), expected);
+        let notification = notification(to, occasion, &failed).unwrap();
+        assert_eq!((&*notification.path, notification.body), expected);
     }
     let file = Path::new("/etc/rhumb/token");
     let description = "revision 0123456789ab: no progress for 60s";
@@ -171,15 +171,15 @@ fn each_recipient_is_told_in_its_own_words() {
 fn a_forge_hears_of_commits_alone() {
     let to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
     assert!(
-        letter(&to, NotificationEvent::PruneWaiting, &notice(EventReason::PruneWaiting, "3 deletions"))
+        notification(&to, NotificationEvent::PruneWaiting, &notice(EventReason::PruneWaiting, "3 deletions"))
             .is_none()
     );
     let folder =
         EventRecord { author: None, subject: None, ..notice(EventReason::RevisionSettled, "all well") };
-    assert!(letter(&to, NotificationEvent::Succeeded, &folder).is_none());
+    assert!(notification(&to, NotificationEvent::Succeeded, &folder).is_none());
     let long = notice(EventReason::RolloutFailed, &"é".repeat(400));
-    let letter = letter(&to, NotificationEvent::Failed, &long).unwrap();
-    assert_eq!(letter.body["description"].as_str().unwrap().chars().count(), 140);
+    let notification = notification(&to, NotificationEvent::Failed, &long).unwrap();
+    assert_eq!(notification.body["description"].as_str().unwrap().chars().count(), 140);
 }
 
 /// Pods and people write what they like.
@@ -187,11 +187,11 @@ fn a_forge_hears_of_commits_alone() {
 fn no_words_of_others_steer_or_summon() {
     let hostile = notice(EventReason::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
     let to = forge(Forge::GitLab, "https://gitlab.com", Path::new("/t"));
-    let status = letter(&to, NotificationEvent::RolledBack, &hostile).unwrap();
+    let status = notification(&to, NotificationEvent::RolledBack, &hostile).unwrap();
     let shown = "Deployment shop/web: \u{fffd}<!channel>\u{fffd}\u{fffd}no";
     assert_eq!(status.body["description"], json!(shown), "its name stands there once");
-    let slack =
-        letter(&Recipient::Slack { url: "/t".into() }, NotificationEvent::RolledBack, &hostile).unwrap();
+    let slack = notification(&Recipient::Slack { url: "/t".into() }, NotificationEvent::RolledBack, &hostile)
+        .unwrap();
     let text = slack.body["text"].as_str().unwrap();
     assert!(text.contains("\u{fffd}&lt;!channel&gt;\u{fffd}\u{fffd}no (Ann: "), "{text}");
 }
@@ -327,7 +327,8 @@ fn a_status_has_the_context_that_is_configured() {
     if let Recipient::Forge { context, .. } = &mut to {
         *context = "eu/{source}/{source}".to_owned();
     }
-    let status = |reason, message| letter(&to, NotificationEvent::Failed, &notice(reason, message)).unwrap();
+    let status =
+        |reason, message| notification(&to, NotificationEvent::Failed, &notice(reason, message)).unwrap();
     let (first, second) = (status(EventReason::RolloutFailed, "a"), status(EventReason::RolledBack, "b"));
     assert_eq!(first.body["context"], json!("eu/shop/shop"));
     assert!(second.voids(&first));
@@ -405,8 +406,8 @@ async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
 
 #[tokio::test]
 async fn no_failure_shows_a_secret() {
-    async fn check(letter: Notification, expected: &str) {
-        let failed = NotificationClient::new().bring(&letter).await.unwrap_err();
+    async fn check(notification: Notification, expected: &str) {
+        let failed = NotificationClient::new().bring(&notification).await.unwrap_err();
         let words = format!("{failed:?}");
         assert!(words.contains(expected), "{words}");
         assert!(!words.contains(SECRET), "{words}");
@@ -426,7 +427,7 @@ async fn no_failure_shows_a_secret() {
     check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;
     let gone = Notification { url: UrlSource::File(dir.path().join("none")), ..to("") };
     check(gone, "No such file").await;
-    let name = letter::name(&Recipient::Webhook {
+    let name = notification::name(&Recipient::Webhook {
         url: UrlSource::Url(format!("https://h:1/{SECRET}")),
         token: None,
     });

@@ -155,8 +155,8 @@ async fn asked(
     if args.output == ApplyOutput::Json || !pass.told.values().any(Outcome::is_guarded) {
         return Ok(None);
     }
-    let Some(parent) = cluster.parent(&config.namespace, source).await? else { return Ok(None) };
-    let pending = daemon::pending_prunes(&parent);
+    let Some(inventory) = cluster.inventory(&config.namespace, source).await? else { return Ok(None) };
+    let pending = daemon::pending_prunes(&inventory);
     let pending: Vec<_> = pending.iter().filter(|pending| precious(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(None) };
     let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
@@ -165,8 +165,8 @@ async fn asked(
         return Ok(None);
     }
     let uids = pending.iter().map(|pending| pending.uid.clone()).collect();
-    let after = daemon::confirmed(&parent, &uids);
-    cluster.save_parent(&config.namespace, source, Some(&parent), &after).await?;
+    let after = daemon::confirmed(&inventory, &uids);
+    cluster.save_inventory(&config.namespace, source, Some(&inventory), &after).await?;
     Ok(Some(format!("{} confirmed\n", counted(uids.len()))))
 }
 

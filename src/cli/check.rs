@@ -322,8 +322,8 @@ fn untold(error: &cluster::ClusterError, role: &str) -> String {
 async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
     match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
-        Ok(book) if !book.unread.is_empty() => {
-            report.tell(CheckLevel::Missing, explain_unread_claims(namespace, book.unread.len()));
+        Ok(ledger) if !ledger.unread.is_empty() => {
+            report.tell(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unread.len()));
         }
         Ok(_) => report.tell(CheckLevel::Ok, "the rollout budget can be read"),
         Err(error) => {

@@ -37,29 +37,29 @@ pub(super) struct ObjectFacts {
 
 impl ObjectFacts {
     /// Reads what is not known yet.
-    pub(super) async fn read(desk: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
-        let (book, unreadable) = book(desk).await?;
+    pub(super) async fn read(session: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
+        let (ledger, unreadable) = ledger(session).await?;
         let stand = is_workload(&target.id).then(|| stand(&target.object).1);
         let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
-        let book = without_left_claims(book, &at_rest.into_iter().collect());
-        let parent = &target.parent;
+        let ledger = without_left_claims(ledger, &at_rest.into_iter().collect());
+        let inventory = &target.inventory;
         let own = PauseIntent::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
-        let whole = parent.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
+        let whole = inventory.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
         let whole = whole.map(|paused| (format!("source {}", target.source), paused));
-        let rejections = daemon::rejections(parent);
-        let pending = daemon::pending_prunes(parent).into_iter().find(|pending| pending.id == target.id);
+        let rejections = daemon::rejections(inventory);
+        let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
         let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
         Ok(Self {
             id: target.id.clone(),
-            applyset: applyset_id(&desk.system, &target.source),
-            standing: survey::standing(desk, target, &book),
+            applyset: applyset_id(&session.system, &target.source),
+            standing: survey::standing(session, target, &ledger),
             paused: own.or(whole),
             hold: HoldIntent::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
-            ledger: book,
+            ledger: ledger,
             unreadable,
-            steps: steps::lines(desk, target).await,
+            steps: steps::lines(session, target).await,
         })
     }
 
@@ -147,25 +147,27 @@ pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &Uni
 }
 
 /// Returns the rollout budget of the cluster, and how to mend it where it cannot be read.
-pub(super) async fn book(desk: &ClusterSession) -> Result<(RolloutLedger, Option<String>), CommandError> {
-    let budget = desk.cluster.budget(&desk.system).await?;
+pub(super) async fn ledger(
+    session: &ClusterSession,
+) -> Result<(RolloutLedger, Option<String>), CommandError> {
+    let budget = session.cluster.budget(&session.system).await?;
     let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashSeals::default()));
     Ok(match read.transpose() {
-        Ok(book) => {
-            let book = book.unwrap_or_default();
-            let unread = Some(book.unread.len()).filter(|count| *count > 0);
-            let unread = unread.map(|count| explain_unread_claims(&desk.system, count));
-            (book, unread)
+        Ok(ledger) => {
+            let ledger = ledger.unwrap_or_default();
+            let unread = Some(ledger.unread.len()).filter(|count| *count > 0);
+            let unread = unread.map(|count| explain_unread_claims(&session.system, count));
+            (ledger, unread)
         }
         Err(error) => {
-            (RolloutLedger::default(), Some(explain_unreadable_budget(&desk.system, &error.to_string())))
+            (RolloutLedger::default(), Some(explain_unreadable_budget(&session.system, &error.to_string())))
         }
     })
 }
 
 /// Returns those of these sources that wait, each in a line, and how many more do.
-pub(super) fn queue_lines(book: &RolloutLedger, applysets: &BTreeSet<String>) -> Vec<String> {
-    let ours = book.queue.iter().filter(|queued| applysets.contains(&*queued.applyset));
+pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) -> Vec<String> {
+    let ours = ledger.queue.iter().filter(|queued| applysets.contains(&*queued.applyset));
     let mut lines = Vec::new();
     for queued in ours {
         lines.push(format!("{}: {queued}", ObjectName::of(&queued.id)));
@@ -183,25 +185,25 @@ pub(super) fn queue_lines(book: &RolloutLedger, applysets: &BTreeSet<String>) ->
 const HOLDERS: usize = 3;
 
 /// Takes out the claims that ended processes have left behind, of workloads that are at rest: their rollouts are over.
-pub(super) fn without_left_claims(mut book: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
-    book.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
-    book
+pub(super) fn without_left_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
+    ledger.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
+    ledger
 }
 
 /// Returns how much of it is taken, and by whom.
-pub(super) fn budget_words(book: &RolloutLedger) -> String {
-    let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), book.holder_words(claim));
-    let holders: Vec<String> = book.claims.iter().take(HOLDERS).map(holder).collect();
-    let more = match book.claims.len().saturating_sub(HOLDERS) {
+pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
+    let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), ledger.holder_words(claim));
+    let holders: Vec<String> = ledger.claims.iter().take(HOLDERS).map(holder).collect();
+    let more = match ledger.claims.len().saturating_sub(HOLDERS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let holders = if holders.is_empty() { String::new() } else { format!(": {}{more}", holders.join(", ")) };
-    let workloads = match book.claims.len() + book.unread.len() {
+    let workloads = match ledger.claims.len() + ledger.unread.len() {
         1 => "1 workload".to_owned(),
         count => format!("{count} workloads"),
     };
-    format!("rollout budget: {workloads} with at most {} pods away{holders}", book.pods_away())
+    format!("rollout budget: {workloads} with at most {} pods away{holders}", ledger.pods_away())
 }
 
 #[cfg(test)]

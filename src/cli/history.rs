@@ -38,24 +38,25 @@ enum RevisionAuthor {
 
 /// Prints the revisions of a workload, the newest first.
 pub(super) async fn print(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     name: &ObjectName,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let target = desk.target(name).await?;
+    let target = session.target(name).await?;
     if !is_workload(&target.id) {
         let message = format!("{} has no revisions in the cluster", target.id);
         return Err(CommandError::usage(message).hint("name a Deployment, StatefulSet or DaemonSet"));
     }
-    let mut lines = lines(desk, &target).await?;
+    let mut lines = lines(session, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
     disown(&mut lines, TemplateOwner::of(&target.object));
-    let (book, _) = facts::book(desk).await?;
+    let (ledger, _) = facts::ledger(session).await?;
     let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
-    let applyset = applyset_id(&desk.system, &target.source);
+    let applyset = applyset_id(&session.system, &target.source);
     let newest = lines.first().map(|line| line.number);
     let told = lines.iter().map(|line| {
-        let authored = line.revision.as_ref().and_then(|revision| book.author(&applyset, revision).cloned());
+        let authored =
+            line.revision.as_ref().and_then(|revision| ledger.author(&applyset, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
         let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
@@ -74,7 +75,7 @@ pub(super) async fn print(
 /// Returns the remembered orders for an object, each with the time that its token begins with.
 fn ordered(target: &ManagedObject) -> Vec<String> {
     let words = format!("{} ", target.id);
-    let acknowledged = daemon::acknowledged(&target.parent);
+    let acknowledged = daemon::acknowledged(&target.inventory);
     let mine = acknowledged.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
     let line = |one: &Acknowledgement| {
         let begun = one.token.split('-').next().and_then(|millis| millis.parse().ok());
@@ -96,9 +97,9 @@ fn columns(rows: &[[String; 6]]) -> String {
     rows.iter().map(line).collect()
 }
 
-async fn lines(desk: &ClusterSession, target: &ManagedObject) -> Result<Vec<HistoryLine>, CommandError> {
+async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<HistoryLine>, CommandError> {
     let kind = if target.id.kind() == "Deployment" { "ReplicaSet" } else { "ControllerRevision" };
-    let KindLookup::Served(kind) = desk.kinds.preferred(&GroupKind::new("apps", kind)) else {
+    let KindLookup::Served(kind) = session.kinds.preferred(&GroupKind::new("apps", kind)) else {
         return Ok(Vec::new());
     };
     let labels = at(&target.object, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
@@ -107,7 +108,7 @@ async fn lines(desk: &ClusterSession, target: &ManagedObject) -> Result<Vec<Hist
         .flatten()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
-    let all = desk.cluster.objects(&kind, target.id.namespace(), &selector.join(",")).await?;
+    let all = session.cluster.objects(&kind, target.id.namespace(), &selector.join(",")).await?;
     let uid = text_at(&target.object, &["metadata", "uid"]);
     let owned = |object: &&Value| {
         let owners = at(object, &["metadata", "ownerReferences"]).and_then(Value::as_array);
@@ -173,7 +174,7 @@ fn outcome(target: &ManagedObject, line: &HistoryLine, is_newest: bool) -> Strin
     if line.author == RevisionAuthor::Other {
         return "changed by somebody else".to_owned();
     }
-    let rejections = daemon::rejections(&target.parent);
+    let rejections = daemon::rejections(&target.inventory);
     let rejected = rejections.iter().find(|rejection| {
         let member = rejection.unit.members.get(&target.id);
         member.and_then(|member| member.content).is_some_and(|hash| hash.to_string() == line.hash)

@@ -110,15 +110,9 @@ mod tests {
         let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
         let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
         let told = Outcome::Refused(Reason::Refused(forged.into(), None));
-        let tale = ObjectEvent {
-            id,
-            told,
-            happening: None,
-            source: Some(forged.into()),
-            revision: None,
-            known: None,
-        };
-        let line = written(|| report::log(&tale));
+        let event =
+            ObjectEvent { id, told, reason: None, source: Some(forged.into()), revision: None, known: None };
+        let line = written(|| report::log(&event));
         assert_eq!(line, format!(" WARN refused: {shown} object=Role shop/{shown} source={shown}\n"));
         let error = io::Error::other(forged);
         let error: &(dyn std::error::Error + 'static) = &error;
@@ -130,29 +124,29 @@ mod tests {
     #[test]
     fn a_line_is_for_people() {
         #[track_caller]
-        fn check(tale: ObjectEvent, expected: &str) {
-            assert_eq!(written(|| report::log(&tale)).trim(), expected);
+        fn check(event: ObjectEvent, expected: &str) {
+            assert_eq!(written(|| report::log(&event)).trim(), expected);
         }
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
-        let tale = ObjectEvent {
+        let event = ObjectEvent {
             id,
             told: Outcome::Configured,
-            happening: Some(EventReason::Configured),
+            reason: Some(EventReason::Configured),
             source: Some("shop".into()),
             revision: Some(Revision::new("1a2b")),
             known: None,
         };
         let object = "object=Deployment shop/web";
-        check(tale.clone(), &format!("INFO configured {object} source=shop revision=1a2b"));
+        check(event.clone(), &format!("INFO configured {object} source=shop revision=1a2b"));
         let repaired =
-            ObjectEvent { happening: Some(EventReason::DriftRepaired), revision: None, ..tale.clone() };
+            ObjectEvent { reason: Some(EventReason::DriftRepaired), revision: None, ..event.clone() };
         check(repaired, &format!("INFO drift repaired {object} source=shop"));
         // As long as pods may say it, and once.
         let why = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
         let failed = ObjectEvent {
             told: Outcome::Refused(Reason::Rejected(why.into())),
-            happening: None,
-            ..tale.clone()
+            reason: None,
+            ..event.clone()
         };
         let again =
             written(|| report::log(&ObjectEvent { known: Some("x".repeat(700).into()), ..failed.clone() }));
@@ -168,7 +162,7 @@ mod tests {
         let refused = Outcome::Refused(Reason::NotAdopted);
         let words = refused.to_string();
         check(
-            ObjectEvent { told: refused, source: None, revision: None, ..tale },
+            ObjectEvent { told: refused, source: None, revision: None, ..event },
             &format!("WARN {words} {object}"),
         );
     }

@@ -17,14 +17,14 @@ pub(super) fn is_too_wide(error: &ClusterError, kind: &ServedKind) -> bool {
 pub(super) async fn by_namespace(
     cluster: &Cluster,
     kind: &Arc<ServedKind>,
-    (applyset, parent): (&Arc<str>, &InventoryObject),
+    (applyset, inventory): (&Arc<str>, &InventoryObject),
     refused: ClusterError,
 ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
-    if parent.namespaces.is_empty() {
+    if inventory.namespaces.is_empty() {
         return Err(refused);
     }
     let mut members = Vec::new();
-    for namespace in &parent.namespaces {
+    for namespace in &inventory.namespaces {
         let selector = ListSelector::part_of(&[applyset.clone()].into(), Some(&namespace.as_str().into()));
         members.extend(cluster.list(kind, &selector).await?);
     }

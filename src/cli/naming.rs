@@ -58,7 +58,7 @@ pub(super) async fn settle(
     let place = place.map_or_else(|| session::place(source), str::to_owned);
     let former = DnsLabel::unnamed();
     let read = async |name: &str| {
-        match patiently(|| cluster.parent(&namespace, name)).await {
+        match patiently(|| cluster.inventory(&namespace, name)).await {
             // A missing right, or another object under that name, is reported by whatever needs the
             // inventory.
             Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Config) => Ok(None),
@@ -110,13 +110,13 @@ pub(super) async fn settle_patiently(
 }
 
 fn settled(former: Option<&InventoryObject>, own: Option<&InventoryObject>, place: &str) -> NameChoice {
-    if former.is_some_and(|parent| daemon::is_made_from(parent, place) == Some(true)) {
+    if former.is_some_and(|inventory| daemon::is_made_from(inventory, place) == Some(true)) {
         return NameChoice::Former;
     }
     // One that holds nothing has nothing to lose.
-    let holding = own.filter(|parent| !parent.kinds.is_empty());
-    match holding.filter(|parent| daemon::is_made_from(parent, place) == Some(false)) {
-        Some(parent) => NameChoice::Taken(daemon::place(parent).unwrap_or_default().to_owned()),
+    let holding = own.filter(|inventory| !inventory.kinds.is_empty());
+    match holding.filter(|inventory| daemon::is_made_from(inventory, place) == Some(false)) {
+        Some(inventory) => NameChoice::Taken(daemon::place(inventory).unwrap_or_default().to_owned()),
         None => NameChoice::Own,
     }
 }

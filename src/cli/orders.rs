@@ -62,11 +62,11 @@ pub(super) enum OrderSubject {
 
 impl OrderSubject {
     /// Returns an object, or `source/shop`.
-    pub(super) async fn find(desk: &ClusterSession, name: &ObjectName) -> Result<Self, CommandError> {
+    pub(super) async fn find(session: &ClusterSession, name: &ObjectName) -> Result<Self, CommandError> {
         if let Some(source) = name.source() {
-            return Ok(Self::Source(source.to_owned(), desk.parent(source).await?));
+            return Ok(Self::Source(source.to_owned(), session.inventory(source).await?));
         }
-        Ok(Self::Object(Box::new(desk.target(name).await?)))
+        Ok(Self::Object(Box::new(session.target(name).await?)))
     }
 
     fn source(&self) -> &str {
@@ -79,21 +79,26 @@ impl OrderSubject {
     fn annotation(&self, key: &str) -> &str {
         match self {
             Self::Object(target) => target.annotation(key),
-            Self::Source(_, parent) => parent.annotations.get(key).map_or("", String::as_str),
+            Self::Source(_, inventory) => inventory.annotations.get(key).map_or("", String::as_str),
         }
     }
 
     async fn annotate(
         &self,
-        desk: &ClusterSession,
+        session: &ClusterSession,
         key: &str,
         value: Option<&str>,
     ) -> Result<(), CommandError> {
         match self {
             Self::Object(target) => {
-                desk.cluster.annotate(&target.kind, &target.id, AnnotationTarget::Object, key, value).await?;
+                session
+                    .cluster
+                    .annotate(&target.kind, &target.id, AnnotationTarget::Object, key, value)
+                    .await?;
             }
-            Self::Source(name, _) => desk.cluster.annotate_parent(&desk.system, name, key, value).await?,
+            Self::Source(name, _) => {
+                session.cluster.annotate_parent(&session.system, name, key, value).await?
+            }
         }
         Ok(())
     }
@@ -116,22 +121,22 @@ pub(super) fn token() -> String {
 
 /// Gives an order, which is a verb and its argument, and tells what came of it.
 pub(super) async fn order(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     name: &ObjectName,
     order: (&str, &str),
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let OrderSubject::Object(target) = OrderSubject::find(desk, name).await? else {
+    let OrderSubject::Object(target) = OrderSubject::find(session, name).await? else {
         return Err(CommandError::usage("only pause and resume take a source").hint("name an object"));
     };
     let token = token();
     // The name is informational; the right to write there decides.
-    let by = desk.cluster.user().await.unwrap_or_default();
+    let by = session.cluster.user().await.unwrap_or_default();
     let text = order_text(&target.id, order, (&by, Timestamp::now()))
         .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let source = target.source.clone();
-    let object = format!("ConfigMap {}/{}", desk.system, orders_name(&source));
-    desk.cluster.give_order(&desk.system, &source, (&token, &text)).await.map_err(|error| {
+    let object = format!("ConfigMap {}/{}", session.system, orders_name(&source));
+    session.cluster.give_order(&session.system, &source, (&token, &text)).await.map_err(|error| {
         let is_forbidden = error.class() == ErrorClass::Forbidden;
         let error = CommandError::from(error);
         if is_forbidden {
@@ -141,63 +146,64 @@ pub(super) async fn order(
             error
         }
     })?;
-    acknowledged(desk, (&source, &format!("in {object}")), (&token, StateDuration::Yes), terminal).await
+    acknowledged(session, (&source, &format!("in {object}")), (&token, StateDuration::Yes), terminal).await
 }
 
 /// Sets a state: the words behind its token.
 pub(super) async fn set(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     name: &ObjectName,
     state: LastingState,
     words: &str,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let subject = OrderSubject::find(desk, name).await?;
+    let subject = OrderSubject::find(session, name).await?;
     if let (LastingState::OnHold, OrderSubject::Source(..)) = (state, &subject) {
         return Err(CommandError::usage("a source cannot be held").hint("`rhumb rollout pause` pauses it"));
     }
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    subject.annotate(desk, state.key(), Some(format!("{token} {words}").trim())).await?;
+    subject.annotate(session, state.key(), Some(format!("{token} {words}").trim())).await?;
     let place = (subject.source(), &*format!("on {subject}"));
-    acknowledged(desk, place, (&token, StateDuration::Yes), terminal).await
+    acknowledged(session, place, (&token, StateDuration::Yes), terminal).await
 }
 
 /// Ends a state.
 pub(super) async fn end(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     name: &ObjectName,
     state: LastingState,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let subject = OrderSubject::find(desk, name).await?;
+    let subject = OrderSubject::find(session, name).await?;
     let Some(token) = state.token(subject.annotation(state.key())) else {
         terminal.print(&format!("nothing to do: {subject} {}\n", state.words()))?;
         return Ok(ExitStatus::Differs);
     };
-    let parent = desk.parent(subject.source()).await?;
-    subject.annotate(desk, state.key(), None).await?;
-    if !daemon::acknowledged(&parent).iter().any(|one| *one.token == *token) {
+    let inventory = session.inventory(subject.source()).await?;
+    subject.annotate(session, state.key(), None).await?;
+    if !daemon::acknowledged(&inventory).iter().any(|one| *one.token == *token) {
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
         return Ok(ExitStatus::Done);
     }
     let place = (subject.source(), &*format!("on {subject}"));
-    acknowledged(desk, place, (&token, StateDuration::No), terminal).await
+    acknowledged(session, place, (&token, StateDuration::No), terminal).await
 }
 
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
 pub(super) async fn restart(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     name: &ObjectName,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let target = desk.target(name).await?;
+    let target = session.target(name).await?;
     if !is_workload(&target.id) {
         let message = format!("{} cannot be restarted", target.id);
         return Err(CommandError::usage(message).hint("name a Deployment, StatefulSet or DaemonSet"));
     }
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    desk.cluster
+    session
+        .cluster
         .annotate(&target.kind, &target.id, AnnotationTarget::Template, RESTARTED, Some(&now))
         .await?;
     terminal.print(&format!("restarted: {}\n", target.id))?;
@@ -213,8 +219,8 @@ enum StateDuration {
 
 /// Returns the acknowledgement of a token in the inventory. For a state that was ended, only the
 /// acknowledgement of its end counts.
-fn outcome(parent: &InventoryObject, token: &str, lasts: StateDuration) -> Option<String> {
-    let all = daemon::acknowledged(parent);
+fn outcome(inventory: &InventoryObject, token: &str, lasts: StateDuration) -> Option<String> {
+    let all = daemon::acknowledged(inventory);
     let found = all.iter().find(|one| *one.token == *token)?;
     let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
     (lasts == StateDuration::Yes || !begun).then(|| found.outcome.to_string())
@@ -222,15 +228,15 @@ fn outcome(parent: &InventoryObject, token: &str, lasts: StateDuration) -> Optio
 
 /// Waits until the source's parent says what came of an intent, which stands at some place.
 async fn acknowledged(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     (source, place): (&str, &str),
     (token, lasts): (&str, StateDuration),
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let parent = desk.parent(source).await?;
-        if let Some(outcome) = outcome(&parent, token, lasts) {
+        let inventory = session.inventory(source).await?;
+        if let Some(outcome) = outcome(&inventory, token, lasts) {
             let idle = ["nothing ", "not "].iter().any(|word| outcome.starts_with(word));
             terminal.print(&format!("{}\n", clean(&outcome)))?;
             return Ok(if idle { ExitStatus::Differs } else { ExitStatus::Done });

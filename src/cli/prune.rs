@@ -36,7 +36,7 @@ pub(super) fn carry_out(
         match command {
             PruneCommand::List(args) => {
                 let name = args.source.as_ref().or(name);
-                list(&read_parents(&cluster, &config, name).await?, name, args.output, terminal)
+                list(&read_inventories(&cluster, &config, name).await?, name, args.output, terminal)
             }
             PruneCommand::Confirm(args) => {
                 let text = confirm(&cluster, &config, args.source.as_ref().or(name), args).await?;
@@ -48,26 +48,26 @@ pub(super) fn carry_out(
 }
 
 /// Returns the inventory of the named source, or of all.
-async fn read_parents(
+async fn read_inventories(
     cluster: &Cluster,
     config: &Config,
     name: Option<&DnsLabel>,
 ) -> Result<Vec<NamedInventory>, CommandError> {
     let Some(source) = name else {
-        let mut all = cluster.parents(&config.namespace).await?;
+        let mut all = cluster.inventories(&config.namespace).await?;
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         return Ok(all);
     };
-    let parent = cluster.parent(&config.namespace, source.as_str()).await?.ok_or_else(|| {
+    let inventory = cluster.inventory(&config.namespace, source.as_str()).await?.ok_or_else(|| {
         let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
         CommandError::new(ErrorClass::Config, message).hint("`rhumb status` shows the sources that there are")
     })?;
-    Ok(vec![(source.as_str().to_owned(), parent)])
+    Ok(vec![(source.as_str().to_owned(), inventory)])
 }
 
 /// Returns how many deletions wait in a source.
-fn count_pending(parent: &InventoryObject) -> usize {
-    daemon::pending_prunes(parent).len() + daemon::untold_prunes(parent)
+fn count_pending(inventory: &InventoryObject) -> usize {
+    daemon::pending_prunes(inventory).len() + daemon::untold_prunes(inventory)
 }
 
 /// Confirms on the newest state: a daemon may write the same ConfigMap at any moment.
@@ -79,16 +79,16 @@ async fn confirm(
 ) -> Result<String, CommandError> {
     let (mut tries, mut confirmed) = (0, 0);
     loop {
-        let before = read_parents(cluster, config, name).await?;
+        let before = read_inventories(cluster, config, name).await?;
         let chosen = match args.count {
             Some(expected) => vec![all_of(&before, expected)?],
             None => chosen(&before, &args.objects)?,
         };
         let (mut stale, mut left) = (false, 0);
-        for (source, parent, uids) in chosen {
-            let after = daemon::confirmed(parent, &uids);
-            left += if args.count.is_some() { daemon::untold_prunes(parent) } else { 0 };
-            match cluster.save_parent(&config.namespace, source, Some(parent), &after).await {
+        for (source, inventory, uids) in chosen {
+            let after = daemon::confirmed(inventory, &uids);
+            left += if args.count.is_some() { daemon::untold_prunes(inventory) } else { 0 };
+            match cluster.save_inventory(&config.namespace, source, Some(inventory), &after).await {
                 Err(error) if *error.fault() == ClusterFault::VersionConflict && tries < TRIES => {
                     stale = true
                 }
@@ -111,11 +111,11 @@ async fn confirm(
 }
 
 /// Returns all that the list of one source shows, if exactly so many deletions wait there.
-fn all_of(parents: &[NamedInventory], expected: usize) -> Result<SourceConfirmation<'_>, CommandError> {
-    let [(source, parent)] = parents else {
+fn all_of(inventories: &[NamedInventory], expected: usize) -> Result<SourceConfirmation<'_>, CommandError> {
+    let [(source, inventory)] = inventories else {
         return Err(CommandError::usage("--count is about one source").hint("name it with --source"));
     };
-    let found = count_pending(parent);
+    let found = count_pending(inventory);
     if found != expected {
         let message =
             format!("{found} deletions wait in source {source}, and not {expected}: none is confirmed");
@@ -123,12 +123,12 @@ fn all_of(parents: &[NamedInventory], expected: usize) -> Result<SourceConfirmat
             CommandError::usage(message).hint(format!("`rhumb prune list --source {source}` shows them"))
         );
     }
-    let uids = daemon::pending_prunes(parent).into_iter().map(|pending| pending.uid).collect();
-    Ok((source, parent, uids))
+    let uids = daemon::pending_prunes(inventory).into_iter().map(|pending| pending.uid).collect();
+    Ok((source, inventory, uids))
 }
 
 fn list(
-    parents: &[NamedInventory],
+    inventories: &[NamedInventory],
     name: Option<&DnsLabel>,
     output: PruneListOutput,
     terminal: &Terminal,
@@ -136,36 +136,36 @@ fn list(
     let pending = daemon::pending_prunes;
     let text = match output {
         PruneListOutput::Name => {
-            let all = parents.iter().flat_map(|(_, parent)| pending(parent));
+            let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
             let line = |pending: PendingPrune| format!("{}\n", ObjectName::of(&pending.id).word());
             all.map(line).collect()
         }
         PruneListOutput::Text if name.is_some() => {
-            let all = parents.iter().flat_map(|(_, parent)| pending(parent));
+            let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
             let line = |pending: PendingPrune| {
                 let object = clean(&ObjectName::of(&pending.id).to_string());
                 format!("{object}  {}\n", clean(&pending.reason))
             };
             all.map(line).collect()
         }
-        PruneListOutput::Text => table(parents, terminal.palette()),
+        PruneListOutput::Text => table(inventories, terminal.palette()),
     };
     match output {
         PruneListOutput::Name => terminal.hand_over(&text)?,
         PruneListOutput::Text => terminal.print(&text)?,
     }
-    for (source, parent) in parents {
-        diff::notes(&daemon::unlisted(parent).into_iter().collect::<Vec<_>>(), terminal);
-        let left = daemon::untold_prunes(parent);
+    for (source, inventory) in inventories {
+        diff::notes(&daemon::unlisted(inventory).into_iter().collect::<Vec<_>>(), terminal);
+        let left = daemon::untold_prunes(inventory);
         if left > 0 {
-            let (all, shown) = (count_pending(parent), pending(parent).len());
+            let (all, shown) = (count_pending(inventory), pending(inventory).len());
             terminal.tell(&format!(
                 "{shown} of {all} deletions of source {source} are shown; the others are once these are deleted\n\
                  hint: `rhumb prune confirm --source {source} --count {all}` confirms those that are shown\n"
             ));
         }
     }
-    if parents.iter().all(|(_, parent)| count_pending(parent) == 0) {
+    if inventories.iter().all(|(_, inventory)| count_pending(inventory) == 0) {
         terminal.tell(&match name {
             Some(source) => format!("no deletion waits for a confirmation in source {source}\n"),
             None => "no deletion waits for a confirmation\n".to_owned(),
@@ -175,13 +175,13 @@ fn list(
 }
 
 /// Returns all deletions, each with its source.
-fn table(parents: &[NamedInventory], palette: Palette) -> String {
+fn table(inventories: &[NamedInventory], palette: Palette) -> String {
     let row = |source: &str, pending: PendingPrune| {
         let object = ObjectName::of(&pending.id).to_string();
         Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain).into() }
     };
-    let rows = parents.iter().flat_map(|(source, parent)| {
-        daemon::pending_prunes(parent).into_iter().map(|pending| row(source, pending)).collect::<Vec<_>>()
+    let rows = inventories.iter().flat_map(|(source, inventory)| {
+        daemon::pending_prunes(inventory).into_iter().map(|pending| row(source, pending)).collect::<Vec<_>>()
     });
     let mut rows: Vec<Row> = rows.collect();
     if rows.is_empty() {
@@ -194,12 +194,12 @@ fn table(parents: &[NamedInventory], palette: Palette) -> String {
 
 /// Returns the deletions to confirm by name, for each source that has some.
 fn chosen<'a>(
-    parents: &'a [NamedInventory],
+    inventories: &'a [NamedInventory],
     names: &[ObjectName],
 ) -> Result<Vec<SourceConfirmation<'a>>, CommandError> {
     let pending: Vec<Vec<PendingPrune>> =
-        parents.iter().map(|(_, parent)| daemon::pending_prunes(parent)).collect();
-    let mut uids: Vec<BTreeSet<Uid>> = vec![BTreeSet::new(); parents.len()];
+        inventories.iter().map(|(_, inventory)| daemon::pending_prunes(inventory)).collect();
+    let mut uids: Vec<BTreeSet<Uid>> = vec![BTreeSet::new(); inventories.len()];
     for wanted in names {
         let all =
             pending.iter().enumerate().flat_map(|(source, all)| all.iter().map(move |one| (source, one)));
@@ -216,8 +216,8 @@ fn chosen<'a>(
             }
         }
     }
-    let chosen = parents.iter().zip(uids).filter(|(_, uids)| !uids.is_empty());
-    Ok(chosen.map(|((source, parent), uids)| (source.as_str(), parent, uids)).collect())
+    let chosen = inventories.iter().zip(uids).filter(|(_, uids)| !uids.is_empty());
+    Ok(chosen.map(|((source, inventory), uids)| (source.as_str(), inventory, uids)).collect())
 }
 
 /// Returns a namespace that is left out may be any, as long as only one object is meant.

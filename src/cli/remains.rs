@@ -23,18 +23,18 @@ pub(super) async fn add(
     (source, held): (&SourceConfig, &[Object]),
     rights: &mut Rights,
 ) -> Result<Vec<String>, ClusterError> {
-    let parent = match patiently(|| cluster.parent(system, &source.name)).await {
+    let inventory = match patiently(|| cluster.inventory(system, &source.name)).await {
         // The right to get it is asked about, and told, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => None,
         read => read?,
     };
-    let Some(parent) = parent else { return Ok(Vec::new()) };
+    let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
     let account = source.service_account.as_ref().map(|name| ServiceAccount::new(system, name.as_str()));
     let acting = cluster.acting_as(account);
-    let look = RemainsSearch { cluster: &acting, kinds, source, held, parent: &parent, applyset };
+    let look = RemainsSearch { cluster: &acting, kinds, source, held, inventory: &inventory, applyset };
     let mut unseen = Vec::new();
-    for kind in &parent.kinds {
+    for kind in &inventory.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
         // A kind that the source may not have is neither watched nor deleted.
         if !source.allow.admits(kind, scope) {
@@ -51,7 +51,7 @@ struct RemainsSearch<'a> {
     kinds: &'a KindTable,
     source: &'a SourceConfig,
     held: &'a [Object],
-    parent: &'a InventoryObject,
+    inventory: &'a InventoryObject,
     applyset: Arc<str>,
 }
 
@@ -108,7 +108,7 @@ impl RemainsSearch<'_> {
                 ServedScope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
                 ServedScope::Namespaced => {
                     let is_there = |name: &&String| namespace.is_none_or(|one| **one == **name);
-                    for name in self.parent.namespaces.iter().filter(is_there) {
+                    for name in self.inventory.namespaces.iter().filter(is_there) {
                         rights.add_remaining(conduct, kind, &served.plural, Some(name));
                     }
                 }

@@ -22,12 +22,12 @@ use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Opens the desk that the flags mean.
-pub(super) async fn desk(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
+pub(super) async fn session(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
     let named = global.name.as_ref().map(DnsLabel::to_string);
-    let desk =
+    let session =
         ClusterSession::open(&settings::connection(global), global.namespace.as_ref().map(DnsLabel::as_str))
             .await?;
-    Ok(desk.looking_in(named))
+    Ok(session.looking_in(named))
 }
 
 /// Carries the command out.
@@ -37,24 +37,28 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     session::runtime()?.block_on(async {
-        let desk = desk(global).await?;
+        let session = session(global).await?;
         match command {
-            RolloutCommand::Status(args) => status(&desk, args, terminal).await,
-            RolloutCommand::History(args) => history::print(&desk, &args.object, terminal).await,
+            RolloutCommand::Status(args) => status(&session, args, terminal).await,
+            RolloutCommand::History(args) => history::print(&session, &args.object, terminal).await,
             RolloutCommand::Undo(args) => {
                 let to = args.to_revision.as_deref().unwrap_or_default();
-                orders::order(&desk, &args.object, ("undo", to), terminal).await
+                orders::order(&session, &args.object, ("undo", to), terminal).await
             }
-            RolloutCommand::Retry(args) => orders::order(&desk, &args.object, ("retry", ""), terminal).await,
-            RolloutCommand::Promote(args) => promote(&desk, args, terminal).await,
-            RolloutCommand::Abort(args) => orders::order(&desk, &args.object, ("abort", ""), terminal).await,
+            RolloutCommand::Retry(args) => {
+                orders::order(&session, &args.object, ("retry", ""), terminal).await
+            }
+            RolloutCommand::Promote(args) => promote(&session, args, terminal).await,
+            RolloutCommand::Abort(args) => {
+                orders::order(&session, &args.object, ("abort", ""), terminal).await
+            }
             RolloutCommand::Pause(args) => {
-                orders::set(&desk, &args.object, LastingState::Paused, &args.reason, terminal).await
+                orders::set(&session, &args.object, LastingState::Paused, &args.reason, terminal).await
             }
             RolloutCommand::Resume(args) => {
-                orders::end(&desk, &args.object, LastingState::Paused, terminal).await
+                orders::end(&session, &args.object, LastingState::Paused, terminal).await
             }
-            RolloutCommand::Restart(args) => orders::restart(&desk, &args.object, terminal).await,
+            RolloutCommand::Restart(args) => orders::restart(&session, &args.object, terminal).await,
         }
     })
 }
@@ -70,7 +74,7 @@ pub(super) fn hold(
     let Some(until) = until else { return Err(CommandError::usage("--for is too long")) };
     let words = format!("until={} {}", until.strftime("%Y-%m-%dT%H:%M:%SZ"), args.reason);
     session::runtime()?.block_on(async {
-        orders::set(&desk(global).await?, &args.object, LastingState::OnHold, &words, terminal).await
+        orders::set(&session(global).await?, &args.object, LastingState::OnHold, &words, terminal).await
     })
 }
 
@@ -81,16 +85,16 @@ pub(super) fn release(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     session::runtime()?
-        .block_on(async { orders::end(&desk(global).await?, name, LastingState::OnHold, terminal).await })
+        .block_on(async { orders::end(&session(global).await?, name, LastingState::OnHold, terminal).await })
 }
 
 /// Names the step and the content that are meant: the order may be carried out much later.
 async fn promote(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     args: &PromoteArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let target = desk.target(&args.object).await?;
+    let target = session.target(&args.object).await?;
     let overlay = target.annotation(OVERLAY).parse::<Overlay>().ok();
     let release = Release::parse(target.annotation(RELEASE));
     let (Some(step), Some(release)) = (overlay.and_then(Overlay::step), release) else {
@@ -102,19 +106,19 @@ async fn promote(
     } else {
         ("promote", format!("{} {step}", release.hash))
     };
-    orders::order(desk, &args.object, (verb, &argument), terminal).await
+    orders::order(session, &args.object, (verb, &argument), terminal).await
 }
 
 async fn status(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     args: &RolloutStatusArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let mut printed = String::new();
     loop {
         let (text, exit) = match &args.object {
-            Some(name) => one(desk, name).await?,
-            None => all(desk).await?,
+            Some(name) => one(session, name).await?,
+            None => all(session).await?,
         };
         if text != printed {
             terminal.print(&text)?;
@@ -138,13 +142,13 @@ enum WatchState {
     Failed,
 }
 
-async fn one(desk: &ClusterSession, name: &ObjectName) -> Result<(String, WatchState), CommandError> {
-    let target = desk.target(name).await?;
+async fn one(session: &ClusterSession, name: &ObjectName) -> Result<(String, WatchState), CommandError> {
+    let target = session.target(name).await?;
     if !is_workload(&target.id) {
         return Err(CommandError::usage(format!("{} is not rolled out", target.id))
             .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
     }
-    let facts = ObjectFacts::read(desk, &target).await?;
+    let facts = ObjectFacts::read(session, &target).await?;
     let (words, stand) = stand(&target.object);
     let waits = facts.queued().is_some() && stand == RolloutState::Done;
     // A rollout of the content before is not an answer.
@@ -162,17 +166,17 @@ async fn one(desk: &ClusterSession, name: &ObjectName) -> Result<(String, WatchS
 }
 
 /// Returns all workloads of all sources that are not rolled out.
-async fn all(desk: &ClusterSession) -> Result<(String, WatchState), CommandError> {
+async fn all(session: &ClusterSession) -> Result<(String, WatchState), CommandError> {
     let mut lines = Vec::new();
     let mut stands = Vec::new();
     let (mut applysets, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
-    for (source, _) in desk.cluster.parents(&desk.system).await? {
-        let set = applyset_id(&desk.system, &source);
+    for (source, _) in session.cluster.inventories(&session.system).await? {
+        let set = applyset_id(&session.system, &source);
         applysets.insert(set.clone());
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);
-            let KindLookup::Served(kind) = desk.kinds.preferred(&group_kind) else { continue };
-            for mut object in desk.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
+            let KindLookup::Served(kind) = session.kinds.preferred(&group_kind) else { continue };
+            for mut object in session.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
                 // Items of a list do not name their kind.
                 object["kind"] = (&*group_kind.kind).into();
                 let (words, stand) = stand(&object);
@@ -187,9 +191,9 @@ async fn all(desk: &ClusterSession) -> Result<(String, WatchState), CommandError
             }
         }
     }
-    let (book, unreadable) = facts::book(desk).await?;
-    let book = facts::without_left_claims(book, &at_rest);
-    let queue = facts::queue_lines(&book, &applysets);
+    let (ledger, unreadable) = facts::ledger(session).await?;
+    let ledger = facts::without_left_claims(ledger, &at_rest);
+    let queue = facts::queue_lines(&ledger, &applysets);
     if lines.is_empty() {
         lines.push("no workload is being rolled out\n".to_owned());
     }
@@ -198,8 +202,8 @@ async fn all(desk: &ClusterSession) -> Result<(String, WatchState), CommandError
     }
     lines.extend(queue.iter().map(|line| format!("{}\n", clean(line))));
     lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean(why))));
-    if unreadable.is_none() || !book.unread.is_empty() {
-        lines.push(format!("{}\n", facts::budget_words(&book)));
+    if unreadable.is_none() || !ledger.unread.is_empty() {
+        lines.push(format!("{}\n", facts::budget_words(&ledger)));
     }
     let progress = if stands.contains(&RolloutState::InProgress) {
         WatchState::InProgress

@@ -21,8 +21,8 @@ use crate::cluster::{self, Cluster};
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, Inquiries, Reconciler, SourceSetup, StopCondition};
 use crate::engine::SourceLifecycle;
+use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
-use crate::pulse::Heartbeats;
 use crate::queue;
 use crate::report::{
     self, DaemonSummary, EndpointMetrics, EventRecorder, LosslessSubscription, Metrics, ObjectEvent,
@@ -106,13 +106,13 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<ExitStatus, CommandError> {
     let stop = signals.stop();
-    let (pulses, measures) = (Heartbeats::default(), cluster::CallMetrics::default());
-    let _watchdog = watch_over(service, &pulses, interval)?;
+    let (heartbeats, measures) = (Heartbeats::default(), cluster::CallMetrics::default());
+    let _watchdog = watch_over(service, &heartbeats, interval)?;
     let (running, seen) = watch::channel(None);
     let recorder = EventRecorder::new(jiff::Timestamp::now());
     let metrics = Metrics::new(measures.clone(), queue::QueueMetrics::default());
-    answer(&config, &pulses, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
-    let patient = patient_connect(&config, &measures, &pulses, service);
+    answer(&config, &heartbeats, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
+    let patient = patient_connect(&config, &measures, &heartbeats, service);
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(ExitStatus::Done);
     };
@@ -179,8 +179,8 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
     loop {
         tokio::select! {
             biased;
-            tale = told.recv() => match tale {
-                Some(tale) => report::log(&tale),
+            event = told.recv() => match event {
+                Some(event) => report::log(&event),
                 None => break,
             },
             Some(notice) = coming.recv() => report::log_notice(&notice),
@@ -194,14 +194,20 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
 /// Serves the configured endpoints. A listener that fails to bind does not stop the daemon.
 fn answer(
     config: &Config,
-    pulses: &Heartbeats,
+    heartbeats: &Heartbeats,
     (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, EventRecorder, Metrics),
     (service, stop): (&SystemdService, &CancellationToken),
 ) {
     let spec = &config.serve;
-    let (pulses, doors) = (pulses.clone(), EndpointMetrics::default());
-    let process =
-        ProcessHandle { running, pulses, metrics, service: service.clone(), recorder, doors: doors.clone() };
+    let (heartbeats, endpoints) = (heartbeats.clone(), EndpointMetrics::default());
+    let process = ProcessHandle {
+        running,
+        heartbeats,
+        metrics,
+        service: service.clone(),
+        recorder,
+        endpoints: endpoints.clone(),
+    };
     let is_of_a_pod = || session::connection(config).is_of_a_pod();
     let others =
         if is_shared(config, is_of_a_pod) { UnservedSources::Replicas } else { UnservedSources::Nobody };
@@ -218,7 +224,7 @@ fn answer(
     let probes = spec.probes.map(|address| (ListenEndpoint::Probes(address), RouteSet::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
-        tokio::spawn(serve::listen(place, router, doors.clone(), stop.clone()));
+        tokio::spawn(serve::listen(place, router, endpoints.clone(), stop.clone()));
     }
 }
 
@@ -332,10 +338,10 @@ impl Daemon<'_> {
 /// Tells the service manager that all of these parts make progress.
 fn watch_over(
     service: &SystemdService,
-    pulses: &Heartbeats,
+    heartbeats: &Heartbeats,
     interval: Option<Duration>,
 ) -> Result<WatchdogGuard, CommandError> {
-    report::watchdog(service.clone(), pulses.clone(), interval).map_err(|error| {
+    report::watchdog(service.clone(), heartbeats.clone(), interval).map_err(|error| {
         CommandError::new(ErrorClass::Internal, format!("no thread can be started: {error}"))
     })
 }
@@ -344,15 +350,15 @@ fn watch_over(
 async fn patient_connect(
     config: &Config,
     measures: &cluster::CallMetrics,
-    pulses: &Heartbeats,
+    heartbeats: &Heartbeats,
     service: &SystemdService,
 ) -> Result<Cluster, CommandError> {
     let mut wait = Duration::from_secs(1);
-    let pulse = pulses.expect("the credential plugin of the kubeconfig", LOGIN);
+    let heartbeat = heartbeats.expect("the credential plugin of the kubeconfig", LOGIN);
     loop {
-        pulse.beat(LOGIN);
+        heartbeat.beat(LOGIN);
         service.extend(LOGIN);
-        match session::connect_watched(config, measures, pulses).await {
+        match session::connect_watched(config, measures, heartbeats).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
                 tracing::warn!("{error}; asked again in {} s", wait.as_secs());
                 service.tell(StatusTopic::State, "waiting for the credential plugin of the kubeconfig");

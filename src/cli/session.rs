@@ -12,8 +12,8 @@ use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
 use crate::engine::SourceWrites;
+use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
-use crate::pulse::Heartbeats;
 use crate::source::{self, DiskSnapshot, Source, SourceSettings, read_disk};
 
 /// The maximum number of retries where the server asks to slow down, and the pause where it names
@@ -37,9 +37,9 @@ pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
 pub(super) async fn connect_watched(
     config: &Config,
     measures: &CallMetrics,
-    pulses: &Heartbeats,
+    heartbeats: &Heartbeats,
 ) -> Result<Cluster, CommandError> {
-    Ok(Cluster::connect_watched(&connection(config), measures.clone(), pulses.clone()).await?)
+    Ok(Cluster::connect_watched(&connection(config), measures.clone(), heartbeats.clone()).await?)
 }
 
 /// Returns how the cluster of the configuration is reached.

@@ -43,15 +43,15 @@ impl StatusReader {
                 (Err(why), _) => terminal.tell(&format!("{why}; read from the cluster\n")),
             }
         }
-        rollout::desk(global).await.map(Self::Cluster)
+        rollout::session(global).await.map(Self::Cluster)
     }
 
     /// Everything, the objects that are as they should be left out.
     pub(super) async fn view(&self) -> Result<StatusView, CommandError> {
         match self {
             Self::Daemon(socket) => Ok(StatusView::of_daemon(socket).await?),
-            Self::Cluster(desk) => {
-                let mut view = survey(desk).await?;
+            Self::Cluster(session) => {
+                let mut view = survey(session).await?;
                 view.objects.retain(|object| !object.phase.is_well());
                 Ok(view)
             }
@@ -66,7 +66,7 @@ impl StatusReader {
                 view.objects = view::objects(socket).await?;
                 Ok(view)
             }
-            Self::Cluster(desk) => survey(desk).await,
+            Self::Cluster(session) => survey(session).await,
         }
     }
 

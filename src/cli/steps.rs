@@ -14,13 +14,13 @@ const PROMOTE: &str = "rhumb.dev/step-promote";
 
 /// Returns the step that is shown, and the reason that keeps the pods of a DaemonSet. Facts that
 /// the user may not read are left out.
-pub(super) async fn lines(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
+pub(super) async fn lines(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(overlay) = target.annotation(OVERLAY).parse::<Overlay>().ok() else { return Vec::new() };
     let Some(step) = overlay.step() else { return Vec::new() };
     let mut lines = vec![words(step, target.annotation(STEPS), target.annotation(PROMOTE))];
     if matches!(overlay, Overlay::OnDelete { .. }) {
-        lines.extend(disruption(desk, target).await);
-        lines.extend(lost(desk, target).await);
+        lines.extend(disruption(session, target).await);
+        lines.extend(lost(session, target).await);
     }
     lines
 }
@@ -37,19 +37,19 @@ fn words(step: u32, steps: &str, promote: &str) -> String {
 }
 
 async fn objects(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     kind: GroupKind,
     namespace: Option<&str>,
     selector: &str,
 ) -> Vec<Value> {
-    let KindLookup::Served(kind) = desk.kinds.preferred(&kind) else { return Vec::new() };
-    desk.cluster.objects(&kind, namespace, selector).await.unwrap_or_default()
+    let KindLookup::Served(kind) = session.kinds.preferred(&kind) else { return Vec::new() };
+    session.cluster.objects(&kind, namespace, selector).await.unwrap_or_default()
 }
 
 /// Budgets that allow no pod of it to be evicted now.
-async fn disruption(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
+async fn disruption(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let namespace = target.id.namespace();
-    let budgets = objects(desk, GroupKind::new("policy", "PodDisruptionBudget"), namespace, "").await;
+    let budgets = objects(session, GroupKind::new("policy", "PodDisruptionBudget"), namespace, "").await;
     let labels = at(&target.object, &["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
     let closed = budgets.iter().filter(|budget| forbids(budget, labels));
     let line = |budget: &Value| {
@@ -68,9 +68,9 @@ fn forbids(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
 }
 
 /// Nodes with its pods that are not Ready.
-async fn lost(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
+async fn lost(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(selector) = pod_selector(&target.object) else { return Vec::new() };
-    let nodes = objects(desk, GroupKind::new("", "Node"), None, "").await;
+    let nodes = objects(session, GroupKind::new("", "Node"), None, "").await;
     let lost: BTreeSet<&str> = nodes
         .iter()
         .filter(|node| !is_ready(node))
@@ -79,7 +79,7 @@ async fn lost(desk: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     if lost.is_empty() {
         return Vec::new();
     }
-    let pods = objects(desk, GroupKind::new("", "Pod"), target.id.namespace(), &selector).await;
+    let pods = objects(session, GroupKind::new("", "Pod"), target.id.namespace(), &selector).await;
     let used: BTreeSet<&str> = pods
         .iter()
         .map(|pod| text_at(pod, &["spec", "nodeName"]))

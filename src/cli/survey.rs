@@ -30,31 +30,31 @@ struct SourceRecord {
     applyset: Arc<str>,
     rejections: Vec<Rejection>,
     pending: Vec<PendingPrune>,
-    parent: InventoryObject,
+    inventory: InventoryObject,
     last: LastStatus,
     /// The reason for which not all of its objects are known.
     unread: Option<String>,
 }
 
 /// Returns a view of all objects, those among them that are as they should be too.
-pub(super) async fn survey(desk: &ClusterSession) -> Result<StatusView, CommandError> {
-    let parents = desk.cluster.parents(&desk.system).await?;
+pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, CommandError> {
+    let inventories = session.cluster.inventories(&session.system).await?;
     let mut told: Vec<SourceRecord> =
-        parents.into_iter().map(|(name, parent)| SourceRecord::of(desk, name, parent)).collect();
+        inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory)).collect();
     told.sort_by(|one, other| one.name.cmp(&other.name));
-    let (book, unreadable) = facts::book(desk).await?;
-    let members = members(desk, &mut told).await;
+    let (ledger, unreadable) = facts::ledger(session).await?;
+    let members = members(session, &mut told).await;
     let there: BTreeSet<&ObjectId> = members.iter().map(|(id, _)| id).collect();
     let objects = told.iter().flat_map(|source| {
         let ours =
             members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.applyset.clone()));
-        let ours: Vec<ObjectStatus> = ours.map(|(id, live)| object(source, &book, id, live)).collect();
+        let ours: Vec<ObjectStatus> = ours.map(|(id, live)| object(source, &ledger, id, live)).collect();
         let others = source.last.ids().filter(|id| !there.contains(id));
         ours.into_iter().chain(others.filter_map(|id| source.last.absent(&source.name, id)))
     });
     let objects: Vec<ObjectStatus> = objects.collect();
-    let sources = told.iter().map(|source| source_status(source, &book, &objects)).collect();
-    let rollout = RolloutStatus { unreadable, ..rollout(&told, &book, &members) };
+    let sources = told.iter().map(|source| source_status(source, &ledger, &objects)).collect();
+    let rollout = RolloutStatus { unreadable, ..rollout(&told, &ledger, &members) };
     Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects })
 }
 
@@ -71,63 +71,64 @@ pub(super) struct ObjectStanding {
 
 /// Returns where one object stands.
 pub(super) fn standing(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     target: &ManagedObject,
-    book: &RolloutLedger,
+    ledger: &RolloutLedger,
 ) -> ObjectStanding {
-    let source = SourceRecord::of(desk, target.source.clone(), target.parent.clone());
-    let Some(live) = desk.cluster.view(&target.kind, &target.object) else {
+    let source = SourceRecord::of(session, target.source.clone(), target.inventory.clone());
+    let Some(live) = session.cluster.view(&target.kind, &target.object) else {
         return ObjectStanding::default();
     };
-    let unnamed = source.last.unnamed(&queue(&source, book)).into_values().sum();
-    let found = obstacle(&source, book, &target.id, &live);
+    let unnamed = source.last.unnamed(&queue(&source, ledger)).into_values().sum();
+    let found = obstacle(&source, ledger, &target.id, &live);
     let told = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
-    let phase = facts_of(&source, book, &target.id, &live, found.as_ref()).phase();
+    let phase = facts_of(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
     ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
 }
 
 /// Returns where an object stood, as a daemon told it last, that the cluster does not show as one of a source.
 pub(super) async fn recorded(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     id: &ObjectId,
 ) -> Result<Option<ObjectStatus>, CommandError> {
-    let parents = desk.candidates().await?;
-    let mut sources = parents.into_iter().map(|(name, parent)| SourceRecord::of(desk, name, parent));
+    let inventories = session.candidates().await?;
+    let mut sources =
+        inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory));
     Ok(sources.find_map(|source| source.last.absent(&source.name, id)))
 }
 
 impl SourceRecord {
-    fn of(desk: &ClusterSession, name: String, parent: InventoryObject) -> Self {
+    fn of(session: &ClusterSession, name: String, inventory: InventoryObject) -> Self {
         Self {
-            applyset: applyset_id(&desk.system, &name).into(),
-            rejections: daemon::rejections(&parent),
-            pending: daemon::pending_prunes(&parent),
-            last: LastStatus::read(&parent.data),
+            applyset: applyset_id(&session.system, &name).into(),
+            rejections: daemon::rejections(&inventory),
+            pending: daemon::pending_prunes(&inventory),
+            last: LastStatus::read(&inventory.data),
             unread: None,
             name,
-            parent,
+            inventory,
         }
     }
 }
 
 /// Returns all objects of all sources. A kind that cannot be listed is told by those that have some of it.
-async fn members(desk: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
-    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.parent.kinds.iter().cloned()).collect();
+async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
+    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
     let sets: BTreeSet<Arc<str>> = told.iter().map(|source| source.applyset.clone()).collect();
     let selector = ListSelector::ApplySets(sets);
     let mut members = Vec::new();
     for kind in kinds {
-        let why = match desk.kinds.preferred(&kind) {
-            KindLookup::Served(served) => match desk.cluster.list(&served, &selector).await {
+        let why = match session.kinds.preferred(&kind) {
+            KindLookup::Served(served) => match session.cluster.list(&served, &selector).await {
                 Ok(found) => {
                     members.extend(found);
                     continue;
                 }
                 Err(refused) if is_too_wide(&refused, &served) => {
-                    for source in told.iter_mut().filter(|source| source.parent.kinds.contains(&kind)) {
-                        let of = (&source.applyset, &source.parent);
-                        match by_namespace(&desk.cluster, &served, of, refused.clone()).await {
+                    for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
+                        let of = (&source.applyset, &source.inventory);
+                        match by_namespace(&session.cluster, &served, of, refused.clone()).await {
                             Ok(found) => members.extend(found),
                             Err(error) => source.unread = Some(format!("{kind} cannot be listed: {error}")),
                         }
@@ -140,38 +141,38 @@ async fn members(desk: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(Objec
             KindLookup::Unserved { .. } => continue,
             KindLookup::Unknown => "the server of its API group does not answer".to_owned(),
         };
-        for source in told.iter_mut().filter(|source| source.parent.kinds.contains(&kind)) {
+        for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
             source.unread = Some(format!("{kind} cannot be listed: {why}"));
         }
     }
     members
 }
 
-fn source_status(source: &SourceRecord, book: &RolloutLedger, objects: &[ObjectStatus]) -> SourceStatus {
+fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[ObjectStatus]) -> SourceStatus {
     let ours = || objects.iter().filter(|object| object.source == source.name);
     let mut counts: BTreeMap<Phase, usize> = BTreeMap::new();
     for object in ours() {
         *counts.entry(object.phase).or_default() += 1;
     }
-    for (phase, count) in source.last.unnamed(&queue(source, book)) {
+    for (phase, count) in source.last.unnamed(&queue(source, ledger)) {
         count_unnamed(&mut counts, phase, count);
     }
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
-    let paused = source.parent.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
+    let paused = source.inventory.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
     let incomplete = source.unread.clone().or_else(|| source.last.incomplete());
     SourceStatus {
         name: source.name.clone(),
-        place: daemon::place(&source.parent).unwrap_or_default().to_owned(),
-        revision: told_revision(source, book, &brought).or_else(only),
+        place: daemon::place(&source.inventory).unwrap_or_default().to_owned(),
+        revision: told_revision(source, ledger, &brought).or_else(only),
         // Nobody knows.
         complete: false,
         healthy: incomplete.is_none() && counts.keys().all(|phase| phase.is_well()),
         incomplete,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
-        prune_waiting: source.pending.len() + daemon::untold_prunes(&source.parent),
-        unlisted: daemon::unlisted(&source.parent),
+        prune_waiting: source.pending.len() + daemon::untold_prunes(&source.inventory),
+        unlisted: daemon::unlisted(&source.inventory),
         ..SourceStatus::default()
     }
 }
@@ -191,17 +192,17 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
 }
 
 /// Returns the revision that the daemon last told of, whole where any object or commit that is known has it.
-fn told_revision(source: &SourceRecord, book: &RolloutLedger, brought: &BTreeSet<&str>) -> Option<String> {
-    let line = source.parent.data.get(report::STATUS)?;
+fn told_revision(source: &SourceRecord, ledger: &RolloutLedger, brought: &BTreeSet<&str>) -> Option<String> {
+    let line = source.inventory.data.get(report::STATUS)?;
     let short = line.split([' ', ':']).next().filter(|word| word.chars().all(|c| c.is_ascii_hexdigit()))?;
-    let commits = book.commits.iter().map(|commit| commit.revision.to_string());
+    let commits = ledger.commits.iter().map(|commit| commit.revision.to_string());
     let mut known = brought.iter().map(|text| (*text).to_owned()).chain(commits);
     Some(known.find(|text| text.starts_with(short)).unwrap_or_else(|| short.to_owned()))
 }
 
-fn object(source: &SourceRecord, book: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> ObjectStatus {
-    let found = obstacle(source, book, id, live);
-    let facts = facts_of(source, book, id, live, found.as_ref());
+fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> ObjectStatus {
+    let found = obstacle(source, ledger, id, live);
+    let facts = facts_of(source, ledger, id, live, found.as_ref());
     let phase = facts.phase();
     let paused = paused(source, live).filter(|_| phase == Phase::Paused);
     let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| pause_words(&paused.reason)));
@@ -216,16 +217,16 @@ fn object(source: &SourceRecord, book: &RolloutLedger, id: &ObjectId, live: &Liv
     }
 }
 
-fn is_rolling(book: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
+fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
     let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
     // A claim that a process has left behind lasts until its workload is at rest.
-    let claimed = book.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RolloutPhase::Settled)));
+    let claimed = ledger.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RolloutPhase::Settled)));
     claimed || is_in(RolloutPhase::Replacing)
 }
 
 /// Returns the objects of a source in the rollout queue.
-fn queue<'a>(source: &SourceRecord, book: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
-    book.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
+fn queue<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
+    ledger.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
 }
 
 /// The obstacle of one object, as far as the cluster shows it.
@@ -248,14 +249,14 @@ impl FoundObstacle {
 
 fn facts_of(
     source: &SourceRecord,
-    book: &RolloutLedger,
+    ledger: &RolloutLedger,
     id: &ObjectId,
     live: &LiveObject,
     found: Option<&FoundObstacle>,
 ) -> PhaseFacts {
     PhaseFacts {
         obstacle: found.map(|found| found.obstacle),
-        is_rolling: is_rolling(book, id, live),
+        is_rolling: is_rolling(ledger, id, live),
         is_paused: paused(source, live).is_some(),
         status: Some(live.health.status),
     }
@@ -265,7 +266,7 @@ fn facts_of(
 /// what only its record tells stands where the engine would have found it.
 fn obstacle(
     source: &SourceRecord,
-    book: &RolloutLedger,
+    ledger: &RolloutLedger,
     id: &ObjectId,
     live: &LiveObject,
 ) -> Option<FoundObstacle> {
@@ -297,8 +298,8 @@ fn obstacle(
         };
         Some(FoundObstacle::elsewhere(obstacle, rejection.cause.to_string()))
     };
-    let is_paused = || source.parent.annotations.contains_key(PAUSED) || paused(source, live).is_some();
-    let queued = || queue(source, book).into_iter().find(|queued| queued.id == *id);
+    let is_paused = || source.inventory.annotations.contains_key(PAUSED) || paused(source, live).is_some();
+    let queued = || queue(source, ledger).into_iter().find(|queued| queued.id == *id);
     set.or_else(rejected)
         .or_else(|| held(source, live))
         .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
@@ -339,11 +340,15 @@ fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bo
     same && facts::shows(live.shown_release(), rejection, member)
 }
 
-fn rollout(told: &[SourceRecord], book: &RolloutLedger, members: &[(ObjectId, LiveObject)]) -> RolloutStatus {
+fn rollout(
+    told: &[SourceRecord],
+    ledger: &RolloutLedger,
+    members: &[(ObjectId, LiveObject)],
+) -> RolloutStatus {
     let name = |applyset: &str| {
         told.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
     };
-    let rolling = members.iter().filter(|(id, live)| is_rolling(book, id, live)).map(|(id, live)| {
+    let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live)).map(|(id, live)| {
         let numbers = live.rolling.unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(id),
@@ -351,15 +356,15 @@ fn rollout(told: &[SourceRecord], book: &RolloutLedger, members: &[(ObjectId, Li
                 ObjectOwner::Ours(applyset) => name(applyset),
                 _ => None,
             },
-            holder: book.claims.get(id).map(|claim| book.holder_words(claim)),
+            holder: ledger.claims.get(id).map(|claim| ledger.holder_words(claim)),
             replicas: numbers.replicas,
             updated: numbers.updated,
             available: numbers.available,
-            unavailable: book.claims.get(id).map_or(0, |claim| claim.pods),
+            unavailable: ledger.claims.get(id).map_or(0, |claim| claim.pods),
             step: None,
         }
     });
-    let queue = book.queue.iter().map(|queued| QueuedWorkloadStatus {
+    let queue = ledger.queue.iter().map(|queued| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
         place: queued.place.map(|(place, _)| place),
         reason: queued.reason.to_string(),
@@ -368,8 +373,8 @@ fn rollout(told: &[SourceRecord], book: &RolloutLedger, members: &[(ObjectId, Li
     RolloutStatus {
         known: true,
         unreadable: None,
-        workloads: share((book.claims.len() + book.unread.len()) as u32),
-        unavailable: share(book.pods_away()),
+        workloads: share((ledger.claims.len() + ledger.unread.len()) as u32),
+        unavailable: share(ledger.pods_away()),
         starts: share(0),
         window: 0,
         on_failure: String::new(),

@@ -29,7 +29,7 @@ pub(super) struct ManagedObject {
     pub(super) kind: Arc<ServedKind>,
     pub(super) object: Value,
     pub(super) source: String,
-    pub(super) parent: InventoryObject,
+    pub(super) inventory: InventoryObject,
 }
 
 impl ManagedObject {
@@ -61,13 +61,13 @@ impl ClusterSession {
 
     /// Returns the sources that an object may be of.
     pub(super) async fn candidates(&self) -> Result<Vec<(String, InventoryObject)>, CommandError> {
-        match (self.cluster.parents(&self.system).await, &self.named) {
+        match (self.cluster.inventories(&self.system).await, &self.named) {
             (Err(error), Some(named)) if error.class() == ErrorClass::Forbidden => {
-                Ok(vec![(named.clone(), self.parent(named).await?)])
+                Ok(vec![(named.clone(), self.inventory(named).await?)])
             }
             (Err(error), None) if error.class() == ErrorClass::Forbidden => Err(CommandError::from(error)
                 .hint("who may not list all sources names that of the object: --name SOURCE")),
-            (parents, _) => Ok(parents?),
+            (inventories, _) => Ok(inventories?),
         }
     }
 
@@ -117,20 +117,20 @@ impl ClusterSession {
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         };
         let set = text_at(&object, &["metadata", "labels", PART_OF]).to_owned();
-        let parents = self.candidates().await?;
-        let parent = parents.into_iter().find(|(name, _)| applyset_id(&self.system, name) == set);
-        let Some((source, parent)) = parent else {
+        let inventories = self.candidates().await?;
+        let inventory = inventories.into_iter().find(|(name, _)| applyset_id(&self.system, name) == set);
+        let Some((source, inventory)) = inventory else {
             let message = format!("{id} is in no source whose ConfigMap is in namespace {}", self.system);
             return Err(CommandError::new(ErrorClass::Config, message).hint(
                 "only what rhumb manages takes its orders; name another namespace with --system-namespace",
             ));
         };
-        Ok(ManagedObject { id, kind, object, source, parent })
+        Ok(ManagedObject { id, kind, object, source, inventory })
     }
 
     /// Reads the parent of a source.
-    pub(super) async fn parent(&self, source: &str) -> Result<InventoryObject, CommandError> {
-        self.cluster.parent(&self.system, source).await?.ok_or_else(|| {
+    pub(super) async fn inventory(&self, source: &str) -> Result<InventoryObject, CommandError> {
+        self.cluster.inventory(&self.system, source).await?.ok_or_else(|| {
             let message = format!("there is no source {source}: no ConfigMap {}/{source}", self.system);
             CommandError::new(ErrorClass::Config, message)
         })

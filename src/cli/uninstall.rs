@@ -68,7 +68,7 @@ type InventoryNamespaces = Option<BTreeSet<Arc<str>>>;
 /// A source with what it has.
 struct InstalledSource {
     name: DnsLabel,
-    parent: InventoryObject,
+    inventory: InventoryObject,
     members: Vec<RemovableObject>,
     reach: InventoryNamespaces,
 }
@@ -119,22 +119,22 @@ impl Uninstallation<'_> {
     /// Returns the sources that are meant, each with its objects as its inventory and their labels tell them.
     async fn holders(&self) -> Result<Vec<InstalledSource>, CommandError> {
         let namespace = &self.config.namespace;
-        let parents = match self.source {
-            None => self.cluster.kept_parents(namespace).await?,
+        let inventories = match self.source {
+            None => self.cluster.kept_inventories(namespace).await?,
             Some(name) => {
-                let parent = self.cluster.parent(namespace, name.as_str()).await?.ok_or_else(|| {
+                let inventory = self.cluster.inventory(namespace, name.as_str()).await?.ok_or_else(|| {
                     CommandError::usage(format!("there is no source {name}: no ConfigMap {namespace}/{name}"))
                         .hint("`rhumb status` shows the sources that there are")
                 })?;
-                vec![(name.to_string(), parent)]
+                vec![(name.to_string(), inventory)]
             }
         };
         let mut holders = Vec::new();
-        for (name, parent) in parents {
+        for (name, inventory) in inventories {
             // No source has a name that is not a DNS label.
             let Ok(name) = name.parse::<DnsLabel>() else { continue };
-            let (members, reach) = self.members(&name, &parent).await?;
-            holders.push(InstalledSource { name, parent, members, reach });
+            let (members, reach) = self.members(&name, &inventory).await?;
+            holders.push(InstalledSource { name, inventory, members, reach });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(holders)
@@ -143,17 +143,17 @@ impl Uninstallation<'_> {
     async fn members(
         &self,
         name: &DnsLabel,
-        parent: &InventoryObject,
+        inventory: &InventoryObject,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
         let selector = ListSelector::ApplySets([set.clone()].into());
         let (mut members, mut reach) = (Vec::new(), None);
-        for held in &parent.kinds {
+        for held in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred(held) else { continue };
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
-                    reach = Some(parent.namespaces.iter().map(|name| name.as_str().into()).collect());
-                    by_namespace(&self.cluster, &kind, (&set, parent), refused).await
+                    reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
+                    by_namespace(&self.cluster, &kind, (&set, inventory), refused).await
                 }
                 listed => listed,
             };
@@ -309,11 +309,11 @@ impl Uninstallation<'_> {
 
     /// Deletes what a source has, as it is done for a `Source` that a person deletes. Returns whether nothing is left.
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
-        let InstalledSource { name, parent, reach, .. } = holder;
+        let InstalledSource { name, inventory, reach, .. } = holder;
         // All were listed and counted: also those that are deleted only when a person names them.
         let uids: BTreeSet<Uid> = holder.going().map(|member| member.uid.clone()).collect();
-        let after = daemon::confirmed(parent, &uids);
-        self.cluster.save_parent(&self.config.namespace, name.as_str(), Some(parent), &after).await?;
+        let after = daemon::confirmed(inventory, &uids);
+        self.cluster.save_inventory(&self.config.namespace, name.as_str(), Some(inventory), &after).await?;
         let state = session::state(self.config, &self.cluster).await?;
         let mut setup = session::ending(&SourceConfig::ending(name, &AllowList::default()), &state)?;
         setup.prune_delay = Duration::ZERO;

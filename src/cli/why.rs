@@ -29,15 +29,15 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     let config = settings::explained(global, args);
     session::runtime()?.block_on(async {
-        let desk = rollout::desk(global).await?;
-        let found = found(&desk, &args.object).await?;
+        let session = rollout::session(global).await?;
+        let found = found(&session, &args.object).await?;
         let plan = match config {
-            Ok(Some(config)) => Box::pin(planned(&desk, &found, config)).await.map(Some),
+            Ok(Some(config)) => Box::pin(planned(&session, &found, config)).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         let mut lines = match &found {
-            ExplainedObject::Managed(target) => shown(&desk, target).await?,
+            ExplainedObject::Managed(target) => shown(&session, target).await?,
             ExplainedObject::Recorded(_, told) => recorded(told),
         };
         if let Ok(Some(plan)) = &plan {
@@ -78,12 +78,12 @@ impl ExplainedObject {
     }
 }
 
-async fn found(desk: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
-    match desk.target(name).await {
+async fn found(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
+    match session.target(name).await {
         Ok(target) => Ok(ExplainedObject::Managed(Box::new(target))),
         Err(error) => {
-            let (_, id) = desk.identity(name)?;
-            match survey::recorded(desk, &id).await? {
+            let (_, id) = session.identity(name)?;
+            match survey::recorded(session, &id).await? {
                 Some(told) => Ok(ExplainedObject::Recorded(id, told)),
                 None => Err(error),
             }
@@ -99,8 +99,8 @@ fn recorded(told: &ObjectStatus) -> Vec<KeyValueLine> {
 }
 
 /// Returns the lines of facts from the cluster.
-async fn shown(desk: &ClusterSession, target: &ManagedObject) -> Result<Vec<KeyValueLine>, CommandError> {
-    let facts = ObjectFacts::read(desk, target).await?;
+async fn shown(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<KeyValueLine>, CommandError> {
+    let facts = ObjectFacts::read(session, target).await?;
     let mut lines = vec![("source", target.source.clone())];
     match target.release() {
         Some(release) => {
@@ -123,16 +123,16 @@ async fn shown(desk: &ClusterSession, target: &ManagedObject) -> Result<Vec<KeyV
 
 /// Returns the plan of a source, read as the one that manages the object.
 async fn planned(
-    desk: &ClusterSession,
+    session: &ClusterSession,
     found: &ExplainedObject,
     mut config: Config,
 ) -> Result<Plan, CommandError> {
     for source in &mut config.sources {
         found.source().clone_into(&mut source.name);
     }
-    let state = session::state(&config, &desk.cluster).await?;
+    let state = session::state(&config, &session.cluster).await?;
     let setup = session::once(&session::only(&config)?, &state)?;
-    Ok(Box::pin(daemon::preview_of(&desk.cluster, &desk.system, setup, found.id())).await?)
+    Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 
 /// Returns where the object stands in the source, and whether that asks for something else than there is.

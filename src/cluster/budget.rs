@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::parent::MERGE_PATCH;
+use super::inventory::MERGE_PATCH;
 use super::write::json;
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};

@@ -25,7 +25,7 @@ use super::interner::Interner;
 use super::measures::CallMetrics;
 use super::plugin;
 use crate::engine::Uid;
-use crate::pulse::Heartbeats;
+use crate::heartbeat::Heartbeats;
 
 /// The slack after which a late informer counts as dead: its calls wait for their turn, and its
 /// events until the loop takes them.
@@ -65,7 +65,7 @@ struct ClusterState {
     uid: OnceCell<Uid>,
     watch_timeouts: WatchTimeouts,
     metrics: CallMetrics,
-    pulses: Heartbeats,
+    heartbeats: Heartbeats,
 }
 
 /// A client, and host and port of the server that it talks to.
@@ -196,9 +196,9 @@ impl Cluster {
     pub async fn connect_watched(
         connection: &Connection,
         measures: CallMetrics,
-        pulses: Heartbeats,
+        heartbeats: Heartbeats,
     ) -> Result<Self, ClusterError> {
-        Self::made(connection, WatchTimeouts::default(), measures, pulses).await
+        Self::made(connection, WatchTimeouts::default(), measures, heartbeats).await
     }
 
     /// Makes a client whose watches are given up sooner or later than usual.
@@ -214,7 +214,7 @@ impl Cluster {
         connection: &Connection,
         patience: WatchTimeouts,
         measures: CallMetrics,
-        pulses: Heartbeats,
+        heartbeats: Heartbeats,
     ) -> Result<Self, ClusterError> {
         let ConnectedClient {
             client,
@@ -246,7 +246,7 @@ impl Cluster {
                 uid: OnceCell::new(),
                 watch_timeouts: patience,
                 metrics: measures,
-                pulses,
+                heartbeats,
             }),
         })
     }
@@ -316,8 +316,8 @@ impl Cluster {
     }
 
     /// Returns the parts that must make progress: each watch, and what else whoever works with this cluster adds.
-    pub fn pulses(&self) -> &Heartbeats {
-        &self.inner.pulses
+    pub fn heartbeats(&self) -> &Heartbeats {
+        &self.inner.heartbeats
     }
 
     /// Returns how long the answer to one call may take, with all that it may wait for before.

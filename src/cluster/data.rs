@@ -93,12 +93,12 @@ impl Cluster {
         let within = NamespaceSelector { namespace: namespace.into(), labels: None, fields };
         let (to_task, events) = mpsc::channel(BACKLOG);
         let relist = Arc::new(Notify::new());
-        let lens = DataDecoder { kind: group_kind, ids: Arc::new(ids.clone()) };
+        let decoder = DataDecoder { kind: group_kind, ids: Arc::new(ids.clone()) };
         let follow = DataFollowTask {
-            informer: self.inform(&kind, ListSelector::Namespace(Arc::new(within)), lens.clone(), to_task),
+            informer: self.inform(&kind, ListSelector::Namespace(Arc::new(within)), decoder.clone(), to_task),
             events,
             relist: relist.clone(),
-            ids: lens.ids,
+            ids: decoder.ids,
             listed: None,
             account: self.account().cloned(),
             sink: sink.clone(),

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError};
-use super::parent::MERGE_PATCH;
+use super::inventory::MERGE_PATCH;
 use super::write::{JSON, json};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;

@@ -21,8 +21,8 @@ use super::path::{ListSelector, NamespaceSelector};
 use super::watch::{Watch, WatchEvent, WatchStart};
 use super::wire::{LiveDecoder, Scaler, ScalerDecoder, VersionDecoder, WireDecoder, WireForm};
 use crate::engine::{LiveObject, OWN, ResourceVersion, WatchScope, WatcherId};
+use crate::heartbeat::Heartbeat;
 use crate::object::ObjectId;
-use crate::pulse::Heartbeat;
 
 /// The prefix of a watch's heartbeat name; its kind follows.
 pub const WATCH_OVER: &str = "the watch over ";
@@ -120,7 +120,7 @@ impl Cluster {
         sets: &BTreeSet<Arc<str>>,
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
-        self.versions(kind, namespace, super::parent::ID_LABEL, sets, sink)
+        self.versions(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
     /// Tells in which versions the orders objects of these sets are, as [`Cluster::parent_versions`].
@@ -154,10 +154,10 @@ impl Cluster {
         &self,
         kind: &Arc<ServedKind>,
         selector: ListSelector,
-        lens: P,
+        decoder: P,
         sink: mpsc::Sender<InformerEvent<P::Record>>,
     ) -> Informer {
-        self.inform_by(OWN, kind, selector, lens, sink)
+        self.inform_by(OWN, kind, selector, decoder, sink)
     }
 
     fn inform_by<P: WireDecoder>(
@@ -165,7 +165,7 @@ impl Cluster {
         watcher: WatcherId,
         kind: &Arc<ServedKind>,
         selector: ListSelector,
-        lens: P,
+        decoder: P,
         sink: mpsc::Sender<InformerEvent<P::Record>>,
     ) -> Informer {
         let namespace = selector.namespace().map(Arc::from);
@@ -176,14 +176,14 @@ impl Cluster {
             kind: kind.clone(),
             listing,
             selector,
-            decoder: lens,
+            decoder: decoder,
             sink,
             relist: relist.clone(),
             backoff: InformerBackoff::default(),
             stream_faults: 0,
             broken: 0,
             failing: false,
-            heartbeat: self.pulses().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
+            heartbeat: self.heartbeats().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
         };
         let (bug, sink) = (
             ClusterError::new(CallSubject::Kind(follower.listing.kind.clone()), ClusterFault::Bug),

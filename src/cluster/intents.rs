@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError};
+use super::inventory::{ID_LABEL, InventoryObject, MERGE_PATCH};
 use super::kinds::ServedKind;
-use super::parent::{ID_LABEL, InventoryObject, MERGE_PATCH};
 use super::path;
 use super::write::json;
 use crate::object::{GroupKind, ObjectId};
@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// Returns the parents of all sources, by name.
-    pub async fn parents(&self, namespace: &str) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
+    pub async fn inventories(&self, namespace: &str) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let url = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(url, &[("labelSelector", ID_LABEL)]);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::parent::MERGE_PATCH;
+use super::inventory::MERGE_PATCH;
 use super::write::{self, JSON};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::intents::PERSON;
-use super::parent::{MERGE_PATCH, applyset_id};
+use super::inventory::{MERGE_PATCH, applyset_id};
 use super::write::{JSON, json as bytes};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
@@ -82,9 +82,9 @@ impl Cluster {
         &self,
         namespace: &str,
         source: &str,
-        parent: &Uid,
+        inventory: &Uid,
     ) -> Result<OrdersObject, ClusterError> {
-        let body = new_object(namespace, source, Some(parent), BTreeMap::new());
+        let body = new_object(namespace, source, Some(inventory), BTreeMap::new());
         let on = on(namespace, source);
         let made = self.make_config_map(namespace, &on, bytes(&body, &on)?).await?;
         OrdersObject::read(made, &applyset_id(namespace, source), on)
@@ -144,7 +144,7 @@ impl Cluster {
 fn new_object(
     namespace: &str,
     source: &str,
-    parent: Option<&Uid>,
+    inventory: Option<&Uid>,
     data: BTreeMap<String, String>,
 ) -> ConfigMap {
     let owner = |uid: &Uid| OwnerReference {
@@ -159,7 +159,7 @@ fn new_object(
             name: Some(orders_name(source)),
             namespace: Some(namespace.to_owned()),
             labels: Some(BTreeMap::from([(LABEL.to_owned(), applyset_id(namespace, source))])),
-            owner_references: parent.map(|uid| vec![owner(uid)]),
+            owner_references: inventory.map(|uid| vec![owner(uid)]),
             ..ObjectMeta::default()
         },
         data: Some(data),

@@ -111,7 +111,7 @@ impl Cluster {
         found: &mut BTreeMap<String, LiveLookup>,
     ) -> Result<(), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let lens = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let mut next: Option<String> = None;
         loop {
             let url = page_url(path::collection(kind, namespace), &ListSelector::All, next.as_deref());
@@ -119,7 +119,7 @@ impl Cluster {
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
             for item in page.items.unwrap_or_default() {
-                let Some(DecodedObject { id, record, .. }) = lens.decode(item.get()) else { continue };
+                let Some(DecodedObject { id, record, .. }) = decoder.decode(item.get()) else { continue };
                 if missing.remove(id.name()) {
                     found.insert(id.name().to_owned(), LiveLookup::Found(Box::new(record)));
                 }
@@ -162,8 +162,8 @@ impl Cluster {
 
     /// Returns what informers keep of an object that was read whole; none where it is no object.
     pub fn view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
-        let lens = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
-        lens.decode(&object.to_string()).map(|seen| seen.record)
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        decoder.decode(&object.to_string()).map(|seen| seen.record)
     }
 
     /// Lists the objects of a kind once, page by page. A list that expires midway starts again, once.
@@ -183,11 +183,11 @@ impl Cluster {
         kind: &Arc<ServedKind>,
         selector: &ListSelector,
     ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
-        let lens = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
         let mut all = Vec::new();
         let mut next = None;
         loop {
-            let (page, meta) = self.page(kind, selector, next.as_deref(), &lens).await?;
+            let (page, meta) = self.page(kind, selector, next.as_deref(), &decoder).await?;
             all.extend(page.into_iter().map(|seen| (seen.id, seen.record)));
             match meta.next() {
                 Some(token) => next = Some(token.to_owned()),
@@ -202,7 +202,7 @@ impl Cluster {
         kind: &ServedKind,
         selector: &ListSelector,
         next: Option<&str>,
-        lens: &P,
+        decoder: &P,
     ) -> Result<(Vec<DecodedObject<P::Record>>, ListPageMetadata), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let url = page_url(path::collection(kind, selector.namespace()), selector, next);
@@ -210,7 +210,7 @@ impl Cluster {
         let page: ListPage<'_> =
             serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
         let items = page.items.unwrap_or_default();
-        Ok((items.into_iter().filter_map(|item| lens.decode(item.get())).collect(), page.metadata))
+        Ok((items.into_iter().filter_map(|item| decoder.decode(item.get())).collect(), page.metadata))
     }
 }
 

@@ -15,22 +15,22 @@ const ACCEPTED: &str = "accepted";
 const UNREADABLE: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the accepted revision in the inventory of a namespace.
-pub(super) fn anchor(namespace: &str, parent: Option<&InventoryObject>) -> VerificationAnchor {
+pub(super) fn anchor(namespace: &str, inventory: Option<&InventoryObject>) -> VerificationAnchor {
     VerificationAnchor {
-        accepted: parent.and_then(accepted_of),
-        confirmed: parent.and_then(confirmed_of),
+        accepted: inventory.and_then(accepted_of),
+        confirmed: inventory.and_then(confirmed_of),
         namespace: namespace.to_owned(),
     }
 }
 
 /// Returns what was accepted last.
-fn accepted_of(parent: &InventoryObject) -> Option<Revision> {
-    parent.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)))
+fn accepted_of(inventory: &InventoryObject) -> Option<Revision> {
+    inventory.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)))
 }
 
 /// Returns what a person has confirmed.
-fn confirmed_of(parent: &InventoryObject) -> Option<Revision> {
-    parent.annotations.get(ACCEPT).and_then(|text| id(text))
+fn confirmed_of(inventory: &InventoryObject) -> Option<Revision> {
+    inventory.annotations.get(ACCEPT).and_then(|text| id(text))
 }
 
 /// Returns the id of a commit, whole.
@@ -41,20 +41,20 @@ fn id(text: &str) -> Option<Revision> {
 }
 
 /// Returns whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
-pub(super) fn is_told(parent: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
+pub(super) fn is_told(inventory: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
-        parent.and_then(accepted_of).as_ref() == Some(accepted)
-            && parent.and_then(confirmed_of).as_ref() != Some(accepted)
+        inventory.and_then(accepted_of).as_ref() == Some(accepted)
+            && inventory.and_then(confirmed_of).as_ref() != Some(accepted)
     })
 }
 
 /// Lets a parent say what was accepted last. A confirmation of it has done its work.
-pub(super) fn tell(parent: &mut InventoryObject, accepted: Option<&Revision>) {
+pub(super) fn tell(inventory: &mut InventoryObject, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
-    if confirmed_of(parent).as_ref() == Some(accepted) {
-        parent.annotations.remove(ACCEPT);
+    if confirmed_of(inventory).as_ref() == Some(accepted) {
+        inventory.annotations.remove(ACCEPT);
     }
-    parent.data.insert(ACCEPTED.to_owned(), accepted.to_string());
+    inventory.data.insert(ACCEPTED.to_owned(), accepted.to_string());
 }
 
 /// Tells a source that is looked at once what was accepted of it before.
@@ -66,7 +66,7 @@ pub(super) async fn anchored(
     if let SourceFiles::Followed(source) = &mut setup.files
         && source.verifies()
     {
-        source.anchor(anchor(namespace, cluster.parent(namespace, &setup.name).await?.as_ref()));
+        source.anchor(anchor(namespace, cluster.inventory(namespace, &setup.name).await?.as_ref()));
     }
     Ok(setup)
 }
@@ -75,18 +75,20 @@ pub(super) async fn anchored(
 mod tests {
     use super::*;
 
-    fn parent(accepted: &str, confirmed: &str) -> InventoryObject {
-        let mut parent = InventoryObject::default();
-        parent.data.extend((!accepted.is_empty()).then(|| (ACCEPTED.to_owned(), accepted.to_owned())));
-        parent.annotations.extend((!confirmed.is_empty()).then(|| (ACCEPT.to_owned(), confirmed.to_owned())));
-        parent
+    fn inventory(accepted: &str, confirmed: &str) -> InventoryObject {
+        let mut inventory = InventoryObject::default();
+        inventory.data.extend((!accepted.is_empty()).then(|| (ACCEPTED.to_owned(), accepted.to_owned())));
+        inventory
+            .annotations
+            .extend((!confirmed.is_empty()).then(|| (ACCEPT.to_owned(), confirmed.to_owned())));
+        inventory
     }
 
     #[test]
     fn only_whole_ids_are_read_and_what_cannot_be_read_is_not_nothing() {
         #[track_caller]
         fn check(accepted: &str, confirmed: &str, expected: (Option<&str>, Option<&str>)) {
-            let found = anchor("rhumb-system", Some(&parent(accepted, confirmed)));
+            let found = anchor("rhumb-system", Some(&inventory(accepted, confirmed)));
             let expected = (expected.0.map(Revision::new), expected.1.map(Revision::new));
             assert_eq!((found.accepted, found.confirmed), expected, "{accepted} {confirmed}");
         }
@@ -104,15 +106,15 @@ mod tests {
     fn a_confirmation_goes_with_what_it_confirmed() {
         let (a, b) = (Revision::new(&"a".repeat(40)), Revision::new(&"b".repeat(40)));
         assert!(is_told(None, None) && !is_told(None, Some(&a)));
-        let mut parent = parent("", b.as_str());
-        tell(&mut parent, None);
-        assert_eq!(accepted_of(&parent), None);
-        tell(&mut parent, Some(&a));
-        assert!(is_told(Some(&parent), Some(&a)));
-        assert_eq!(confirmed_of(&parent).as_ref(), Some(&b), "it is for another one");
-        assert!(!is_told(Some(&parent), Some(&b)));
-        tell(&mut parent, Some(&b));
-        assert!(is_told(Some(&parent), Some(&b)));
-        assert_eq!(confirmed_of(&parent), None);
+        let mut inventory = inventory("", b.as_str());
+        tell(&mut inventory, None);
+        assert_eq!(accepted_of(&inventory), None);
+        tell(&mut inventory, Some(&a));
+        assert!(is_told(Some(&inventory), Some(&a)));
+        assert_eq!(confirmed_of(&inventory).as_ref(), Some(&b), "it is for another one");
+        assert!(!is_told(Some(&inventory), Some(&b)));
+        tell(&mut inventory, Some(&b));
+        assert!(is_told(Some(&inventory), Some(&b)));
+        assert_eq!(confirmed_of(&inventory), None);
     }
 }

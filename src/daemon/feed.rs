@@ -26,9 +26,9 @@ use super::event::LoopEvent;
 use super::pins::RevisionPins;
 use super::reading::ReadSettings;
 use crate::engine::{Authorship, FileFacts, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
-use crate::pulse::Heartbeat;
 use crate::source::{
     BlobId, CommitInfo, RevisionReader, Snapshot, SnapshotFile, Source, SourceError, VerificationAnchor,
 };
@@ -65,7 +65,7 @@ pub(super) struct SourceFeed {
     pub(super) dialect: ReadSettings,
     pub(super) scopes: KindScopes,
     pub(super) events: mpsc::Sender<LoopEvent>,
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
     looked: LastLook,
     told: Option<Snapshot>,
     place: String,
@@ -98,7 +98,7 @@ impl SourceFeed {
         source: Source,
         dialect: ReadSettings,
         scopes: KindScopes,
-        (events, pulse): (mpsc::Sender<LoopEvent>, Heartbeat),
+        (events, heartbeat): (mpsc::Sender<LoopEvent>, Heartbeat),
     ) -> Self {
         let place = source.identity().to_owned();
         let (told, trouble, extent, pins) = (None, None, ReadExtent::Changes, RevisionPins::default());
@@ -108,7 +108,7 @@ impl SourceFeed {
             dialect,
             scopes,
             events,
-            pulse,
+            heartbeat,
             looked: LastLook::default(),
             told,
             place,
@@ -134,22 +134,23 @@ impl SourceFeed {
         let mut next = Instant::now();
         let beside =
             if self.source.verifies() { ConcurrentLookups::Accepted } else { ConcurrentLookups::All };
-        let mut desk = TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
+        let mut queue =
+            TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
         loop {
             let pins_due = self.pins.due();
-            let deed = if let Some(deed) = desk.later.pop_front() {
+            let deed = if let Some(deed) = queue.later.pop_front() {
                 deed
             } else {
-                self.pulse.beat(next.saturating_duration_since(Instant::now()) + SLACK);
+                self.heartbeat.beat(next.saturating_duration_since(Instant::now()) + SLACK);
                 tokio::select! {
                     biased;
-                    order = desk.orders.recv() => {
+                    order = queue.orders.recv() => {
                         let Some(order) = order else { return };
-                        desk.take(order, (self.shelf(), self.head()));
+                        queue.take(order, (self.content_reader(), self.head()));
                         continue;
                     },
-                    Some(found) = desk.lookups.next(), if !desk.lookups.is_empty() => {
-                        if let Some(event) = desk.found(found) && self.events.send(event).await.is_err() {
+                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                        if let Some(event) = queue.found(found) && self.events.send(event).await.is_err() {
                             return;
                         }
                         continue;
@@ -160,12 +161,12 @@ impl SourceFeed {
                 }
             };
             let polled = matches!(deed, FeedTask::Poll);
-            let Some(told) = self.work(deed, &mut desk).await else { return };
+            let Some(told) = self.work(deed, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random());
             }
             for event in told {
-                self.pulse.beat(SLACK);
+                self.heartbeat.beat(SLACK);
                 if self.events.send(event).await.is_err() {
                     return;
                 }
@@ -175,26 +176,26 @@ impl SourceFeed {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside it, as what
     /// is in force must be defended. Returns none when nobody listens any more.
-    async fn work(&mut self, deed: FeedTask, desk: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
-        let beside = (self.shelf(), self.head());
+    async fn work(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
+        let beside = (self.content_reader(), self.head());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(deed));
         loop {
             tokio::select! {
                 biased;
                 told = &mut work => return Some(told),
-                Some(found) = desk.lookups.next(), if !desk.lookups.is_empty() => {
-                    if let Some(event) = desk.found(found) {
+                Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                    if let Some(event) = queue.found(found) {
                         events.send(event).await.ok()?;
                     }
                 }
-                order = desk.orders.recv() => desk.take(order?, beside.clone()),
+                order = queue.orders.recv() => queue.take(order?, beside.clone()),
             }
         }
     }
 
     async fn carry_out(&mut self, deed: FeedTask) -> Vec<LoopEvent> {
-        self.pulse.beat(DEED);
+        self.heartbeat.beat(DEED);
         match deed {
             FeedTask::Look | FeedTask::Poll => {
                 let mut told = self.look().await;
@@ -239,7 +240,7 @@ impl SourceFeed {
     }
 
     /// Returns the reader of older contents.
-    fn shelf(&self) -> ContentReader {
+    fn content_reader(&self) -> ContentReader {
         ContentReader {
             reader: self.source.reader(),
             dialect: self.dialect.clone(),

@@ -10,13 +10,13 @@ use crate::engine::{ContentClaims, Engine, PeerSource, SourceId, SourceProgress,
 const STATEMENT: &str = "handover";
 
 /// Returns the statement in an inventory; none where it is missing or unreadable.
-fn told(parent: Option<&InventoryObject>) -> Option<SourceStatement> {
-    SourceStatement::parse(parent?.data.get(STATEMENT)?).ok()
+fn told(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
+    SourceStatement::parse(inventory?.data.get(STATEMENT)?).ok()
 }
 
 /// Another source, as its parent shows it.
-pub(super) fn peer(namespace: &str, name: &str, parent: &InventoryObject) -> PeerSource {
-    let says = match parent.data.get(STATEMENT) {
+pub(super) fn peer(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
+    let says = match inventory.data.get(STATEMENT) {
         Some(text) => SourceStatement::parse(text),
         None => Err("it says nothing to other sources yet".into()),
     };
@@ -24,23 +24,23 @@ pub(super) fn peer(namespace: &str, name: &str, parent: &InventoryObject) -> Pee
 }
 
 /// Returns whether a parent says what it should.
-pub(super) fn is_told(engine: &Engine, source: SourceId, parent: Option<&InventoryObject>) -> bool {
+pub(super) fn is_told(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     if !engine.can_state(source) {
         return true;
     }
-    let told = told(parent);
+    let told = told(inventory);
     engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
 }
 
 /// Returns whether a parent claims what needs no claim any more. An inventory may have been tidied before the objects of it were
 /// seen, and nothing else tells that they are.
-pub(super) fn is_untidy(engine: &Engine, source: SourceId, parent: Option<&InventoryObject>) -> bool {
-    engine.can_state(source) && told(parent).is_some_and(|told| engine.claims_too_much(source, &told))
+pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+    engine.can_state(source) && told(inventory).is_some_and(|told| engine.claims_too_much(source, &told))
 }
 
 /// Takes over what a parent said before this process served its source.
-pub(super) fn recall(engine: &mut Engine, source: SourceId, parent: Option<&InventoryObject>) {
-    if let Some(told) = told(parent) {
+pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
+    if let Some(told) = told(inventory) {
         engine.recall(source, &told);
     }
 }
@@ -66,13 +66,13 @@ pub(super) fn tell(
 }
 
 /// Returns the parent of a source that nobody serves any more: it wants nothing.
-pub(super) fn retired(parent: &InventoryObject) -> InventoryObject {
+pub(super) fn retired(inventory: &InventoryObject) -> InventoryObject {
     let statement = SourceStatement {
         progress: SourceProgress::Unordered,
         claims: ContentClaims::These([].into()),
         released: [].into(),
     };
-    let mut parent = parent.clone();
-    parent.data.insert(STATEMENT.to_owned(), statement.text());
-    parent
+    let mut inventory = inventory.clone();
+    inventory.data.insert(STATEMENT.to_owned(), statement.text());
+    inventory
 }

@@ -97,8 +97,8 @@ impl PendingPrune {
 }
 
 /// Returns the deletions that wait for a person, as the parent tells them.
-pub fn pending_prunes(parent: &InventoryObject) -> Vec<PendingPrune> {
-    parent
+pub fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
+    inventory
         .data
         .get(PENDING)
         .map(|text| text.lines().filter_map(PendingPrune::parse).collect())
@@ -106,40 +106,40 @@ pub fn pending_prunes(parent: &InventoryObject) -> Vec<PendingPrune> {
 }
 
 /// Returns how many more deletions wait for a person than the parent has room to tell.
-pub fn untold_prunes(parent: &InventoryObject) -> usize {
-    parent.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
+pub fn untold_prunes(inventory: &InventoryObject) -> usize {
+    inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the place that the inventory was made from, as the parent tells it.
-pub fn place(parent: &InventoryObject) -> Option<&str> {
-    parent.annotations.get(PLACE).map(String::as_str)
+pub fn place(inventory: &InventoryObject) -> Option<&str> {
+    inventory.annotations.get(PLACE).map(String::as_str)
 }
 
 /// Returns whether the inventory was made from this place, be it among others; none where the parent does not tell.
-pub fn is_made_from(parent: &InventoryObject, here: &str) -> Option<bool> {
-    place(parent).map(|made_from| is_among(here, made_from))
+pub fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
+    place(inventory).map(|made_from| is_among(here, made_from))
 }
 
 /// Returns the acknowledgements in an inventory.
-pub fn acknowledged(parent: &InventoryObject) -> Vec<Acknowledgement> {
-    parent.data.get(ACKNOWLEDGED).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
+pub fn acknowledged(inventory: &InventoryObject) -> Vec<Acknowledgement> {
+    inventory.data.get(ACKNOWLEDGED).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
 /// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
-pub fn rejections(parent: &InventoryObject) -> Vec<Rejection> {
-    opened(parent, &HashSeals::default())
+pub fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
+    opened(inventory, &HashSeals::default())
 }
 
-fn opened(parent: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
-    parent.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
+fn opened(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
+    inventory.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
 /// Returns why not all is known of what failed; none where each line of it can be read.
 pub(super) fn unreadable(
-    parent: Option<&InventoryObject>,
+    inventory: Option<&InventoryObject>,
     (namespace, name): (&str, &str),
 ) -> Option<String> {
-    let text = parent.and_then(|parent| parent.data.get(REJECTED))?;
+    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED))?;
     let count = unreadable_rejections(text);
     let lines = if count == 1 { "1 line of".to_owned() } else { format!("{count} lines of") };
     (count > 0).then(|| {
@@ -151,25 +151,25 @@ pub(super) fn unreadable(
 }
 
 /// Returns how the hashes of Secrets stand in a parent.
-pub(super) fn sealing(parent: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
-    let text = parent.and_then(|parent| parent.data.get(REJECTED));
+pub(super) fn sealing(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
+    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED));
     text.map(|text| rejections_sealing(text, seals)).unwrap_or_default()
 }
 
 /// Returns whether there is a key, and hashes of Secrets in a parent are not sealed by it.
-fn is_to_be_sealed(engine: &Engine, parent: Option<&InventoryObject>) -> bool {
-    engine.seals().number().is_some() && sealing(parent, engine.seals()) == SealStatus::Stale
+fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool {
+    engine.seals().number().is_some() && sealing(inventory, engine.seals()) == SealStatus::Stale
 }
 
 /// Returns whether a parent says more of orders than has room beside all else.
-fn is_overlong(parent: Option<&InventoryObject>) -> bool {
-    let text = parent.and_then(|parent| parent.data.get(ACKNOWLEDGED));
+fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
+    let text = inventory.and_then(|inventory| inventory.data.get(ACKNOWLEDGED));
     text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
 }
 
 /// Returns why nothing at all is pruned, and since when, as the parent tells it.
-pub fn unlisted(parent: &InventoryObject) -> Option<String> {
-    parent.data.get(UNLISTED).cloned()
+pub fn unlisted(inventory: &InventoryObject) -> Option<String> {
+    inventory.data.get(UNLISTED).cloned()
 }
 
 /// Returns the text about a kind that cannot be listed. Where the reason is the same, the recorded
@@ -185,12 +185,12 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObje
 
 /// Returns the parent with these deletions confirmed, besides those that were already.
 #[must_use]
-pub fn confirmed(parent: &InventoryObject, uids: &BTreeSet<Uid>) -> InventoryObject {
-    let before = read(Some(parent), "", &HashSeals::default()).confirmed;
+pub fn confirmed(inventory: &InventoryObject, uids: &BTreeSet<Uid>) -> InventoryObject {
+    let before = read(Some(inventory), "", &HashSeals::default()).confirmed;
     let all: Vec<String> = before.union(uids).map(ToString::to_string).collect();
-    let mut parent = parent.clone();
-    parent.annotations.insert(CONFIRMED.to_owned(), all.join(","));
-    parent
+    let mut inventory = inventory.clone();
+    inventory.annotations.insert(CONFIRMED.to_owned(), all.join(","));
+    inventory
 }
 
 /// Returns the deletions of a source that wait for a person, and the number of those that have no
@@ -226,15 +226,15 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
 }
 
 /// Returns the bytes that a parent has left for the list of deletions.
-fn room_left(parent: &InventoryObject) -> usize {
-    let others = parent.data.iter().filter(|(key, _)| *key != PENDING && *key != PENDING_LEFT);
+fn room_left(inventory: &InventoryObject) -> usize {
+    let others = inventory.data.iter().filter(|(key, _)| *key != PENDING && *key != PENDING_LEFT);
     FULL.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
 /// Returns whether the parent tells the deletions that wait as they are, and every Job that has ended.
-pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&InventoryObject>) -> bool {
-    let text = |key| parent.and_then(|parent| parent.data.get(key));
-    let known = engine.source(source).inventory.iter().flat_map(|inventory| &inventory.finished);
+pub(super) fn tells_all(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+    let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
+    let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
     if ended.peek().is_some() {
         let told = text(FINISHED).map(|text| finished(text)).unwrap_or_default();
@@ -244,37 +244,37 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, parent: Option<&Inven
     }
     engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
-        && !is_overlong(parent)
-        && !is_to_be_sealed(engine, parent)
-        && handover::is_told(engine, source, parent)
-        && list_pending(engine, source, parent.map_or(FULL, room_left))
+        && !is_overlong(inventory)
+        && !is_to_be_sealed(engine, inventory)
+        && handover::is_told(engine, source, inventory)
+        && list_pending(engine, source, inventory.map_or(FULL, room_left))
             .iter()
             .all(|(key, told)| text(key) == told.as_ref())
-        && text(UNLISTED) == unlisted_text(engine, source, parent).as_ref()
+        && text(UNLISTED) == unlisted_text(engine, source, inventory).as_ref()
 }
 
 /// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
 /// whole is left as it is.
-pub(super) fn read(parent: Option<&InventoryObject>, place: &str, seals: &HashSeals) -> Inventory {
-    let Some(parent) = parent else {
+pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &HashSeals) -> Inventory {
+    let Some(inventory) = inventory else {
         return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
     };
-    let annotation = |key: &str| parent.annotations.get(key).map(String::as_str).unwrap_or_default();
+    let annotation = |key: &str| inventory.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(PLACE);
     let confirmed = annotation(CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
     Inventory {
-        kinds: parent.kinds.clone(),
-        namespaces: parent.namespaces.iter().map(|name| name.as_str().into()).collect(),
+        kinds: inventory.kinds.clone(),
+        namespaces: inventory.namespaces.iter().map(|name| name.as_str().into()).collect(),
         other_place: match made_from {
             "" => Some(NOWHERE.into()),
             other => (other != place).then(|| other.into()),
         },
         unplaced: !made_from.is_empty() && !is_among(place, made_from),
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
-        finished: parent.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
-        rejections: opened(parent, seals).into_iter().map(Rejection::held_where_unreadable).collect(),
+        finished: inventory.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
+        rejections: opened(inventory, seals).into_iter().map(Rejection::held_where_unreadable).collect(),
         paused: PauseIntent::parse(annotation(PAUSED)),
-        acknowledged: acknowledged(parent),
+        acknowledged: acknowledged(inventory),
     }
 }
 
@@ -334,68 +334,68 @@ pub(super) fn wanted(
     known: Option<&InventoryObject>,
     tidy: InventoryWriteMode,
 ) -> Option<InventoryObject> {
-    let mut parent = known.cloned().unwrap_or_default();
+    let mut inventory = known.cloned().unwrap_or_default();
     let state = engine.source(source);
-    let (declared, members) = (state.catalog.census(), state.members());
+    let (declared, members) = (state.catalog.object_counts(), state.members());
     let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
-    let unseen = UnlistedScope::of(engine, source, &parent);
+    let unseen = UnlistedScope::of(engine, source, &inventory);
     let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
     match tidy {
         InventoryWriteMode::Grow => {
-            parent.kinds.extend(declared.kinds().cloned());
-            parent.namespaces.extend(namespaces);
+            inventory.kinds.extend(declared.kinds().cloned());
+            inventory.namespaces.extend(namespaces);
         }
         InventoryWriteMode::Exact => {
-            parent.kinds = declared.kinds().chain(members.kinds()).cloned().chain(unseen.kinds).collect();
-            parent.namespaces = namespaces.chain(unseen.namespaces).collect();
+            inventory.kinds = declared.kinds().chain(members.kinds()).cloned().chain(unseen.kinds).collect();
+            inventory.namespaces = namespaces.chain(unseen.namespaces).collect();
         }
     }
-    let inventory = read(known, place, engine.seals());
+    let recorded = read(known, place, engine.seals());
     // The present place is written down only when nothing of the other one is left to be confirmed.
-    let here = state.inventory.as_ref().is_some_and(|inventory| inventory.other_place.is_none());
+    let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_place.is_none());
     let all_wanted = || sees_all && state.life == SourceLifecycle::Lives && engine.judge(source).is_empty();
     if here || (tidy == InventoryWriteMode::Exact && all_wanted()) {
-        parent.annotations.insert(PLACE.to_owned(), place.to_owned());
-    } else if inventory.unplaced
-        && let Some(made_from) = parent.annotations.get_mut(PLACE)
+        inventory.annotations.insert(PLACE.to_owned(), place.to_owned());
+    } else if recorded.unplaced
+        && let Some(made_from) = inventory.annotations.get_mut(PLACE)
     {
         // After a return to the other location these objects must not pass for that one's.
         *made_from = among(place, made_from);
     }
-    if tidy == InventoryWriteMode::Exact && parent.annotations.contains_key(CONFIRMED) {
+    if tidy == InventoryWriteMode::Exact && inventory.annotations.contains_key(CONFIRMED) {
         // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
         let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
         let members = engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
         let uids: BTreeSet<Uid> =
             members.filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
-        let left: Vec<String> = inventory.confirmed.intersection(&uids).map(ToString::to_string).collect();
+        let left: Vec<String> = recorded.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
-            parent.annotations.remove(CONFIRMED);
+            inventory.annotations.remove(CONFIRMED);
         } else {
-            parent.annotations.insert(CONFIRMED.to_owned(), left.join(","));
+            inventory.annotations.insert(CONFIRMED.to_owned(), left.join(","));
         }
     }
-    replace(&mut parent, UNLISTED, unlisted_text(engine, source, known));
+    replace(&mut inventory, UNLISTED, unlisted_text(engine, source, known));
     let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
-    let mut told = told.map(|inventory| inventory.rejections.clone());
+    let mut told = told.map(|recorded| recorded.rejections.clone());
     if let Some(rejections) = engine.next_rejections(source).or_else(|| told.next()) {
         match rejections_text(&rejections, engine.seals())? {
-            none if none.is_empty() => drop(parent.data.remove(REJECTED)),
-            text => drop(parent.data.insert(REJECTED.to_owned(), text)),
+            none if none.is_empty() => drop(inventory.data.remove(REJECTED)),
+            text => drop(inventory.data.insert(REJECTED.to_owned(), text)),
         }
     }
-    let overlong = is_overlong(known).then(|| inventory.acknowledged.clone());
+    let overlong = is_overlong(known).then(|| recorded.acknowledged.clone());
     if let Some(acknowledged) = engine.next_acknowledged(source).or(overlong) {
-        parent.data.insert(ACKNOWLEDGED.to_owned(), Acknowledgement::text(&acknowledged));
+        inventory.data.insert(ACKNOWLEDGED.to_owned(), Acknowledgement::text(&acknowledged));
     }
-    let known = state.inventory.as_ref().map(|inventory| inventory.finished.clone());
-    let ended = ended(engine, source, known.unwrap_or(inventory.finished));
-    replace(&mut parent, FINISHED, (!ended.is_empty()).then(|| finished_text(&ended)));
+    let known = state.inventory.as_ref().map(|recorded| recorded.finished.clone());
+    let ended = ended(engine, source, known.unwrap_or(recorded.finished));
+    replace(&mut inventory, FINISHED, (!ended.is_empty()).then(|| finished_text(&ended)));
     // Last, as it takes the room that is left.
-    for (key, told) in list_pending(engine, source, room_left(&parent)) {
-        replace(&mut parent, key, told);
+    for (key, told) in list_pending(engine, source, room_left(&inventory)) {
+        replace(&mut inventory, key, told);
     }
-    Some(parent)
+    Some(inventory)
 }
 
 /// Kinds and namespaces in an inventory that nobody lists: objects may be there still.
@@ -405,25 +405,25 @@ struct UnlistedScope {
 }
 
 impl UnlistedScope {
-    fn of(engine: &Engine, source: SourceId, parent: &InventoryObject) -> Self {
+    fn of(engine: &Engine, source: SourceId, inventory: &InventoryObject) -> Self {
         let is_outside = |name: &&String| !engine.looks_into(source, name);
-        let outside: BTreeSet<String> = parent.namespaces.iter().filter(is_outside).cloned().collect();
+        let outside: BTreeSet<String> = inventory.namespaces.iter().filter(is_outside).cloned().collect();
         let is_seen = |kind: &GroupKind| {
             engine.admits(source, kind) && (outside.is_empty() || !engine.may_be_elsewhere(source, kind))
         };
-        let kinds = parent.kinds.iter().filter(|kind| !is_seen(kind)).cloned().collect();
+        let kinds = inventory.kinds.iter().filter(|kind| !is_seen(kind)).cloned().collect();
         // A kind that is not listed at all may be wherever anything was.
-        let lists_all = parent.kinds.iter().all(|kind| engine.admits(source, kind));
-        let namespaces = if lists_all { outside } else { parent.namespaces.clone() };
+        let lists_all = inventory.kinds.iter().all(|kind| engine.admits(source, kind));
+        let namespaces = if lists_all { outside } else { inventory.namespaces.clone() };
         Self { kinds, namespaces }
     }
 }
 
 /// Lets a parent say this under a key, or nothing.
-fn replace(parent: &mut InventoryObject, key: &str, text: Option<String>) {
+fn replace(inventory: &mut InventoryObject, key: &str, text: Option<String>) {
     match text {
-        Some(text) => drop(parent.data.insert(key.to_owned(), text)),
-        None => drop(parent.data.remove(key)),
+        Some(text) => drop(inventory.data.insert(key.to_owned(), text)),
+        None => drop(inventory.data.remove(key)),
     }
 }
 
@@ -454,7 +454,7 @@ fn ended(
         })
         .collect();
     let catalog = &state.catalog;
-    let has_jobs = catalog.census().kinds().any(|kind| kind.is("batch", "Job"));
+    let has_jobs = catalog.object_counts().kinds().any(|kind| kind.is("batch", "Job"));
     for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
         let Some((_, desired)) = entry.want() else { continue };
@@ -482,7 +482,7 @@ pub(super) enum InventoryNeed {
 #[derive(Debug)]
 pub(super) struct InventoryStore {
     /// As last read.
-    pub(super) parent: InventoryState,
+    pub(super) inventory: InventoryState,
     /// Indicates whether a read or write is on its way.
     pub(super) call: CallState,
     /// The need to write.
@@ -531,9 +531,9 @@ pub(super) enum InventoryState {
 
 impl InventoryState {
     /// Returns the inventory, where it exists.
-    pub(super) fn parent(&self) -> Option<&InventoryObject> {
+    pub(super) fn inventory(&self) -> Option<&InventoryObject> {
         match self {
-            Self::Says(parent) => Some(parent),
+            Self::Says(inventory) => Some(inventory),
             Self::Unread | Self::Absent => None,
         }
     }
@@ -551,19 +551,19 @@ pub(super) enum CallState {
 impl InventoryStore {
     /// Returns whether the parent, as last read, names all these kinds and namespaces.
     pub(super) fn tells(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
-        let Some(parent) = self.parent.parent() else { return false };
+        let Some(inventory) = self.inventory.inventory() else { return false };
         touched.iter().all(|(kind, namespace)| {
-            let named = namespace.as_ref().is_none_or(|namespace| parent.namespaces.contains(namespace));
-            parent.kinds.contains(kind) && named
+            let named = namespace.as_ref().is_none_or(|namespace| inventory.namespaces.contains(namespace));
+            inventory.kinds.contains(kind) && named
         })
     }
 }
 
 impl Default for InventoryStore {
     fn default() -> Self {
-        let (parent, call, need) = (InventoryState::Unread, CallState::None, InventoryNeed::Growth);
+        let (inventory, call, need) = (InventoryState::Unread, CallState::None, InventoryNeed::Growth);
         Self {
-            parent,
+            inventory,
             call,
             need,
             sealing: SealStatus::Fine,

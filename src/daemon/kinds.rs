@@ -48,14 +48,14 @@ pub(super) struct KindWatches {
     /// Indicates whether an answer to that is on its way.
     asking: bool,
     scalers: Option<Informer>,
-    parents: Option<Informer>,
+    inventories: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
     retry: Duration,
     next: Option<Instant>,
     to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
     to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
-    to_parents: mpsc::Sender<InformerEvent<ResourceVersion>>,
+    to_inventories: mpsc::Sender<InformerEvent<ResourceVersion>>,
 }
 
 impl KindWatches {
@@ -64,7 +64,7 @@ impl KindWatches {
         watchers: AccountWatchers,
         to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
         to_scalers: mpsc::Sender<InformerEvent<Scaler>>,
-        to_parents: mpsc::Sender<InformerEvent<ResourceVersion>>,
+        to_inventories: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Self {
         Self {
             cluster: watchers.own.clone(),
@@ -79,14 +79,14 @@ impl KindWatches {
             questioned: BTreeSet::new(),
             asking: false,
             scalers: None,
-            parents: None,
+            inventories: None,
             orders: None,
             targets: AutoscalerTargets::default(),
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
             to_scalers,
-            to_parents,
+            to_inventories,
         }
     }
 
@@ -339,10 +339,10 @@ impl KindWatches {
     pub(super) fn watch_parents(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
         if let (None, Some(KindLookup::Served(kind))) =
-            (&self.parents, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
+            (&self.inventories, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
-            let (sets, sink) = (&self.applysets, self.to_parents.clone());
-            self.parents = Some(self.cluster.parent_versions(&kind, namespace, sets, sink));
+            let (sets, sink) = (&self.applysets, self.to_inventories.clone());
+            self.inventories = Some(self.cluster.parent_versions(&kind, namespace, sets, sink));
         }
     }
 
@@ -417,7 +417,7 @@ impl KindWatches {
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn audit(&self) {
         let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
-        for informer in kinds.chain(&self.scalers).chain(&self.parents).chain(&self.orders) {
+        for informer in kinds.chain(&self.scalers).chain(&self.inventories).chain(&self.orders) {
             informer.relist();
         }
     }

@@ -30,7 +30,7 @@ use crate::cluster::{
     Cluster, ClusterError, ClusterFault, LeaseRecord, LeaseTerms, LeaseWrite, TermStart, WriteFence,
 };
 use crate::engine::{BEAT, LASTS, LeaseMark, LeaseShares, TERM};
-use crate::pulse::Heartbeat;
+use crate::heartbeat::Heartbeat;
 
 const LOST: &str = "lost the Lease of the source: another replica holds it, or has held it";
 
@@ -70,7 +70,7 @@ impl Leases {
         let (told, share) = watch::channel(SourceNames::new());
         let (terms, stop) = (LeaseTerms::default(), CancellationToken::new());
         let own: Arc<str> = identity().into();
-        let pulse = cluster.pulses().expect("the Leases", TURN);
+        let heartbeat = cluster.heartbeats().expect("the Leases", TURN);
         let keeper = LeaseKeeper {
             cluster,
             namespace: namespace.to_owned(),
@@ -86,7 +86,7 @@ impl Leases {
             lapsed: SourceNames::new(),
             own_renewed: None,
             troubled: false,
-            pulse,
+            heartbeat,
         };
         let keeper = tokio::spawn(keeper.keep(stop.clone()));
         Self { terms, wish, runs, share, stop, keeper }
@@ -155,7 +155,7 @@ struct LeaseKeeper {
     own_renewed: Option<Instant>,
     /// Indicates whether the log tells that the Leases cannot be read or written.
     troubled: bool,
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
 }
 
 /// An answer about the Lease of a source.
@@ -176,7 +176,7 @@ impl LeaseKeeper {
             stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
         }
         while !stop.is_cancelled() {
-            self.pulse.beat(TURN);
+            self.heartbeat.beat(TURN);
             self.beat().await;
             let wake = self.shares.wake(Instant::now());
             tokio::select! {

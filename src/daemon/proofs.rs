@@ -45,9 +45,9 @@ pub(super) async fn name_owners(
     if owned.is_empty() {
         return;
     }
-    let Ok(parents) = cluster.kept_parents(namespace).await else { return };
+    let Ok(inventories) = cluster.kept_inventories(namespace).await else { return };
     let name = |name: &String| (applyset_id(namespace, name).into(), name.as_str().into());
-    engine.name_sources(parents.iter().map(|(source, _)| name(source)).collect());
+    engine.name_sources(inventories.iter().map(|(source, _)| name(source)).collect());
     for id in owned {
         let decision = engine.decide(&id, Instant::now());
         decisions.insert(id, decision);

@@ -9,9 +9,9 @@ mod dispatch;
 mod endings;
 mod fleets;
 mod given;
+mod inventories;
 mod notices;
 mod orders;
-mod parents;
 mod peers;
 mod pods;
 mod reading;
@@ -51,8 +51,8 @@ use super::tasks::{FatalError, TaskSet};
 use super::watchers::AccountWatchers;
 use crate::cluster::{InformerChange, InformerEvent, Scaler, applyset_id};
 use crate::engine::{Engine, LiveObject, PruneDecision, Reason, SourceId};
+use crate::heartbeat::Heartbeat;
 use crate::object::{ContentHash, ErrorClass, GroupKind, ObjectId};
-use crate::pulse::Heartbeat;
 use crate::queue::WorkQueue;
 use crate::report::{EventReason, Metrics, ObjectEvent, Outcome};
 
@@ -107,11 +107,11 @@ pub struct Reconciler {
     /// The reason for each refused object as last logged, with the content: each try would log it
     /// anew.
     refused: BTreeMap<ObjectId, (Option<ContentHash>, String)>,
-    hands: Executor,
+    executor: Executor,
     watched: KindWatches,
     namespace: String,
     places: Vec<String>,
-    ledgers: Vec<InventoryStore>,
+    stores: Vec<InventoryStore>,
     orders: Vec<OrderStore>,
     /// Indicates whether what the other sources say is being read.
     peers: CallState,
@@ -143,7 +143,7 @@ pub struct Reconciler {
     until: StopCondition,
     since: jiff::Timestamp,
     metrics: Metrics,
-    chronicle: EventHistory,
+    history: EventHistory,
     telling: SummaryPublication,
     channels: LoopChannels,
     tasks: TaskSet,
@@ -198,12 +198,12 @@ impl Reconciler {
             places.push(source.place);
             pending_feeds.push((number, source.files, dialect));
         }
-        let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.parents);
+        let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
         let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
         Self {
-            chronicle: EventHistory::of(places.len()),
-            ledgers: places.iter().map(|_| InventoryStore::default()).collect(),
+            history: EventHistory::of(places.len()),
+            stores: places.iter().map(|_| InventoryStore::default()).collect(),
             orders: places.iter().map(|_| OrderStore::default()).collect(),
             feeds: places.iter().map(|_| None).collect(),
             peers: CallState::None,
@@ -212,7 +212,7 @@ impl Reconciler {
             followers: PodFollowers::new(sinks.pods),
             nodes: NodeWatch::closed(),
             configs: ConfigFollowers::new(sinks.data),
-            hands: Executor { cluster: setup.cluster, contents: ContentStore::new(shelves) },
+            executor: Executor { cluster: setup.cluster, contents: ContentStore::new(shelves) },
             engine,
             queue,
             open: BTreeMap::new(),
@@ -268,9 +268,9 @@ impl Reconciler {
     /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of the
     /// program ended that must not.
     pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
-        let cluster = self.hands.cluster.clone();
-        let pulse = cluster.pulses().expect("the loop", TURN);
-        self.tasks.keep("the clock", tick(cluster.pulses().expect("the thread of all tasks", TURN)));
+        let cluster = self.executor.cluster.clone();
+        let heartbeat = cluster.heartbeats().expect("the loop", TURN);
+        self.tasks.keep("the clock", tick(cluster.heartbeats().expect("the thread of all tasks", TURN)));
         let mut astray = std::pin::pin!(cluster.gone_astray());
         self.tell_retired();
         loop {
@@ -280,7 +280,7 @@ impl Reconciler {
                 self.turn();
             }
             if let Some(ending) = self.ending(&stop) {
-                pulse.beat(GRACE + TURN);
+                heartbeat.beat(GRACE + TURN);
                 // Without an answer claims count until they have long rested.
                 let _ = tokio::time::timeout(GRACE, self.leave_records()).await;
                 return Ok(self.sum_up(ending));
@@ -288,7 +288,7 @@ impl Reconciler {
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
-            pulse.beat(wake.saturating_duration_since(Instant::now()) + TURN);
+            heartbeat.beat(wake.saturating_duration_since(Instant::now()) + TURN);
             tokio::select! {
                 biased;
                 error = &mut astray => return Err(FatalError::Astray(error)),
@@ -296,7 +296,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_tasks.recv() => self.happened(event),
                 Some(event) = self.channels.from_informers.recv() => self.informed(event),
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
-                Some(event) = self.channels.from_parents.recv() => self.parent_changed(event),
+                Some(event) = self.channels.from_inventories.recv() => self.inventory_changed(event),
                 Some(event) = self.channels.from_orders.recv() => self.orders_changed(event),
                 Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
                 Some(event) = self.nodes.told.recv() => self.node_told(event),
@@ -305,7 +305,7 @@ impl Reconciler {
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
-            pulse.beat(TURN);
+            heartbeat.beat(TURN);
             self.absorb();
             if let Some(fatal) = self.fatal.take() {
                 return Err(fatal);
@@ -322,8 +322,8 @@ impl Reconciler {
                 self.informed(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
                 self.scaled(event);
-            } else if let Ok(event) = self.channels.from_parents.try_recv() {
-                self.parent_changed(event);
+            } else if let Ok(event) = self.channels.from_inventories.try_recv() {
+                self.inventory_changed(event);
             } else if let Ok(event) = self.channels.from_orders.try_recv() {
                 self.orders_changed(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
@@ -360,7 +360,7 @@ impl Reconciler {
         let started = self.read.len() == self.places.len() && self.watched.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
-            && self.ledgers.iter().all(|ledger| ledger.call == CallState::None)
+            && self.stores.iter().all(|store| store.call == CallState::None)
             && !self.watched.is_asking()
             && self.keeper.is_quiet()
             && self.configs.is_quiet()
@@ -476,7 +476,7 @@ impl Reconciler {
         let mut looked = None;
         if self.watched.due().is_some_and(|due| due <= now) {
             self.watched.asked();
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.executor.cluster.clone();
             self.spawn(async move { LoopEvent::Kinds(cluster.discover().await) });
         }
         if self.timers.resync <= now {
@@ -487,12 +487,12 @@ impl Reconciler {
             self.timers.audit = now + AUDIT.min(self.resync * 2);
             self.watched.audit();
             self.audit_configs();
-            self.reread_parents();
+            self.reread_inventories();
             self.reread_orders();
         }
         if self.timers.confirmation.is_some_and(|due| due <= now) {
             self.timers.confirmation = None;
-            self.reread_parents();
+            self.reread_inventories();
         }
         looked
     }
@@ -509,7 +509,7 @@ impl Reconciler {
                 self.notice_read(source, head.as_ref());
                 self.read.insert(source);
             }
-            LoopEvent::Accepted(source, revision) => self.ledgers[source].accepted = Some(revision),
+            LoopEvent::Accepted(source, revision) => self.stores[source].accepted = Some(revision),
             LoopEvent::Place(source, place) => self.is_at(source, place),
             LoopEvent::Repository(source, repository) => self.engine.follows(source, repository),
             LoopEvent::Peers(answer) => self.peers_answered(answer),
@@ -534,7 +534,7 @@ impl Reconciler {
                 self.watched.untold();
                 tracing::debug!("whether a kind is gone cannot be told: {error}");
             }
-            LoopEvent::Parent(source, parent) => self.parent_answered(source, parent),
+            LoopEvent::Parent(source, inventory) => self.parent_answered(source, inventory),
             LoopEvent::Orders(source, object) => self.orders_answered(source, object),
             LoopEvent::Budget(answer) => self.budget_answered(answer),
             LoopEvent::ConfigKey(answer) => self.config_key_answered(answer),
@@ -598,9 +598,9 @@ impl Reconciler {
 }
 
 /// Shows that tasks get their turn.
-async fn tick(pulse: Heartbeat) {
+async fn tick(heartbeat: Heartbeat) {
     loop {
-        pulse.beat(TICK + TURN);
+        heartbeat.beat(TICK + TURN);
         tokio::time::sleep(TICK).await;
     }
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::book::{RolloutClaim, RolloutLedger, Unit};
 use super::budget::BudgetShortage;
+use super::ledger::{RolloutClaim, RolloutLedger, Unit};
 use super::rolls::Rollouts;
 use super::state::Engine;
 use super::tally::BudgetTally;
@@ -71,12 +71,12 @@ impl RolloutLedger {
         for (id, claim) in &lost.claims {
             self.claims.entry(id.clone()).or_insert_with(|| claim.clone());
         }
-        let shares = |book: &Self, unit: &Unit| {
+        let shares = |ledger: &Self, unit: &Unit| {
             let same = |known: &Unit| {
                 known.applyset == unit.applyset
                     && known.members.keys().any(|id| unit.members.contains_key(id))
             };
-            book.units.iter().any(same)
+            ledger.units.iter().any(same)
         };
         for unit in &lost.units {
             if !shares(self, unit) {
@@ -109,7 +109,7 @@ impl Rollouts {
         let Some((now, wall)) = self.starts.clock() else { return read };
         let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
         self.anew.absent = read.is_blank();
-        let before = self.book.as_ref();
+        let before = self.ledger.as_ref();
         let is_same = match read.begun {
             Some(begun) => before.and_then(|before| before.begun) == Some(begun),
             // An older version says of none when it was begun.
@@ -154,35 +154,35 @@ impl Rollouts {
     }
 
     /// Says in a book that is written where there was none, or an empty one, that it begins now.
-    pub(super) fn begin(&self, book: &mut RolloutLedger) {
+    pub(super) fn begin(&self, ledger: &mut RolloutLedger) {
         if let Some((_, wall)) = self.starts.clock().filter(|_| self.anew.absent) {
-            book.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
+            ledger.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
         }
     }
 
     /// Remembers what is about to be written.
-    pub(super) fn sends(&mut self, book: &RolloutLedger) {
-        self.anew.sent = Some((book.begun, book.claims.clone()));
+    pub(super) fn sends(&mut self, ledger: &RolloutLedger) {
+        self.anew.sent = Some((ledger.begun, ledger.claims.clone()));
     }
 }
 
 impl Engine {
     /// Returns the budget object that is made before anything has to be claimed: one that is old by then can be relied on
     /// at once. None where there is one, or nobody here writes workloads.
-    pub fn first_book(&self) -> Option<RolloutLedger> {
-        let book = self.rollouts.book.as_ref().filter(|book| book.begun.is_none())?;
+    pub fn first_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
-        let mut first = book.clone();
+        let mut first = ledger.clone();
         self.rollouts.begin(&mut first);
         (is_needed && is_absent && first.begun.is_some()).then_some(first)
     }
 
     /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
     pub fn relies_on_book(&self) -> bool {
-        let holds = |book: &RolloutLedger| {
-            book.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
-                || self.own_tallies(book).iter().any(BudgetTally::has_away)
+        let holds = |ledger: &RolloutLedger| {
+            ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
+                || self.own_tallies(ledger).iter().any(BudgetTally::has_away)
         };
-        !self.rollouts.asks.is_empty() || self.rollouts.book.as_ref().is_some_and(holds)
+        !self.rollouts.asks.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
     }
 }

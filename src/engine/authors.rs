@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::SourceId;
-use super::book::RolloutLedger;
+use super::ledger::RolloutLedger;
 use super::state::Engine;
 use crate::object::Revision;
 
@@ -75,7 +75,7 @@ impl AuthoredRevisionText {
 
 impl Engine {
     /// Writes into a book who made the revisions that were read.
-    pub(super) fn tell_authors(&self, book: &mut RolloutLedger) {
+    pub(super) fn tell_authors(&self, ledger: &mut RolloutLedger) {
         for (source, applyset) in self.sources.iter().zip(&self.applysets) {
             for (revision, authored) in &source.authors {
                 let commit = AuthoredRevision {
@@ -83,7 +83,7 @@ impl Engine {
                     revision: revision.clone(),
                     authored: authored.clone(),
                 };
-                book.remember_commit(commit);
+                ledger.remember_commit(commit);
             }
         }
     }
@@ -93,7 +93,7 @@ impl Engine {
         let (Some(source), Some(applyset)) = (self.sources.get(number), self.applysets.get(number)) else {
             return Vec::new();
         };
-        let told = self.rollouts.book.iter().flat_map(|book| &book.commits);
+        let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
         let told = told.filter(|commit| commit.applyset == *applyset);
         let mut all: Vec<_> = told.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
         for (revision, authored) in &source.authors {
@@ -107,9 +107,9 @@ impl Engine {
 
     /// Forgets the authors that the ledger has by now.
     pub(super) fn forget_authors(&mut self) {
-        let Some(book) = &self.rollouts.book else { return };
+        let Some(ledger) = &self.rollouts.ledger else { return };
         for (source, applyset) in self.sources.iter_mut().zip(&self.applysets) {
-            source.authors.retain(|(revision, _)| book.author(applyset, revision).is_none());
+            source.authors.retain(|(revision, _)| ledger.author(applyset, revision).is_none());
         }
     }
 }
@@ -159,12 +159,12 @@ mod tests {
             revision: Revision::new(&number.to_string()),
             authored: Authorship::of("Ann", &"x".repeat(number)),
         };
-        let mut book = RolloutLedger::default();
+        let mut ledger = RolloutLedger::default();
         for number in [0, 1, 1].into_iter().chain(2..=REMEMBERED) {
-            book.remember_commit(commit(number));
+            ledger.remember_commit(commit(number));
         }
-        assert_eq!(book.commits, (1..=REMEMBERED).map(commit).collect::<Vec<_>>());
-        let author = |applyset, number: usize| book.author(applyset, &Revision::new(&number.to_string()));
+        assert_eq!(ledger.commits, (1..=REMEMBERED).map(commit).collect::<Vec<_>>());
+        let author = |applyset, number: usize| ledger.author(applyset, &Revision::new(&number.to_string()));
         assert_eq!(author("a-v1", 1), Some(&Authorship::of("Ann", "x")));
         assert_eq!((author("a-v1", 0), author("b-v1", 1)), (None, None));
         assert_eq!(Authorship::of("Ann", &"x".repeat(2 * TOLD)).subject.len(), TOLD);

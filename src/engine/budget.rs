@@ -370,8 +370,8 @@ pub fn release(
     bounds: &[BudgetBound],
     window: u32,
 ) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
-    let mut book = BudgetAccounts::new(loads, bounds);
-    asks.iter().map(|ask| (ask.id.clone(), book.consider(ask, window))).collect()
+    let mut ledger = BudgetAccounts::new(loads, bounds);
+    asks.iter().map(|ask| (ask.id.clone(), ledger.consider(ask, window))).collect()
 }
 
 struct BudgetAccounts<'a> {

@@ -3,17 +3,17 @@
 //! A newer revision ends a rejection. Failed contents may still be there then, as nothing went
 //! back, or not all of it. The newer revision's way back leads to the content before them.
 
-use super::book::Unit;
 use super::entry::SourceId;
+use super::ledger::Unit;
 use super::rejection::Rejection;
 use super::state::Engine;
 
 impl Engine {
     /// Returns whether a rejection that the newest revision ends is the only one to know what was good.
     pub(super) fn is_needed(&self, source: SourceId, rejection: &Rejection) -> bool {
-        let Some(book) = &self.rollouts.book else { return true };
+        let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
-        let is_recorded = members.keys().any(|id| book.unit_of(&self.applysets[source], id).is_some());
+        let is_recorded = members.keys().any(|id| ledger.unit_of(&self.applysets[source], id).is_some());
         self.has_not_left(source, rejection) && !is_recorded && !self.is_over(&rejection.unit)
     }
 

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use super::asked::Acknowledgement;
-use super::book::Unit;
 use super::entry::{ObjectEntry, SourceId};
+use super::ledger::Unit;
 use super::order::{Order, OrderVerb};
 use super::rejection::{Rejection, RejectionAction};
 use super::state::Engine;
@@ -196,8 +196,8 @@ impl Engine {
         let entry = self.entry(id);
         let rejected = entry.is_some_and(|entry| entry.instead.is_some());
         let waits = entry.and_then(ObjectEntry::candidate).is_some();
-        let book = self.rollouts.book.as_ref();
-        let recorded = book.and_then(|book| book.unit_of(&self.applysets[source], id)).cloned();
+        let ledger = self.rollouts.ledger.as_ref();
+        let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)).cloned();
         let waiting = waits.then(|| self.unit(source, id));
         let unit = match (waiting, recorded) {
             (Some(mut newer), Some(older)) => {

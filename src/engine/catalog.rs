@@ -82,7 +82,7 @@ pub struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<WantedObject>>,
     /// The counts of the keys of `wants` and of `doubtful`.
-    census: ObjectCounts,
+    object_counts: ObjectCounts,
     partly: BTreeSet<Arc<str>>,
     /// The objects of a file when it was last understood, which it does not name now that it is
     /// not: still wanted, as far as anybody can tell.
@@ -102,7 +102,7 @@ impl Catalog {
                     wants.retain(|want| want.origin().file != *file);
                     if wants.is_empty() {
                         self.wants.remove(id);
-                        self.census.remove(id);
+                        self.object_counts.remove(id);
                     }
                 }
                 touched.push(id.clone());
@@ -115,7 +115,7 @@ impl Catalog {
             {
                 let wants = self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
                 if wants.is_empty() {
-                    self.census.add(id);
+                    self.object_counts.add(id);
                 }
                 wants.push(want);
                 touched.push(id.clone());
@@ -147,7 +147,7 @@ impl Catalog {
             other
         });
         for held in &remembered {
-            self.census.remove(&held.id);
+            self.object_counts.remove(&held.id);
             touched.push(held.id.clone());
         }
         let Some(now) = now.filter(|facts| facts.understood == FileCompleteness::Partly) else { return };
@@ -168,7 +168,7 @@ impl Catalog {
         for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
             touched.push(held.id.clone());
             if self.doubtful.insert(held.id.clone(), held.clone()).is_none() {
-                self.census.add(&held.id);
+                self.object_counts.add(&held.id);
             }
         }
     }
@@ -197,8 +197,8 @@ impl Catalog {
     }
 
     /// Returns the counts of their kinds and namespaces.
-    pub fn census(&self) -> &ObjectCounts {
-        &self.census
+    pub fn object_counts(&self) -> &ObjectCounts {
+        &self.object_counts
     }
 
     /// Names of all files.

@@ -81,12 +81,12 @@ impl Engine {
             let wanted = self.entries().filter(|(_, entry)| wants(entry));
             wanted.for_each(|(id, _)| kinds.add(id));
             assert_eq!(kinds, source.kinds);
-            let mut census = super::ObjectCounts::default();
+            let mut object_counts = super::ObjectCounts::default();
             for id in source.catalog.ids() {
-                census.add(id);
+                object_counts.add(id);
             }
-            assert!(census.kinds().eq(source.catalog.census().kinds()));
-            assert!(census.namespaces().eq(source.catalog.census().namespaces()));
+            assert!(object_counts.kinds().eq(source.catalog.object_counts().kinds()));
+            assert!(object_counts.namespaces().eq(source.catalog.object_counts().namespaces()));
             for id in source.catalog.ids().filter(|id| self.unfinished(number, id).is_some()) {
                 assert!(source.moving.contains(id), "{id} is moving");
             }

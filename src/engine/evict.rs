@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::action::{Action, ApplyRequest, Decision};
-use super::book::RolloutClaim;
 use super::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
 use super::free::state;
+use super::ledger::RolloutClaim;
 use super::node_steps::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, evictions, node_counts,
 };
@@ -110,7 +110,8 @@ fn is_fleet(id: &ObjectId) -> bool {
 impl Engine {
     /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
     pub fn needs_nodes(&self) -> bool {
-        let going = self.rollouts.rolls.iter().filter(|(id, roll)| is_fleet(id) && roll.failed.is_none());
+        let going =
+            self.rollouts.rolls.iter().filter(|(id, rollout)| is_fleet(id) && rollout.failed.is_none());
         going.into_iter().any(|(id, _)| {
             let steps =
                 self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.steps.as_ref());
@@ -128,11 +129,11 @@ impl Engine {
 impl Engine {
     /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
     fn fleet_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
-        let roll = self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown().is_none())?;
-        let written = roll.written?;
-        let pods = roll.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
+        let rollout = self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown().is_none())?;
+        let written = rollout.written?;
+        let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
         let newest = pods.newest.as_ref()?;
-        let asked = self.rollouts.fleets.get(id).map(|fleet| &fleet.asked);
+        let asked = self.rollouts.daemon_sets.get(id).map(|rollout| &rollout.asked);
         let known = pods.pods.iter().filter_map(|pod| {
             let ending = asked.is_some_and(|asked| asked.contains_key(&pod.uid));
             let node = pod.node.clone()?;
@@ -211,9 +212,9 @@ impl Engine {
         if !is_fleet(id) {
             return None;
         }
-        let fleet = self.rollouts.fleets.get(id).filter(|fleet| fleet.asked.is_empty())?;
-        let refused = fleet.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
-        let until = if self.is_suspended(id) || fleet.lacks != MissingBudget::Nothing {
+        let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
+        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
+        let until = if self.is_suspended(id) || rollout.lacks != MissingBudget::Nothing {
             None
         } else {
             Some(refused?.until?)
@@ -240,7 +241,7 @@ impl Engine {
 
     /// Returns the text about a DaemonSet in steps.
     pub(super) fn fleet_words(&self, id: &ObjectId) -> Option<String> {
-        Some(self.rollouts.fleets.get(id)?.told.as_ref()?.to_string())
+        Some(self.rollouts.daemon_sets.get(id)?.told.as_ref()?.to_string())
     }
 
     /// Returns whether a step only rests: that is no success.
@@ -250,10 +251,10 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::to_evict`] finds.
     pub(super) fn fleets_due(&self) -> Option<Instant> {
-        let fleets = self.rollouts.fleets.values();
-        let times = fleets.flat_map(|fleet| {
-            let tries = fleet.refused.as_ref().and_then(|refused| refused.until);
-            fleet.asked.values().flatten().copied().chain(tries)
+        let daemon_sets = self.rollouts.daemon_sets.values();
+        let times = daemon_sets.flat_map(|rollout| {
+            let tries = rollout.refused.as_ref().and_then(|refused| refused.until);
+            rollout.asked.values().flatten().copied().chain(tries)
         });
         times.min()
     }
@@ -288,16 +289,17 @@ impl Engine {
     /// in each turn, after [`Engine::advance`].
     pub fn to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.rolls;
-        let going =
-            |id: &ObjectId| rolls.get(id).is_some_and(|roll| roll.claim.is_some() && roll.failed.is_none());
+        let going = |id: &ObjectId| {
+            rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
+        };
         let ids = rolls.keys().filter(|id| is_fleet(id) && going(id) && self.is_on_delete(id));
         let ids: Vec<ObjectId> = ids.filter(|id| !self.is_not_allowed(id)).cloned().collect();
-        self.rollouts.fleets.retain(|id, _| ids.contains(id));
+        self.rollouts.daemon_sets.retain(|id, _| ids.contains(id));
         let mut all = Vec::new();
         for id in ids {
             self.tidy_fleet(&id, now);
             let due = self.due_of(&id, now);
-            let refused = self.rollouts.fleets.get(&id).and_then(|fleet| fleet.refused.as_ref());
+            let refused = self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused.as_ref());
             let told = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
@@ -305,22 +307,22 @@ impl Engine {
                 EvictionPlan::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
                 EvictionPlan::Nothing(why) => self.step_words(&id, why.as_deref(), now),
             };
-            let fleet = self.rollouts.fleets.entry(id.clone()).or_default();
+            let rollout = self.rollouts.daemon_sets.entry(id.clone()).or_default();
             let lacks = match due {
                 EvictionPlan::Token => MissingBudget::Token,
                 EvictionPlan::Room(_) => MissingBudget::Room,
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
-            if (&fleet.told, fleet.lacks) != (&told, lacks) {
+            if (&rollout.told, rollout.lacks) != (&told, lacks) {
                 self.dirty.push(id);
             }
-            (fleet.told, fleet.lacks) = (told, lacks);
+            (rollout.told, rollout.lacks) = (told, lacks);
             match due {
                 EvictionPlan::Pods(pods) => {
-                    fleet.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
+                    rollout.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
                     all.extend(pods);
                 }
-                EvictionPlan::Nothing(None) => fleet.refused = None,
+                EvictionPlan::Nothing(None) => rollout.refused = None,
                 EvictionPlan::Token | EvictionPlan::Room(_) | EvictionPlan::Nothing(Some(_)) => {}
             }
         }
@@ -333,14 +335,14 @@ impl Engine {
 
     /// Forgets pods that are shown to be ending, and what has lasted for too long.
     fn tidy_fleet(&mut self, id: &ObjectId, now: Instant) {
-        let pods = self.rollouts.rolls.get(id).and_then(|roll| roll.pods.clone());
-        let Some(fleet) = self.rollouts.fleets.get_mut(id) else { return };
+        let pods = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.clone());
+        let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) else { return };
         let shown = |uid: &Uid| {
             let pods = pods.iter().flat_map(|pods| &pods.pods);
             pods.into_iter().any(|pod| pod.uid == *uid && !pod.terminating)
         };
-        fleet.asked.retain(|uid, until| shown(uid) && until.is_none_or(|until| until > now));
-        if let Some(refused) = &mut fleet.refused {
+        rollout.asked.retain(|uid, until| shown(uid) && until.is_none_or(|until| until > now));
+        if let Some(refused) = &mut rollout.refused {
             refused.until = refused.until.filter(|until| *until > now);
         }
     }
@@ -373,17 +375,17 @@ impl Engine {
         if wanted.is_empty() {
             return nothing;
         }
-        let refused = self.rollouts.fleets.get(id).and_then(|fleet| fleet.refused.as_ref());
+        let refused = self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.refused.as_ref());
         if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
             return EvictionPlan::Nothing(Some(refused.why.clone()));
         }
-        if self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == TokenState::None) {
+        if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None) {
             return EvictionPlan::Token;
         }
         if let Some(short) = short.filter(|_| chosen.is_empty()) {
             return EvictionPlan::Room(short);
         }
-        let uids = self.rollouts.rolls.get(id).and_then(|roll| roll.pods.as_deref());
+        let uids = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
         let uid = |name: &str| uids?.pods.iter().find(|pod| *pod.name == *name).map(|pod| pod.uid.clone());
         let due = chosen.iter().filter_map(|pod| {
             let (name, node) = (pod.name.clone(), pod.node.clone());
@@ -411,17 +413,17 @@ impl Engine {
 
     /// Records the outcome of an eviction.
     pub fn evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
-        let Some(fleet) = self.rollouts.fleets.get_mut(&pod.of) else { return };
+        let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Going => {
-                if let Some(until) = fleet.asked.get_mut(&pod.uid) {
+                if let Some(until) = rollout.asked.get_mut(&pod.uid) {
                     *until = Some(now + ECHO);
                 }
-                fleet.refused = None;
+                rollout.refused = None;
             }
             EvictionOutcome::Refused(_) | EvictionOutcome::Denied(_) => {
-                fleet.asked.remove(&pod.uid);
-                let before = fleet.refused.take();
+                rollout.asked.remove(&pod.uid);
+                let before = rollout.refused.take();
                 let since = before.as_ref().map_or(now, |before| before.since);
                 let wait = before.map_or(FIRST, |before| (before.wait * 2).min(LONGEST));
                 let why = match answer {
@@ -431,7 +433,7 @@ impl Engine {
                     }
                     EvictionOutcome::Going => return,
                 };
-                fleet.refused = Some(RefusedEviction { why, since, until: Some(now + wait), wait });
+                rollout.refused = Some(RefusedEviction { why, since, until: Some(now + wait), wait });
             }
         }
     }
@@ -480,27 +482,27 @@ impl Engine {
         if self.wants_token(id) && self.is_claimed(id) {
             self.take_token(id);
         }
-        match self.rollouts.fleets.get(id).and_then(|fleet| fleet.told.clone()) {
+        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.told.clone()) {
             Some(told) => decision.because(Reason::Step(told)),
             None => decision,
         }
     }
 
     fn wants_token(&self, id: &ObjectId) -> bool {
-        self.rollouts.fleets.get(id).is_some_and(|fleet| fleet.lacks == MissingBudget::Token)
+        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Token)
     }
 
     fn take_token(&mut self, id: &ObjectId) {
         let Some((ask, claim)) = self.rollouts.asked.get(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.rolls.remove(id) else { return };
-        let mut roll = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.written);
-        roll.after = before.after;
-        roll.pods = before.pods;
-        if let Some(fleet) = self.rollouts.fleets.get_mut(id) {
-            fleet.lacks = MissingBudget::Nothing;
+        let mut rollout = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.written);
+        rollout.after = before.after;
+        rollout.pods = before.pods;
+        if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
+            rollout.lacks = MissingBudget::Nothing;
         }
-        self.rollouts.rolls.insert(id.clone(), roll);
+        self.rollouts.rolls.insert(id.clone(), rollout);
         self.rollouts.stale = true;
     }
 }

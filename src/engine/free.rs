@@ -27,20 +27,20 @@ impl Engine {
     /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told once in each of its
     /// versions, so one whose deletion fails is told again when it has changed.
     pub fn to_free(&mut self, now: Instant) -> Vec<StuckPod> {
-        let rolling = self.rollouts.rolls.iter().filter(|(_, roll)| roll.claim.is_some());
+        let rolling = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
         for pod in &found {
-            if let Some(roll) = self.rollouts.rolls.get_mut(&pod.of) {
-                roll.freed = Some((pod.uid.clone(), pod.rv));
+            if let Some(rollout) = self.rollouts.rolls.get_mut(&pod.of) {
+                rollout.freed = Some((pod.uid.clone(), pod.rv));
             }
         }
         found
     }
 
     fn stuck_pod(&self, id: &ObjectId, now: Instant) -> Option<StuckPod> {
-        let roll = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
-        let written = roll.written?;
-        let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written)?;
+        let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
+        let written = rollout.written?;
+        let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
         let rolling = self.shown(id)?.rolling?;
         // Below its partition the pods keep another template on purpose, and a new one would have the same.
         let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
@@ -48,12 +48,12 @@ impl Engine {
         let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
         // The content before may be known to be bad; otherwise an older pod may just be slow.
-        let is_bad = self.goes_back(id) || roll.after == RolloutPredecessor::Failure;
+        let is_bad = self.goes_back(id) || rollout.after == RolloutPredecessor::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = stuck(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
         let told = (pod.uid.clone(), pod.rv);
-        (roll.freed.as_ref() != Some(&told)).then(|| StuckPod {
+        (rollout.freed.as_ref() != Some(&told)).then(|| StuckPod {
             of: id.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),

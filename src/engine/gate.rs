@@ -500,8 +500,8 @@ impl Engine {
         }
         let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
         units = self.joined(&nodes);
-        let book = self.rollouts.book.iter().flat_map(|book| &book.units);
-        for unit in book.filter(|unit| unit.applyset == self.applysets[source]) {
+        let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        for unit in ledger.filter(|unit| unit.applyset == self.applysets[source]) {
             // Objects released together stay together until the last of them is healthy.
             let mut members = unit.members.keys().filter(|id| units.has(id));
             if let Some(first) = members.next() {

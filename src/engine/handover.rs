@@ -495,7 +495,7 @@ impl Engine {
     /// it has.
     pub fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        let mut kinds = state.catalog.census().kinds().chain(self.held_kinds(source));
+        let mut kinds = state.catalog.object_counts().kinds().chain(self.held_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
         self.handover.minds && self.foresight == Prerequisites::Now && !kinds.any(waits)
     }

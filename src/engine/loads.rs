@@ -67,21 +67,21 @@ impl Engine {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
-            let claims = rollouts.book.as_ref().filter(|_| rollouts.entitled.contains(id))?;
+            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.entitled.contains(id))?;
             claims.claims.get(id).map(|claim| claim.pods)
         };
-        let rolls = rollouts.rolls.iter().map(|(id, roll)| WorkloadLoad {
+        let rolls = rollouts.rolls.iter().map(|(id, rollout)| WorkloadLoad {
             id: id.clone(),
             source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
-            token: if rollouts.entitled.contains(id) { TokenState::Held } else { roll.token },
-            away: away(id).max(roll.reserved).max(claimed(id).unwrap_or(0)),
+            token: if rollouts.entitled.contains(id) { TokenState::Held } else { rollout.token },
+            away: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
         // process may know whether anything came of it.
         let claims: Vec<WorkloadLoad> = rollouts
-            .book
+            .ledger
             .iter()
-            .flat_map(|book| &book.claims)
+            .flat_map(|ledger| &ledger.claims)
             .filter(|(id, _)| !rollouts.rolls.contains_key(*id))
             .filter(|(id, _)| !rollouts.over.contains(*id) || rollouts.entitled.contains(*id))
             .filter_map(|(id, claim)| {
@@ -105,14 +105,14 @@ impl Engine {
     }
 
     /// Takes over what a workload takes of the budget now: it is shown otherwise, is wanted, or is no longer.
-    pub(super) fn track_roll(&mut self, id: &ObjectId) {
+    pub(super) fn track_rollout(&mut self, id: &ObjectId) {
         if !is_workload(id) {
             return;
         }
         let (was, is) = (self.rollouts.counted.get(id).copied(), self.counted_now(id));
         if was == is && was.is_some() {
             // Its load is the same; its progress may not be.
-            self.show_roll(id);
+            self.show_rollout(id);
             return;
         }
         match is {
@@ -137,7 +137,7 @@ impl Engine {
             _ => drop(self.rollouts.away.remove(id)),
         }
         self.rollouts.stale = true;
-        self.show_roll(id);
+        self.show_rollout(id);
     }
 
     fn counted_now(&self, id: &ObjectId) -> Option<CountedLoad> {

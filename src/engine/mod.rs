@@ -17,12 +17,10 @@ mod allowed;
 mod anew;
 mod asked;
 mod authors;
-mod book;
 mod budget;
 mod carried;
 mod carry_out;
 mod catalog;
-mod census;
 mod claim;
 mod config_hash;
 mod counts;
@@ -37,11 +35,13 @@ mod free;
 mod gate;
 mod handover;
 mod ignore;
+mod ledger;
 mod live;
 mod loads;
 mod lookups;
 mod node_steps;
 mod nodes;
+mod object_counts;
 mod opt_outs;
 mod order;
 mod orders;
@@ -98,16 +98,11 @@ pub use allow::{AllowList, AllowViolation, ClusterScoped, KindPattern, ParseKind
 pub use anew::SETTLES;
 pub use asked::{Acknowledgement, HOLD, HoldIntent, ORDER, ObjectIntents, PAUSED, PauseIntent};
 pub use authors::{AuthoredRevision, Authorship};
-pub use book::{
-    ConfigRestart, LastGood, ParseLedgerError, RolloutClaim, RolloutLedger, Unit, UnitMember,
-    UnreadableClaim, object_word, parse_object_word,
-};
 pub use budget::{
     Budget, BudgetBound, BudgetScope, BudgetShortage, Narrowing, OnFailure, ParsePodAmountError, PodAmount,
     ReleasePriority, ReleaseRequest, TokenState, WorkloadLoad, release,
 };
 pub use catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
-pub use census::ObjectCounts;
 pub use claim::{ReleaseClaim, ReleaseKey, ReleaseSeal};
 pub use config_hash::{
     CONFIG_HASH, ConfigData, HashKey, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
@@ -131,6 +126,10 @@ pub use ignore::{
     IGNORE_FIELDS, IgnoredFields, RECONCILE, ReconcilePolicy, ResolvedIgnores, VersionBinding, asks,
     left_to_others, without_ignored,
 };
+pub use ledger::{
+    ConfigRestart, LastGood, ParseLedgerError, RolloutClaim, RolloutLedger, Unit, UnitMember,
+    UnreadableClaim, object_word, parse_object_word,
+};
 pub use live::{
     FieldManager, LiveObject, ObjectOwner, Release, ResourceVersion, RolloutNumbers, RolloutPhase, Uid,
 };
@@ -139,6 +138,7 @@ pub use node_steps::{
     evictions, node_counts, stuck,
 };
 pub use nodes::{NodeChange, NodeFacts};
+pub use object_counts::ObjectCounts;
 pub use order::{IS_SERVED, Order, OrderList, OrderVerb, order_text, parse_orders};
 pub use orders::{MOST_STATES, pause_reason};
 pub use others::SPENT;

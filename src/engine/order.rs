@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::book::{object_word, parse_object_word};
+use super::ledger::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId};
 
 /// The maximum number of standing orders of a source: each is remembered in the inventory, in at

@@ -218,7 +218,7 @@ impl Engine {
     pub(super) fn knows_enough(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.head.is_some()
-            && self.rollouts.book.is_some()
+            && self.rollouts.ledger.is_some()
             && state.inventory.is_some()
             && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::book::{RolloutClaim, UnreadableClaim};
 use super::budget::{BudgetScope, BudgetShortage};
+use super::ledger::{RolloutClaim, UnreadableClaim};
 use super::rolls::Rollouts;
 use super::state::Engine;
 use super::{LiveObject, RolloutNumbers, RolloutPhase};
@@ -68,7 +68,7 @@ impl Engine {
     /// Returns the claims of other processes: of other sources, and of processes that serve the
     /// same sources or did before.
     pub(super) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
-        let claims = self.rollouts.book.iter().flat_map(|book| &book.claims);
+        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.claims);
         claims.filter(|(_, claim)| {
             !self.applysets.contains(&claim.applyset) || claim.holder != self.rollouts.holder
         })
@@ -149,7 +149,7 @@ impl Engine {
     /// Returns the claims that nobody here can read and that count in a scope. Of which source they are is not known.
     pub(super) fn unread_claims(&self, scope: &BudgetScope) -> impl Iterator<Item = &UnreadableClaim> {
         let counts = !matches!(scope, BudgetScope::Source(..));
-        let claims = self.rollouts.book.iter().flat_map(|book| &book.unread);
+        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unread);
         claims.filter(move |_| counts)
     }
 

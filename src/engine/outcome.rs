@@ -90,7 +90,7 @@ impl Engine {
             // An answer that changed nothing has nothing to come back whole from, unless another process wrote the
             // same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
-            self.roll_answered(id, (!nothing || rolls).then_some(answer.rv));
+            self.rollout_answered(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
                 self.is_over_with(id);
             }
@@ -157,7 +157,7 @@ impl Engine {
         if removal == DeletionReason::Recreate {
             entry.refused = None;
             // The next event gives the token back, also where nobody tells that the object is gone.
-            self.roll_answered(id, Some(ResourceVersion(rv.0 + 1)));
+            self.rollout_answered(id, Some(ResourceVersion(rv.0 + 1)));
         }
     }
 

@@ -4,7 +4,7 @@
 //! without its workload would wait for the next pod that restarts for another reason.
 
 use super::Reason;
-use super::book::{LastGood, Unit};
+use super::ledger::{LastGood, Unit};
 use super::state::Engine;
 use crate::object::ObjectId;
 
@@ -12,7 +12,7 @@ impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(super) fn recorded(&self, id: &ObjectId) -> Option<&Unit> {
         let (source, want) = self.entry(id)?.want()?;
-        let unit = self.rollouts.book.as_ref()?.unit_of(&self.applysets[source], id)?;
+        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.applysets[source], id)?;
         (unit.members.get(id)?.content == Some(want.hash)).then_some(unit)
     }
 

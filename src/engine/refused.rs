@@ -3,8 +3,8 @@
 //! What was good before may be refused by now: by a quota, by a policy that came later, for a field that never changes.
 //! A workload that waited for that to heal would keep its token from all others.
 
-use super::book::LastGood;
 use super::entry::RefusalRule;
+use super::ledger::LastGood;
 use super::rejection::{RejectionAction, RollbackContent};
 use super::state::Engine;
 use super::{RecreatePolicy, is_workload};

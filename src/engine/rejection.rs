@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::book::{LastGood, Unit, UnitMember, UnitText};
 use super::budget::OnFailure;
 use super::entry::SourceId;
+use super::ledger::{LastGood, Unit, UnitMember, UnitText};
 use super::seal::{HashSeals, SealStatus};
 use super::state::Engine;
 use super::{Reason, Release, SharedDesired, SourceLifecycle, WantedObject};
@@ -348,8 +348,10 @@ impl Engine {
             let cause = bounded_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
             Rejection { way: RejectionAction::Hold, cause, ..rejection }
         } else {
-            let book = self.rollouts.book.as_ref();
-            let Some(unit) = book.and_then(|book| book.unit_of(&self.applysets[source], id)) else { return };
+            let ledger = self.rollouts.ledger.as_ref();
+            let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)) else {
+                return;
+            };
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             if member.is_some_and(|member| !self.shows_member(id, member)) {
                 // The failed content has been replaced by something newer, which is claimed
@@ -380,7 +382,7 @@ impl Engine {
             (rejection.way, &rejection.unit.members[id])
         } else {
             let unit =
-                self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[*source], id));
+                self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Hold, |unit| self.way_of(unit, id)), member)
         };

@@ -62,7 +62,7 @@ impl Engine {
         let heads = self.sources.iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
-        let released = self.rollouts.book.iter().flat_map(|book| &book.units);
+        let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| match &member.good {
             LastGood::Release(release) => Some(release.revision.clone()),

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::book::{ConfigRestart, LastGood, Unit, UnitMember};
 use super::config_hash::{ConfigData, HashKey, config_hash};
 use super::desired::ConfigRole;
 use super::entry::{SourceId, WaitTopic};
+use super::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
 use super::seal::SealState;
 use super::sources::SourceState;
 use super::started::{ConfigStamp, PinnedConfig, differing};

@@ -9,9 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use super::book::{LastGood, RolloutLedger, Unit};
 use super::carry_out::{OrderAnswer, objects};
 use super::entry::SourceId;
+use super::ledger::{LastGood, RolloutLedger, Unit};
 use super::rejection::Rejection;
 use super::rolls::{Rollout, RolloutPredecessor};
 use super::state::Engine;
@@ -30,8 +30,8 @@ impl Engine {
             return OrderAnswer::Now(format!("nothing to retry: nothing of {id} was rejected"));
         };
         // The write in flight may take the record away.
-        let book = self.rollouts.book.as_ref().filter(|_| !self.rollouts.saving);
-        let recorded = book.is_some_and(|book| records(book, &known.unit));
+        let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
+        let recorded = ledger.is_some_and(|ledger| records(ledger, &known.unit));
         let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.has_not_left(source, &known);
         let retrying = if keeps { &mut self.orders.restored } else { &mut self.orders.dropped };
@@ -65,10 +65,10 @@ impl Engine {
     }
 
     /// Records the units that are to be tried again.
-    pub(super) fn restore(&self, book: &mut RolloutLedger) {
+    pub(super) fn restore(&self, ledger: &mut RolloutLedger) {
         for (_, rejection) in &self.orders.restored {
-            if !book.units.iter().any(|unit| shares(unit, &rejection.unit)) {
-                book.units.push(rejection.unit.clone());
+            if !ledger.units.iter().any(|unit| shares(unit, &rejection.unit)) {
+                ledger.units.push(rejection.unit.clone());
             }
         }
     }
@@ -76,8 +76,8 @@ impl Engine {
     /// Records failed content that is still there and part of a newer revision that writes nothing
     /// of it, as one that brings only a configuration. Nothing else would ask for its record, and
     /// nobody would judge it.
-    pub(super) fn renew(&self, book: &mut RolloutLedger) {
-        for unit in &mut book.units {
+    pub(super) fn renew(&self, ledger: &mut RolloutLedger) {
+        for unit in &mut ledger.units {
             let source = self.applysets.iter().position(|one| *one == unit.applyset);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
             let rejecting = self.sources[source].rejecting.iter().any(|one| shares(&one.unit, unit));
@@ -85,7 +85,8 @@ impl Engine {
                 *unit = renewed;
             }
         }
-        let failed = |(id, roll): (&ObjectId, &Rollout)| roll.failed.is_some().then_some(self.wanting(id)?);
+        let failed =
+            |(id, rollout): (&ObjectId, &Rollout)| rollout.failed.is_some().then_some(self.wanting(id)?);
         let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
@@ -94,8 +95,8 @@ impl Engine {
                     continue;
                 }
                 let Some(unit) = self.as_wanted(source, &rejection.unit) else { continue };
-                if self.has_failed(&unit) && !book.units.iter().any(|known| shares(known, &unit)) {
-                    book.units.push(unit);
+                if self.has_failed(&unit) && !ledger.units.iter().any(|known| shares(known, &unit)) {
+                    ledger.units.push(unit);
                 }
             }
         }
@@ -104,7 +105,7 @@ impl Engine {
     /// Returns whether a workload of a unit has failed with its content.
     fn has_failed(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
-            let failed = self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_some());
+            let failed = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some());
             failed && self.shows_member(id, member)
         })
     }
@@ -148,7 +149,7 @@ impl Engine {
             let mut rejecting = self.sources[source].rejecting.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
                 || self.entry(id).is_some_and(|entry| entry.instead.is_some());
-            if !rejected && self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_some()) {
+            if !rejected && self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
                 self.judge_anew(source, id);
             }
         }
@@ -163,9 +164,9 @@ impl Engine {
             return;
         };
         let known = self.rollouts.rolls.get(id);
-        let failed = known.and_then(|roll| roll.failed.clone());
+        let failed = known.and_then(|rollout| rollout.failed.clone());
         // It is judged already, or there is nothing to be judged.
-        let is_claimed = known.is_some_and(|roll| roll.claim.is_some());
+        let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
         if failed.is_none() && (is_claimed || rolling.phase == RolloutPhase::Settled) {
             return;
         }
@@ -173,22 +174,22 @@ impl Engine {
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
         let (told, written) = (says.or(failed), Some(live.rv));
         self.rollouts.rolls.remove(id);
-        self.show_roll(id);
-        let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |roll| roll.reserved);
+        self.show_rollout(id);
+        let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.claim(source, shown, pods);
         let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
-        let roll = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
-        roll.claim.get_or_insert(claim.clone());
-        (roll.blamed, roll.after) = (told, RolloutPredecessor::Failure);
+        let rollout = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
+        rollout.claim.get_or_insert(claim.clone());
+        (rollout.blamed, rollout.after) = (told, RolloutPredecessor::Failure);
         self.rollouts.stale = true;
         self.changed(id);
     }
 }
 
 /// Returns whether the budget object has the record of a unit, or of a newer one that has taken over from it.
-fn records(book: &RolloutLedger, unit: &Unit) -> bool {
-    book.units.iter().any(|known| shares(known, unit))
+fn records(ledger: &RolloutLedger, unit: &Unit) -> bool {
+    ledger.units.iter().any(|known| shares(known, unit))
 }
 
 fn shares(one: &Unit, other: &Unit) -> bool {

@@ -4,9 +4,9 @@
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
 //! stay as they are, until a person decides.
 
-use super::book::UnitMember;
 use super::budget::TokenState;
 use super::entry::SourceId;
+use super::ledger::UnitMember;
 use super::rejection::{Rejection, RejectionAction, RollbackContent, bounded_cause};
 use super::state::{Engine, Prerequisites};
 use super::{LiveObject, Release, SharedDesired};
@@ -169,10 +169,10 @@ impl Engine {
     pub(super) fn hold_instead(&mut self, source: SourceId, rejection: Rejection, cause: String) {
         let held = Rejection { way: RejectionAction::Hold, cause: bounded_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
-            if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.failed.is_some())
-                && roll.token == TokenState::Held
+            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.failed.is_some())
+                && rollout.token == TokenState::Held
             {
-                (roll.token, roll.reserved) = (TokenState::None, 0);
+                (rollout.token, rollout.reserved) = (TokenState::None, 0);
                 self.rollouts.stale = true;
             }
         }

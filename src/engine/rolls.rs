@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::action::{ApplyPurpose, ApplyRequest};
 use super::anew::LedgerRecovery;
-use super::book::{RolloutClaim, RolloutLedger};
 use super::budget::{Budget, BudgetShortage, ReleaseRequest, TokenState};
 use super::entry::SourceId;
 use super::evict::DaemonSetRollout;
+use super::ledger::{RolloutClaim, RolloutLedger};
 use super::loads::CountedLoad;
 use super::nodes::NodeStore;
 use super::others::ForeignWorkload;
@@ -60,7 +60,7 @@ pub(super) struct Rollouts {
     /// The unreadable claims that count, and their remedy, in words.
     pub(super) unread: Option<Arc<str>>,
     /// As last read or written; none before that.
-    pub(super) book: Option<RolloutLedger>,
+    pub(super) ledger: Option<RolloutLedger>,
     /// The bytes of it that may not be left out.
     pub(super) taken: usize,
     /// The reason for which a person has to mend the ledger before it can be read.
@@ -86,7 +86,7 @@ pub(super) struct Rollouts {
     pub(super) writing: BTreeSet<ObjectId>,
     /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
     pub(super) nodes: NodeStore,
-    pub(super) fleets: BTreeMap<ObjectId, DaemonSetRollout>,
+    pub(super) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
     /// The corrections of surplus pods that scales gave to held templates.
     pub(super) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
     /// The obstacles to a rollout beside the budget.
@@ -205,21 +205,21 @@ impl Engine {
     }
 
     /// A write that may restart pods was answered with this version, or changed nothing.
-    pub(super) fn roll_answered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+    pub(super) fn rollout_answered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
         match (self.rollouts.rolls.get_mut(id), written) {
-            (Some(roll), Some(rv)) => {
-                let (first, before) = (roll.written.replace(rv).is_none(), roll.before.take());
+            (Some(rollout), Some(rv)) => {
+                let (first, before) = (rollout.written.replace(rv).is_none(), rollout.before.take());
                 // A step of the same rollout, or another try, begins nothing.
                 let going = before.filter(|before| before.failed.is_none());
-                let content = |roll: &Rollout| roll.claim.as_ref().map(|claim| claim.content);
-                let same = going.is_some_and(|before| content(&before) == content(roll));
+                let content = |rollout: &Rollout| rollout.claim.as_ref().map(|claim| claim.content);
+                let same = going.is_some_and(|before| content(&before) == content(rollout));
                 if first && !same {
-                    let roll = roll.clone();
-                    self.note_turn(id, &roll, RolloutProgress::Started);
+                    let rollout = rollout.clone();
+                    self.note_turn(id, &rollout, RolloutProgress::Started);
                 }
             }
-            (Some(roll), None) => match roll.before.take() {
-                Some(before) => *roll = *before,
+            (Some(rollout), None) => match rollout.before.take() {
+                Some(before) => *rollout = *before,
                 None => drop(self.rollouts.rolls.remove(id)),
             },
             (None, _) => {}
@@ -236,8 +236,8 @@ impl Engine {
 
     /// A write that may restart pods was not carried out, or may be seen by this version.
     pub(super) fn roll_unanswered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
-        if self.rollouts.rolls.get(id).is_some_and(|roll| roll.written.is_none()) {
-            self.roll_answered(id, written);
+        if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_none()) {
+            self.rollout_answered(id, written);
         }
     }
 
@@ -248,9 +248,9 @@ impl Engine {
         } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.claim(apply.source, apply.want.hash, 0);
-            let roll = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
-            self.note_turn(id, &roll, RolloutProgress::Started);
-            self.rollouts.rolls.insert(id.clone(), roll);
+            let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
+            self.note_turn(id, &rollout, RolloutProgress::Started);
+            self.rollouts.rolls.insert(id.clone(), rollout);
         }
     }
 
@@ -259,19 +259,19 @@ impl Engine {
     }
 
     /// Makes a roll of what the cluster shows to be one, and of what was claimed before this process began.
-    pub(super) fn show_roll(&mut self, id: &ObjectId) {
+    pub(super) fn show_rollout(&mut self, id: &ObjectId) {
         let Some(live) = self.live(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again comes back.
-            if self.rollouts.rolls.get(id).is_some_and(|roll| roll.written.is_some()) {
+            if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_some()) {
                 self.rollouts.rolls.remove(id);
                 self.rollouts.stale = true;
             }
             return;
         };
         let takes = self.takes_budget(id, live);
-        if let Some(roll) = self.rollouts.rolls.get(id) {
+        if let Some(rollout) = self.rollouts.rolls.get(id) {
             // A rollout that nobody has claimed counts only as long as it takes budget.
-            if !takes && roll.claim.is_none() {
+            if !takes && rollout.claim.is_none() {
                 self.rollouts.rolls.remove(id);
                 self.rollouts.stale = true;
             }
@@ -282,7 +282,7 @@ impl Engine {
         let held = under(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content)).cloned();
-        let roll = match claim {
+        let rollout = match claim {
             Some(claim) => {
                 Rollout::new(TokenState::Held, rolling.may_lose.max(claim.pods), Some(claim), written)
             }
@@ -294,7 +294,7 @@ impl Engine {
             }
             None => return,
         };
-        self.rollouts.rolls.insert(id.clone(), roll);
+        self.rollouts.rolls.insert(id.clone(), rollout);
         self.rollouts.stale = true;
     }
 
@@ -314,7 +314,7 @@ impl Engine {
 
     /// Returns the ledger's claim for one workload of ours.
     pub(super) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
-        let claim = self.rollouts.book.as_ref()?.claims.get(id)?;
+        let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
         self.applysets.contains(&claim.applyset).then_some(claim)
     }
 
@@ -324,25 +324,25 @@ impl Engine {
         let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
-            let Some(mut roll) = self.rollouts.rolls.get(&id).cloned() else { continue };
-            let (before, held) = (roll.switch, roll.token);
-            match self.stand(&id, &mut roll, now) {
+            let Some(mut rollout) = self.rollouts.rolls.get(&id).cloned() else { continue };
+            let (before, held) = (rollout.switch, rollout.token);
+            match self.stand(&id, &mut rollout, now) {
                 // The Service waits for this.
-                RolloutVerdict::Going(_) if roll.switch != before => self.changed(&id),
+                RolloutVerdict::Going(_) if rollout.switch != before => self.changed(&id),
                 RolloutVerdict::Going(_) => {}
                 RolloutVerdict::Done => {
                     self.rollouts.rolls.remove(&id);
-                    done.push((id, roll));
+                    done.push((id, rollout));
                     continue;
                 }
                 RolloutVerdict::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
             }
-            self.rollouts.stale |= roll.token != held;
-            self.rollouts.rolls.insert(id, roll);
+            self.rollouts.stale |= rollout.token != held;
+            self.rollouts.rolls.insert(id, rollout);
         }
         self.settle_steps(now);
-        for (id, roll) in done {
-            self.succeeded(&id, &roll);
+        for (id, rollout) in done {
+            self.succeeded(&id, &rollout);
         }
         for (id, why, tellers) in failed {
             self.rollout_failed(&id, &why, tellers);
@@ -353,12 +353,12 @@ impl Engine {
 
     /// A step that is held and healthy counts as a success and gives its token back; one that is over goes on.
     fn settle_steps(&mut self, now: Instant) {
-        let held = self.rollouts.rolls.iter().filter(|(_, roll)| roll.held.is_some());
+        let held = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.held.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
-            let Some(roll) = self.rollouts.rolls.get_mut(&id) else { continue };
-            if roll.token == TokenState::Held && !self.rollouts.asked.contains_key(&id) {
-                roll.token = TokenState::None;
+            let Some(rollout) = self.rollouts.rolls.get_mut(&id) else { continue };
+            if rollout.token == TokenState::Held && !self.rollouts.asked.contains_key(&id) {
+                rollout.token = TokenState::None;
                 self.rollouts.window = self.rollouts.window.saturating_add(u32::from(!rests));
                 self.rollouts.stale = true;
             }
@@ -378,8 +378,8 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        let stands = self.rollouts.rolls.iter().filter_map(|(id, roll)| {
-            match self.stand(id, &mut roll.clone(), now) {
+        let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
+            match self.stand(id, &mut rollout.clone(), now) {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
@@ -393,8 +393,8 @@ impl Engine {
     }
 
     /// Returns how one roll stands. Remembers in it what is newly shown.
-    fn stand(&self, id: &ObjectId, roll: &mut Rollout, now: Instant) -> RolloutVerdict {
-        let Some(written) = roll.written else { return RolloutVerdict::Going(None) };
+    fn stand(&self, id: &ObjectId, rollout: &mut Rollout, now: Instant) -> RolloutVerdict {
+        let Some(written) = rollout.written else { return RolloutVerdict::Going(None) };
         let live = match self.shown(id) {
             Some(live) if live.rv >= written => live,
             // The watch owes us an event, or the workload is being made again.
@@ -402,10 +402,10 @@ impl Engine {
         };
         let Some(rolling) = live.rolling else { return RolloutVerdict::Done };
         let step = self.step_of(id, now);
-        let (came, best) = ((rolling.updated, rolling.available), roll.best.unwrap_or_default());
+        let (came, best) = ((rolling.updated, rolling.available), rollout.best.unwrap_or_default());
         // Pods that come and go are no progress; another template begins anew.
-        if roll.best.is_none() || came > best || came.0 < best.0 {
-            (roll.best, roll.moved) = (Some(came), Some(now));
+        if rollout.best.is_none() || came > best || came.0 < best.0 {
+            (rollout.best, rollout.moved) = (Some(came), Some(now));
         }
         let whole = match rolling.phase {
             _ if step.is_some() => false,
@@ -413,48 +413,48 @@ impl Engine {
             // Nothing of it was ever up, so there is nothing to wait for.
             RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutVerdict::Done,
             // Somebody else's rollout is over with its last new pod.
-            RolloutPhase::Recovering if roll.claim.is_none() => return RolloutVerdict::Done,
+            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutVerdict::Done,
             _ => false,
         };
         if whole {
-            roll.reserved = 0;
-            let soak = if roll.claim.is_some() { self.soak(id) } else { Duration::ZERO };
-            let since = *roll.whole.get_or_insert(now);
+            rollout.reserved = 0;
+            let soak = if rollout.claim.is_some() { self.soak(id) } else { Duration::ZERO };
+            let since = *rollout.whole.get_or_insert(now);
             if now.duration_since(since) < soak {
                 return RolloutVerdict::Going(Some(since + soak));
             }
-            return self.soaked(id, roll, (now, soak));
+            return self.soaked(id, rollout, (now, soak));
         }
-        roll.whole = None;
-        if roll.failed.is_some() {
+        rollout.whole = None;
+        if rollout.failed.is_some() {
             if self.stays_failed(id) {
-                (roll.token, roll.reserved) = (TokenState::None, 0);
+                (rollout.token, rollout.reserved) = (TokenState::None, 0);
             }
             return RolloutVerdict::Going(None);
         }
-        let pods = roll.pods.as_ref().filter(|pods| pods.rv >= written);
+        let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written);
         if let Some(failing) = pods.and_then(|pods| failing(pods, now)) {
             let pod =
                 pods.and_then(|pods| pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref()));
             let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
             return RolloutVerdict::Failed(failing.to_string().into(), tellers.collect());
         }
-        if live.health.status == HealthStatus::Failed && !self.is_told(id, roll, live) {
+        if live.health.status == HealthStatus::Failed && !self.is_told(id, rollout, live) {
             return RolloutVerdict::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         if let Some(StepState::Held(_) | StepState::Over) = step {
             // It has come as far as it was to come. Pods that are Ready and unready in turns come no farther by that.
             let soaks = matches!(step, Some(StepState::Held(Some(_)))) && !self.is_resting(id, now);
-            roll.moved = roll.moved.filter(|_| soaks).or(Some(now));
-            roll.reserved = 0;
-            roll.held.get_or_insert(now);
+            rollout.moved = rollout.moved.filter(|_| soaks).or(Some(now));
+            rollout.reserved = 0;
+            rollout.held.get_or_insert(now);
             return RolloutVerdict::Going(match step {
                 Some(StepState::Held(until)) => until,
                 _ => None,
             });
         }
         let soak = step.map_or(Duration::ZERO, |_| self.step_soak(id));
-        let deadline = *roll.moved.get_or_insert(now) + soak + self.deadline(id);
+        let deadline = *rollout.moved.get_or_insert(now) + soak + self.deadline(id);
         if now < deadline {
             let ripe = pods.and_then(|pods| ripens(pods, now));
             return RolloutVerdict::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
@@ -466,14 +466,19 @@ impl Engine {
 
     /// It has been whole for long enough. A Service that waited for that is switched to it, and what that does is
     /// watched for as long again.
-    fn soaked(&self, id: &ObjectId, roll: &mut Rollout, (now, soak): (Instant, Duration)) -> RolloutVerdict {
-        match (roll.switch, self.is_switched_to(id)) {
+    fn soaked(
+        &self,
+        id: &ObjectId,
+        rollout: &mut Rollout,
+        (now, soak): (Instant, Duration),
+    ) -> RolloutVerdict {
+        match (rollout.switch, self.is_switched_to(id)) {
             (_, true) => {
-                (roll.switch, roll.token) = (ServiceSwitch::Due, TokenState::None);
+                (rollout.switch, rollout.token) = (ServiceSwitch::Due, TokenState::None);
                 RolloutVerdict::Going(None)
             }
             (ServiceSwitch::Due, false) => {
-                (roll.switch, roll.whole) = (ServiceSwitch::None, Some(now));
+                (rollout.switch, rollout.whole) = (ServiceSwitch::None, Some(now));
                 if soak.is_zero() { RolloutVerdict::Done } else { RolloutVerdict::Going(Some(now + soak)) }
             }
             (ServiceSwitch::None, false) => RolloutVerdict::Done,
@@ -482,19 +487,19 @@ impl Engine {
 
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
     /// Deployment leaves the condition as it is until the way back has made progress.
-    fn is_told(&self, id: &ObjectId, roll: &Rollout, live: &LiveObject) -> bool {
+    fn is_told(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        roll.blamed.as_deref() == Some(words)
+        rollout.blamed.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
             || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
     }
 
-    fn succeeded(&mut self, id: &ObjectId, roll: &Rollout) {
-        if roll.claim.is_some() && roll.token == TokenState::Held {
+    fn succeeded(&mut self, id: &ObjectId, rollout: &Rollout) {
+        if rollout.claim.is_some() && rollout.token == TokenState::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
         }
-        self.note_turn(id, roll, RolloutProgress::Succeeded);
+        self.note_turn(id, rollout, RolloutProgress::Succeeded);
         self.is_over_with(id);
         self.rollouts.stale = true;
         self.track_wave(id);
@@ -506,14 +511,14 @@ impl Engine {
         self.rollouts.stale = true;
         self.rollouts.to_tell.insert(id.clone(), tellers);
         let returns = self.will_go_back(id);
-        if let Some(roll) = self.rollouts.rolls.get_mut(id) {
-            roll.failed = Some(why.clone());
+        if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
+            rollout.failed = Some(why.clone());
             if !returns {
                 // Other units go on; the pods that it has unavailable count all the same.
-                (roll.token, roll.reserved) = (TokenState::None, 0);
+                (rollout.token, rollout.reserved) = (TokenState::None, 0);
             }
-            let roll = roll.clone();
-            self.note_turn(id, &roll, RolloutProgress::Failed(why.clone()));
+            let rollout = rollout.clone();
+            self.note_turn(id, &rollout, RolloutProgress::Failed(why.clone()));
         }
         self.changed(id);
     }
@@ -526,7 +531,7 @@ impl Engine {
 
     /// A rollout has failed, and this is what the cluster says about it beside that: its unit is rejected.
     pub fn told_more(&mut self, id: &ObjectId, events: &[String]) {
-        let failed = self.rollouts.rolls.get(id).and_then(|roll| roll.failed.clone());
+        let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
         self.reject(id, &all.join("; ").into());
@@ -535,41 +540,41 @@ impl Engine {
 
     /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones of ours first.
     pub fn to_follow(&self) -> Vec<(ObjectId, Uid)> {
-        let going = self.rollouts.rolls.iter().filter(|(_, roll)| roll.failed.is_none());
-        let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, roll)| roll.claim.is_some());
+        let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
+        let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
         all.filter_map(|id| Some((id.clone(), self.shown(id)?.uid.clone()))).take(FOLLOWED).collect()
     }
 
     /// The pods of a workload, as they are now.
     pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
-        if let Some(roll) = self.rollouts.rolls.get_mut(id) {
-            if roll.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
+        if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
+            if rollout.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
                 // One more new pod is progress, also where the workload's own status tells it later.
-                roll.moved = None;
+                rollout.moved = None;
             }
-            roll.pods = Some(Arc::new(pods));
+            rollout.pods = Some(Arc::new(pods));
         }
     }
 
     /// Returns whether a rollout of this workload is not over.
     pub(super) fn is_rolling(&self, id: &ObjectId) -> bool {
-        self.rollouts.rolls.get(id).is_some_and(|roll| roll.claim.is_some())
+        self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.claim.is_some())
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
     pub fn is_any_under_way(&self) -> bool {
-        self.rollouts.rolls.values().any(|roll| roll.failed.is_none())
+        self.rollouts.rolls.values().any(|rollout| rollout.failed.is_none())
     }
 
     /// Returns how many rollouts go on.
     pub fn rolling(&self) -> usize {
-        self.rollouts.rolls.values().filter(|roll| roll.failed.is_none()).count()
+        self.rollouts.rolls.values().filter(|rollout| rollout.failed.is_none()).count()
     }
 
     /// Returns whether the rollout of a workload goes on, and will end by itself.
     pub fn is_under_way(&self, id: &ObjectId) -> bool {
-        self.rollouts.rolls.get(id).is_some_and(|roll| roll.failed.is_none())
+        self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_none())
     }
 
     fn soak(&self, id: &ObjectId) -> Duration {
@@ -591,15 +596,23 @@ impl Engine {
 #[cfg(test)]
 impl Engine {
     /// Returns the text about one workload's rollout, without versions.
-    pub(super) fn roll_words(&self, id: &ObjectId) -> String {
+    pub(super) fn rollout_words(&self, id: &ObjectId) -> String {
         let rollouts = &self.rollouts;
-        let roll = rollouts.rolls.get(id).map(|roll| {
-            let shown = self.live(id).map(|live| roll.written.map(|written| live.rv >= written));
-            (shown, roll.token, roll.reserved, &roll.claim, &roll.blamed, roll.best, &roll.failed)
+        let rollout = rollouts.rolls.get(id).map(|rollout| {
+            let shown = self.live(id).map(|live| rollout.written.map(|written| live.rv >= written));
+            (
+                shown,
+                rollout.token,
+                rollout.reserved,
+                &rollout.claim,
+                &rollout.blamed,
+                rollout.best,
+                &rollout.failed,
+            )
         });
         let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
         let (entitled, told) = (rollouts.entitled.contains(id), rollouts.to_tell.contains_key(id));
-        format!("{roll:?} {asked:?} {over} {claiming} {entitled} {window} {told}")
+        format!("{rollout:?} {asked:?} {over} {claiming} {entitled} {window} {told}")
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::book::{LastGood, RolloutClaim, RolloutLedger, Unit, UnitMember};
 use super::entry::SourceId;
+use super::ledger::{LastGood, RolloutClaim, RolloutLedger, Unit, UnitMember};
 use super::seal::HashSeals;
 use super::state::Engine;
 use super::{Reason, lookups};
@@ -109,7 +109,7 @@ impl RolloutLedger {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
         let parts: [fn(&mut Self); 3] =
-            [|book| book.queue.clear(), |book| book.past.clear(), |book| book.commits.clear()];
+            [|ledger| ledger.queue.clear(), |ledger| ledger.past.clear(), |ledger| ledger.commits.clear()];
         for leave_out in parts {
             if text.len() <= FULL {
                 break;

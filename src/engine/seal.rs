@@ -15,9 +15,9 @@ use std::sync::Arc;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 
-use super::book::UnitMember;
 use super::config_hash::HashKey;
 use super::entry::{SourceId, WaitTopic};
+use super::ledger::UnitMember;
 use super::rejection::{Rejection, RejectionAction};
 use super::restart::{ReadState, key_id};
 use super::state::Engine;
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// The budget object cannot be read without a key: until there is one, nothing new is begun.
-    pub fn lock_book(&mut self) {
+    pub fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
 
@@ -197,7 +197,7 @@ impl Engine {
 
     /// Returns the budget object as it was last read or written.
     pub fn known_book(&self) -> Option<&super::RolloutLedger> {
-        self.rollouts.book.as_ref()
+        self.rollouts.ledger.as_ref()
     }
 
     pub(super) fn book_opened(&mut self) {

@@ -96,7 +96,7 @@ impl Engine {
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
         let before = self.live.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
-        self.track_roll(id);
+        self.track_rollout(id);
         self.track_asked(id);
         if changed && !own {
             self.restarting.clear();
@@ -129,7 +129,7 @@ impl Engine {
         }
         self.unwanted.remove(id);
         self.track_asked(id);
-        self.track_roll(id);
+        self.track_rollout(id);
         self.changed(id);
     }
 

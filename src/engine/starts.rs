@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::book::{RolloutLedger, object_word, parse_object_word};
+use super::ledger::{RolloutLedger, object_word, parse_object_word};
 use crate::object::ObjectId;
 
 /// The time for which a start counts.
@@ -113,11 +113,11 @@ impl StartHistory {
     }
 
     /// Takes over what the budget object says.
-    pub(super) fn read(&mut self, book: &RolloutLedger) {
+    pub(super) fn read(&mut self, ledger: &RolloutLedger) {
         let Some((now, wall)) = self.clock else { return };
         let known = std::mem::take(&mut self.counted);
         let since_read = self.read.map(|read| now.saturating_duration_since(read));
-        for start in &book.starts {
+        for start in &ledger.starts {
             let since = known.iter().find(|(_, other)| other == start).map(|(since, _)| *since);
             let is_over = since.is_none() && self.told.contains(start);
             let since = since.or_else(|| now.checked_sub(age(start, wall, since_read)?)).filter(|_| !is_over);
@@ -126,24 +126,24 @@ impl StartHistory {
             }
         }
         // A process with an early clock takes it out of the ledger before its minute is over.
-        let is_out = |start: &RolloutStart| !book.starts.contains(start);
+        let is_out = |start: &RolloutStart| !ledger.starts.contains(start);
         self.counted.extend(known.into_iter().filter(|(_, start)| is_out(start)));
         self.counted.sort_by_key(|(since, _)| *since);
         if self.read.is_none() {
             // A rollout that began before this process is not begun by it once more.
-            for start in &book.starts {
+            for start in &ledger.starts {
                 self.take(start);
             }
         }
-        let there = |id: &ObjectId| book.starts.iter().any(|start| start.id == *id);
+        let there = |id: &ObjectId| ledger.starts.iter().any(|start| start.id == *id);
         self.taken.retain(|id, _| there(id));
-        self.told.clone_from(&book.starts);
+        self.told.clone_from(&ledger.starts);
         self.read = Some(now);
     }
 
     /// Takes the newest start of a workload that was not taken before, and says if there was one.
-    pub(super) fn take_newest(&mut self, book: &RolloutLedger, id: &ObjectId) -> bool {
-        let newest = book.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
+    pub(super) fn take_newest(&mut self, ledger: &RolloutLedger, id: &ObjectId) -> bool {
+        let newest = ledger.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
         newest.is_some_and(|start| self.take(start))
     }
 
@@ -156,15 +156,15 @@ impl StartHistory {
     }
 
     /// Writes starts of now into a book, and takes out of it what no longer counts anywhere.
-    pub(super) fn write(&self, book: &mut RolloutLedger, begun: Vec<(ObjectId, Arc<str>)>) {
+    pub(super) fn write(&self, ledger: &mut RolloutLedger, begun: Vec<(ObjectId, Arc<str>)>) {
         let Some((_, wall)) = self.clock else { return };
         for (id, applyset) in begun {
             // Later than the one before, whatever the clocks say: it is known by its time.
-            let before = book.starts.iter().filter(|start| start.id == id).map(|start| start.at).max();
+            let before = ledger.starts.iter().filter(|start| start.id == id).map(|start| start.at).max();
             let tick = Duration::from_millis(1);
             let at = before.map_or(wall, |before| wall.max(before.saturating_add(tick).unwrap_or(before)));
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
-            book.starts.push(RolloutStart { id, applyset, at });
+            ledger.starts.push(RolloutStart { id, applyset, at });
         }
         // Those whose clock is late are not told by their own time.
         let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
@@ -172,10 +172,10 @@ impl StartHistory {
             let age = start.at.duration_until(wall);
             age < jiff::SignedDuration::try_from(KEPT).unwrap_or_default() || counts(start)
         };
-        book.starts.retain(is_kept);
-        book.starts.sort_by_key(|start| start.at);
-        let surplus = book.starts.len().saturating_sub(MOST);
-        book.starts.drain(..surplus);
+        ledger.starts.retain(is_kept);
+        ledger.starts.sort_by_key(|start| start.at);
+        let surplus = ledger.starts.len().saturating_sub(MOST);
+        ledger.starts.drain(..surplus);
     }
 }
 

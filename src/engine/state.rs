@@ -287,7 +287,7 @@ impl Engine {
                 entry.know(live, newest.as_ref());
             }
             self.track(id);
-            self.track_roll(id);
+            self.track_rollout(id);
             self.dirty.push(id.clone());
             self.touch(&WaitTopic::Object(id.clone()));
             self.track_uses(id, was.as_deref());

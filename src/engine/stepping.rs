@@ -80,9 +80,9 @@ impl Engine {
 
     /// Returns whether a content is the one that was good before the rollout that goes on: most pods have it still.
     fn reverts(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
-        let unit = self.rollouts.book.as_ref().and_then(|book| {
+        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
             let source = self.entry(id)?.want()?.0;
-            book.unit_of(&self.applysets[source], id)?.members.get(id)
+            ledger.unit_of(&self.applysets[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
             matches!(&member.good, LastGood::Release(good) if desired.is_release(good.hash))
@@ -119,10 +119,10 @@ impl Engine {
         let release = live.shown_release();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
-        let roll = self.rollouts.rolls.get(id);
-        let pods = roll.and_then(|roll| {
-            let pods = roll.pods.as_deref()?;
-            roll.written.is_some_and(|written| pods.rv >= written).then_some(pods)
+        let rollout = self.rollouts.rolls.get(id);
+        let pods = rollout.and_then(|rollout| {
+            let pods = rollout.pods.as_deref()?;
+            rollout.written.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
         let standing = StepProgress {

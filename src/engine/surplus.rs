@@ -157,10 +157,10 @@ impl Engine {
     /// Returns the share of pods in the step that a Deployment is held at, and its pods. None where
     /// nothing holds it, or where its pods are known at another version than the one shown.
     fn share(&self, id: &ObjectId, now: Instant) -> Option<(StepShare, &WorkloadPods)> {
-        let roll = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "Deployment"))?;
+        let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "Deployment"))?;
         let live = self.shown(id)?;
         let (_, desired) = self.entry(id)?.want()?;
-        let (steps, pods) = (self.steps_of(id, desired)?, roll.pods.as_deref()?);
+        let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
         let standing = self.standing(id, desired, live, now);
         let OverlayState::Under(overlay) = standing.shown else { return None };
         let (allowed, in_place) = match overlay {
@@ -172,7 +172,7 @@ impl Engine {
         let old = if in_place { standing.replicas.saturating_sub(new) } else { standing.replicas };
         let troubled = pods.troubled_of_newest();
         let share = StepShare { replicas: standing.replicas, allowed, new, old, troubled };
-        let current = roll.claim.is_some() && roll.failed.is_none() && pods.rv == live.rv;
+        let current = rollout.claim.is_some() && rollout.failed.is_none() && pods.rv == live.rv;
         current.then_some((share, pods))
     }
 
@@ -188,7 +188,7 @@ impl Engine {
         else {
             return false;
         };
-        let known = self.rollouts.rolls.get(id).and_then(|roll| roll.pods.as_deref());
+        let known = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
         let Some(pods) = known.filter(|_| step == same && self.may_take_back(id)) else { return false };
         let takeback = self.rollouts.takebacks.get(id);
         let in_vain = takeback.is_some_and(|known| known.why.is_some() || known.writes >= PATIENCE);

@@ -37,7 +37,7 @@ impl Engine {
         if !is_healthy(live) {
             return because(format!("is {}", health_words(live)));
         }
-        let soaks = self.rollouts.rolls.get(id).is_some_and(|roll| roll.switch != ServiceSwitch::Due);
+        let soaks = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Due);
         if soaks { because("is rolled out".to_owned()) } else { None }
     }
 
@@ -45,7 +45,8 @@ impl Engine {
     pub(super) fn is_switched_to(&self, id: &ObjectId) -> bool {
         let Some((source, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
         let Some(labels) = want.labels.as_deref() else { return false };
-        let unit = self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], id));
+        let unit =
+            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[source], id));
         let place = id.namespace().unwrap_or_default();
         unit.is_some_and(|unit| {
             unit.members.keys().any(|member| {

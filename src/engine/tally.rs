@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::book::{RolloutClaim, RolloutLedger, object_word, parse_object_word};
 use super::budget::{BudgetScope, BudgetShortage, TokenState, WorkloadLoad};
 use super::entry::SourceId;
+use super::ledger::{RolloutClaim, RolloutLedger, object_word, parse_object_word};
 use super::rolls::Rollouts;
 use super::state::Engine;
 use super::{KindState, LiveObject, is_workload};
@@ -186,11 +186,11 @@ impl RolloutLedger {
 impl Engine {
     /// Returns the load of each of this process' sources. The part that it does not see yet stays
     /// as published.
-    pub(super) fn tallies(&self, book: &RolloutLedger) -> Vec<BudgetTally> {
-        let told = |applyset: &Arc<str>| book.tallies.iter().find(|tally| tally.applyset == *applyset);
+    pub(super) fn tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
+        let told = |applyset: &Arc<str>| ledger.tallies.iter().find(|tally| tally.applyset == *applyset);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.shown_loads() {
-            let claimed = book.claims.get(&load.id).map_or(0, |claim| claim.pods);
+            let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
             if let Some(source) = load.source.filter(|_| load.away > claimed) {
                 taken.entry(source).or_default().push((load.id, load.away));
             }
@@ -256,30 +256,30 @@ impl Engine {
 
     /// Says if what this process has told is to be told again.
     pub(super) fn is_to_renew(&self) -> bool {
-        let Some((book, now)) = self.rollouts.book.as_ref().zip(self.second()) else { return false };
+        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.second()) else { return false };
         let is_old = |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= RENEWED);
-        book.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
+        ledger.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
     }
 
     /// Writes into a book what the sources of this process take.
-    pub(super) fn with_tallies(&self, mut book: RolloutLedger, own: Vec<BudgetTally>) -> RolloutLedger {
-        book.tallies.retain(|tally| !self.looks_after(&tally.applyset));
-        book.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
-        for tally in book.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
+    pub(super) fn with_tallies(&self, mut ledger: RolloutLedger, own: Vec<BudgetTally>) -> RolloutLedger {
+        ledger.tallies.retain(|tally| !self.looks_after(&tally.applyset));
+        ledger.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
+        for tally in ledger.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
             tally.at = self.second();
         }
-        book.tallies.extend(own);
-        book
+        ledger.tallies.extend(own);
+        ledger
     }
 
     /// Returns what a book tells of the sources of this process.
-    pub(super) fn own_tallies(&self, book: &RolloutLedger) -> Vec<BudgetTally> {
-        book.tallies.iter().filter(|tally| self.looks_after(&tally.applyset)).cloned().collect()
+    pub(super) fn own_tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
+        ledger.tallies.iter().filter(|tally| self.looks_after(&tally.applyset)).cloned().collect()
     }
 
     /// Returns what counts because others have told it: this process does not see those workloads.
     pub(super) fn told_tallies(&self) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
-        let told = self.rollouts.book.iter().flat_map(|book| &book.tallies);
+        let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
         told.filter_map(|tally| {
             let source = self.applysets.iter().position(|applyset| *applyset == tally.applyset);
             let hidden = source.is_none_or(|source| !self.sees_workloads_of(source));
@@ -390,20 +390,20 @@ impl Engine {
 
     /// Returns who has claimed a workload, where that is another process.
     pub fn other_holder(&self, id: &ObjectId) -> Option<String> {
-        let book = self.rollouts.book.as_ref()?;
+        let ledger = self.rollouts.ledger.as_ref()?;
         let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
-        Some(book.holder_words(claim))
+        Some(ledger.holder_words(claim))
     }
 
     /// Returns who else takes of the budget, in words; none where nobody does.
     fn others_words(&self) -> Option<Arc<str>> {
-        let book = self.rollouts.book.as_ref()?;
+        let ledger = self.rollouts.ledger.as_ref()?;
         let claims = self.foreign_claims().filter(|(id, claim)| self.counts(id, claim));
-        let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", book.holder_words(claim)));
+        let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.told_tallies().flat_map(|(_, tally)| {
-            let of = book.source_words(&tally.applyset);
+            let of = ledger.source_words(&tally.applyset);
             let away = tally.away.iter().filter(|(id, told)| {
-                self.rollouts.glimpsed(id, **told) > 0 && !book.claims.contains_key(*id)
+                self.rollouts.glimpsed(id, **told) > 0 && !ledger.claims.contains_key(*id)
             });
             away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))
         });

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk};
-use super::book::{RolloutClaim, RolloutLedger, Unit};
 use super::budget::{
     BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, release,
 };
+use super::ledger::{RolloutClaim, RolloutLedger, Unit};
 use super::rolls::{Rollout, RolloutPredecessor};
 use super::starts::RolloutStart;
 use super::state::{Engine, Prerequisites};
@@ -40,7 +40,7 @@ impl Engine {
         };
         let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
         // A step that is held has given its token back, and asks for the next one anew.
-        let gave_back = self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == TokenState::None);
+        let gave_back = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
         self.ask(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
         let entitled = self.rollouts.entitled.contains(id);
@@ -248,47 +248,47 @@ impl Engine {
         let blamed = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
-        let mut roll = Rollout::new(TokenState::Held, cost, claim, None);
-        roll.blamed = blamed;
+        let mut rollout = Rollout::new(TokenState::Held, cost, claim, None);
+        rollout.blamed = blamed;
         let before = self.rollouts.rolls.remove(id);
-        roll.pods = before.as_ref().and_then(|before| before.pods.clone());
+        rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
         if before
             .as_ref()
             .is_some_and(|before| before.failed.is_some() || before.after == RolloutPredecessor::Failure)
         {
-            roll.after = RolloutPredecessor::Failure;
+            rollout.after = RolloutPredecessor::Failure;
         }
-        roll.before = before.map(Box::new);
-        self.rollouts.rolls.insert(id.clone(), roll);
+        rollout.before = before.map(Box::new);
+        self.rollouts.rolls.insert(id.clone(), rollout);
         self.rollouts.stale = true;
     }
 
     /// Takes over what the budget object says; `Book::default()` where there is none.
-    pub fn book(&mut self, book: RolloutLedger) {
-        let book = self.rollouts.with_lost(book);
+    pub fn ledger(&mut self, ledger: RolloutLedger) {
+        let ledger = self.rollouts.with_lost(ledger);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
-        self.rollouts.over.retain(|id| book.claims.contains_key(id));
-        self.rollouts.entitled.retain(|id| book.claims.contains_key(id));
-        let known = self.rollouts.book.as_ref().map(|known| &known.units[..]).unwrap_or_default();
-        let opened = book.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
+        self.rollouts.over.retain(|id| ledger.claims.contains_key(id));
+        self.rollouts.entitled.retain(|id| ledger.claims.contains_key(id));
+        let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
+        let opened = ledger.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
-        let claims = book.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
+        let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
-        self.rollouts.starts.read(&book);
-        self.rollouts.glimpses.retain(|id, _| book.tallies.iter().any(|tally| tally.away.contains_key(id)));
-        self.rollouts.taken = book.bytes();
-        self.rollouts.book = Some(book);
-        self.mend_book(None);
+        self.rollouts.starts.read(&ledger);
+        self.rollouts.glimpses.retain(|id, _| ledger.tallies.iter().any(|tally| tally.away.contains_key(id)));
+        self.rollouts.taken = ledger.bytes();
+        self.rollouts.ledger = Some(ledger);
+        self.mend_ledger(None);
         self.book_opened();
         self.orders.stale = true;
         self.forget_authors();
         self.rollouts.stale = true;
         for (id, claim) in &claims {
-            if let Some(roll) = self.rollouts.rolls.get_mut(id).filter(|roll| roll.claim.is_none()) {
-                roll.claim = Some(claim.clone());
+            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.claim.is_none()) {
+                rollout.claim = Some(claim.clone());
             }
             let asked = self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
             if asked {
@@ -298,7 +298,7 @@ impl Engine {
             }
         }
         for id in claims.iter().map(|(id, _)| id).chain(&opened) {
-            self.show_roll(id);
+            self.show_rollout(id);
         }
         self.judge_recorded(&opened);
         self.dirty.extend(opened);
@@ -306,11 +306,11 @@ impl Engine {
 
     /// The budget object cannot be read before a person mends it, and why: nothing new is claimed until it can be.
     pub fn unreadable_book(&mut self, why: &str) {
-        self.mend_book(Some(why.into()));
+        self.mend_ledger(Some(why.into()));
     }
 
     /// Asks all again that wait for the budget, where it can or cannot be read any more.
-    fn mend_book(&mut self, unreadable: Option<Arc<str>>) {
+    fn mend_ledger(&mut self, unreadable: Option<Arc<str>>) {
         if self.rollouts.unreadable != unreadable {
             self.rollouts.unreadable = unreadable;
             self.dirty.extend(self.rollouts.asked.keys().cloned());
@@ -319,8 +319,8 @@ impl Engine {
 
     /// A claim that was written together with a start gives a token at once, be it the second one of a rollout.
     fn take_start(&mut self, id: &ObjectId) {
-        let Some(book) = &self.rollouts.book else { return };
-        if self.rollouts.starts.take_newest(book, id) {
+        let Some(ledger) = &self.rollouts.ledger else { return };
+        if self.rollouts.starts.take_newest(ledger, id) {
             self.rollouts.entitled.insert(id.clone());
             self.rollouts.stale = true;
         }
@@ -328,7 +328,7 @@ impl Engine {
 
     /// Records that the ledger of [`Engine::next_book`] is in flight. Until [`Engine::book`] is
     /// called again nobody knows its content.
-    pub fn saving_book(&mut self, next: &RolloutLedger) {
+    pub fn saving_ledger(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.sends(next);
     }
@@ -350,16 +350,16 @@ impl Engine {
     }
 
     /// Returns the ledger as it should be, where it is not so.
-    pub fn next_book(&self) -> Option<RolloutLedger> {
-        let book = self.rollouts.book.as_ref()?;
-        let mut next = book.clone();
+    pub fn next_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let mut next = ledger.clone();
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         next.claims.retain(|id, claim| {
             if self.rollouts.retired.contains(&claim.applyset) {
                 return self.counts(id, claim);
             }
             !ours(&claim.applyset)
-                || self.rollouts.rolls.get(id).is_some_and(|roll| roll.token == TokenState::Held)
+                || self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.written.is_some())
@@ -370,10 +370,12 @@ impl Engine {
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
         self.restore(&mut next);
         self.renew(&mut next);
-        for (id, roll) in &self.rollouts.rolls {
+        for (id, rollout) in &self.rollouts.rolls {
             let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
-            let newer = asked.is_some() && book.claims.get(id).map(|claim| claim.content) == asked;
-            if let Some(claim) = roll.claim.as_ref().filter(|_| roll.token == TokenState::Held && !newer) {
+            let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;
+            if let Some(claim) =
+                rollout.claim.as_ref().filter(|_| rollout.token == TokenState::Held && !newer)
+            {
                 next.claims.insert(id.clone(), claim.clone());
             }
         }
@@ -405,7 +407,7 @@ impl Engine {
                 begun.push((id.clone(), claim.applyset.clone()));
             }
         }
-        if next == *book && begun.is_empty() && self.rollouts.anew.is_whole() {
+        if next == *ledger && begun.is_empty() && self.rollouts.anew.is_whole() {
             return None;
         }
         self.rollouts.begin(&mut next);
@@ -419,13 +421,13 @@ impl Engine {
 /// The end of a process.
 impl Engine {
     /// Returns what the budget object should say once this process has ended; none where it says so.
-    pub fn last_book(&self) -> Option<RolloutLedger> {
-        let book = self.rollouts.book.as_ref()?;
-        let mut next = book.clone();
+    pub fn last_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let mut next = ledger.clone();
         let holder = &self.rollouts.holder;
         let is_done = |id: &ObjectId| {
             let rolling = self.live(id).and_then(|live| live.rolling);
-            let awaits = self.rollouts.rolls.get(id).and_then(|roll| roll.written);
+            let awaits = self.rollouts.rolls.get(id).and_then(|rollout| rollout.written);
             let is_seen = awaits.is_none_or(|rv| self.live(id).is_some_and(|live| live.rv >= rv));
             let at_rest = rolling.is_none_or(|rolling| rolling.phase == RolloutPhase::Settled);
             is_seen && at_rest && self.would_be_shown(id) && !self.rollouts.writing.contains(id)
@@ -434,7 +436,7 @@ impl Engine {
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
             claim.left = true;
         }
-        if next == *book && self.rollouts.anew.is_whole() {
+        if next == *ledger && self.rollouts.anew.is_whole() {
             return None;
         }
         self.rollouts.begin(&mut next);

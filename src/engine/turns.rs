@@ -47,8 +47,8 @@ impl Engine {
     }
 
     /// Notes a turn of a rollout that was claimed for a source of ours: what others began is theirs to tell.
-    pub(super) fn note_turn(&mut self, id: &ObjectId, roll: &Rollout, course: RolloutProgress) {
-        let Some(claim) = &roll.claim else { return };
+    pub(super) fn note_turn(&mut self, id: &ObjectId, rollout: &Rollout, course: RolloutProgress) {
+        let Some(claim) = &rollout.claim else { return };
         let Some(source) = self.applysets.iter().position(|applyset| *applyset == claim.applyset) else {
             return;
         };
@@ -66,7 +66,7 @@ impl Engine {
     /// Returns who made a revision of a source, as far as that is known.
     pub fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
         let untold = self.sources[source].authors.iter().find(|(known, _)| known == revision);
-        let told = || self.rollouts.book.as_ref()?.author(&self.applysets[source], revision);
+        let told = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
         untold.map(|(_, authored)| authored).or_else(told)
     }
 }

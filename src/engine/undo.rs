@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::book::{LastGood, Unit, UnitMember};
 use super::carry_out::{OrderAnswer, hand, objects};
 use super::entry::{ObjectEntry, SourceId};
+use super::ledger::{LastGood, Unit, UnitMember};
 use super::order::Order;
 use super::rejection::{Rejection, RejectionAction};
 use super::state::Engine;
@@ -73,8 +73,8 @@ impl Engine {
     /// Returns the revisions of a source that were in force here, as far as that is written down in rhumb's own namespace.
     fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let applyset = &self.applysets[source];
-        let book = self.rollouts.book.iter();
-        let units = book.flat_map(|book| book.units.iter().chain(&book.past));
+        let ledger = self.rollouts.ledger.iter();
+        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.past));
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = units.chain(rejected.map(|rejection| &rejection.unit));
         let units = units.filter(|unit| unit.applyset == *applyset).map(|unit| unit.revision.clone());
@@ -88,7 +88,7 @@ impl Engine {
             Some(content) => self.shows(id, content),
             None => self.shown(id).is_none(),
         };
-        let past = &self.rollouts.book.as_ref()?.past;
+        let past = &self.rollouts.ledger.as_ref()?.past;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::book::{LastGood, Unit, UnitMember};
 use super::entry::{ObjectEntry, SourceId};
+use super::ledger::{LastGood, Unit, UnitMember};
 use super::lookups;
 use super::state::{Engine, KindState};
 use super::{DesiredObject, LiveObject, Reason, RollbackContent, SourceState, is_workload};
@@ -94,8 +94,10 @@ impl Engine {
 
     /// Returns whether an object is in a unit that is being released.
     pub(super) fn is_in_unit(&self, id: &ObjectId) -> bool {
-        let book = self.rollouts.book.as_ref();
-        book.is_some_and(|book| self.applysets.iter().any(|applyset| book.unit_of(applyset, id).is_some()))
+        let ledger = self.rollouts.ledger.as_ref();
+        ledger.is_some_and(|ledger| {
+            self.applysets.iter().any(|applyset| ledger.unit_of(applyset, id).is_some())
+        })
     }
 
     /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
@@ -220,8 +222,11 @@ impl Engine {
         if self.goes_back(&desired.id) {
             return true;
         }
-        let unit =
-            self.rollouts.book.as_ref().and_then(|book| book.unit_of(&self.applysets[source], &desired.id));
+        let unit = self
+            .rollouts
+            .ledger
+            .as_ref()
+            .and_then(|ledger| ledger.unit_of(&self.applysets[source], &desired.id));
         let is_it = |unit: &Unit, member: &UnitMember| {
             // Where nobody can read the content, the revision tells that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);

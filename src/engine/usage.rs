@@ -40,7 +40,7 @@ impl Engine {
             ),
             starts: (starts.1.saturating_sub(starts.0), starts.1),
             on_failure: rollouts.budget.on_failure,
-            known: rollouts.book.is_some(),
+            known: rollouts.ledger.is_some(),
         }
     }
 

@@ -109,7 +109,7 @@ pub struct QueuePublication {
 impl QueuePublication {
     /// Returns the budget object with the queue in it, where that has changed and nothing else is to be written. To be asked
     /// in each turn: at most every [`EVERY`] it looks, and never while nothing has changed.
-    pub fn book(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
+    pub fn ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;
             return None;
@@ -120,31 +120,32 @@ impl QueuePublication {
             return None;
         }
         self.due = None;
-        let book = engine.rollouts.book.as_ref()?.clone();
-        let (queue, tallies) = (engine.queue(), engine.tallies(&book));
+        let ledger = engine.rollouts.ledger.as_ref()?.clone();
+        let (queue, tallies) = (engine.queue(), engine.tallies(&ledger));
         (self.looked, engine.rollouts.untold) = (Some(now), false);
-        let told = self.told.clone().unwrap_or_else(|| (engine.own_part(&book), engine.own_tallies(&book)));
+        let told =
+            self.told.clone().unwrap_or_else(|| (engine.own_part(&ledger), engine.own_tallies(&ledger)));
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
-        let is_made = book != (RolloutLedger { begun: book.begun, ..RolloutLedger::default() })
+        let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
             || tallies.iter().any(BudgetTally::has_away);
         let news = queue != told.0 || (is_made && are_news(&tallies, &told.1));
-        news.then(|| self.put(engine, engine.with_tallies(book, tallies), queue))
+        news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
     /// Puts the queue into what is about to be written. Where it has been told a moment ago only what is claimed goes
     /// out of it: a rollout waits for this write.
-    pub fn beside(&mut self, engine: &mut Engine, mut book: RolloutLedger, now: Instant) -> RolloutLedger {
+    pub fn beside(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
         if self.looked.is_some_and(|looked| now < looked + EVERY) {
-            let before = engine.rollouts.book.as_ref();
+            let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
-            book.queue.retain(|queued| !book.claims.contains_key(&queued.id) || known(&queued.id));
-            self.told = Some((engine.own_part(&book), engine.own_tallies(&book)));
+            ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
+            self.told = Some((engine.own_part(&ledger), engine.own_tallies(&ledger)));
             engine.rollouts.untold = true;
-            return book;
+            return ledger;
         }
         (self.looked, self.due, engine.rollouts.untold) = (Some(now), None, false);
         let queue = engine.queue();
-        self.put(engine, book, queue)
+        self.put(engine, ledger, queue)
     }
 
     /// Records that a publication may have failed.
@@ -152,10 +153,10 @@ impl QueuePublication {
         (self.told, engine.rollouts.untold) = (None, true);
     }
 
-    fn put(&mut self, engine: &Engine, book: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
-        let book = engine.with_queue(book, &queue);
-        self.told = Some((queue, engine.own_tallies(&book)));
-        book
+    fn put(&mut self, engine: &Engine, ledger: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
+        let ledger = engine.with_queue(ledger, &queue);
+        self.told = Some((queue, engine.own_tallies(&ledger)));
+        ledger
     }
 }
 
@@ -186,25 +187,25 @@ impl Engine {
     }
 
     /// Without what the budget object says of the sources of this process.
-    pub fn without_queue(&self, book: RolloutLedger) -> RolloutLedger {
-        self.with_queue(book, &[])
+    pub fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
+        self.with_queue(ledger, &[])
     }
 
     /// Returns what the budget object should say once nobody works on the queue of this process; none where it says so.
-    pub fn unqueued_book(&self) -> Option<RolloutLedger> {
-        let book = self.rollouts.book.as_ref()?;
-        let next = self.without_queue(book.clone());
-        (next != *book).then_some(next)
+    pub fn unqueued_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let next = self.without_queue(ledger.clone());
+        (next != *ledger).then_some(next)
     }
 
-    fn with_queue(&self, mut book: RolloutLedger, queue: &[QueuedObject]) -> RolloutLedger {
-        book.queue.retain(|queued| !self.looks_after(&queued.applyset));
-        book.queue.extend_from_slice(queue);
-        book
+    fn with_queue(&self, mut ledger: RolloutLedger, queue: &[QueuedObject]) -> RolloutLedger {
+        ledger.queue.retain(|queued| !self.looks_after(&queued.applyset));
+        ledger.queue.extend_from_slice(queue);
+        ledger
     }
 
-    fn own_part(&self, book: &RolloutLedger) -> Vec<QueuedObject> {
-        book.queue.iter().filter(|queued| self.looks_after(&queued.applyset)).cloned().collect()
+    fn own_part(&self, ledger: &RolloutLedger) -> Vec<QueuedObject> {
+        ledger.queue.iter().filter(|queued| self.looks_after(&queued.applyset)).cloned().collect()
     }
 
     /// Remembers what keeps an object from being rolled out that is there.
@@ -258,8 +259,9 @@ impl Engine {
     /// Returns whether a rollout of ours is not over, its soak and its claim included, though all may be healthy.
     pub fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.rolls.values();
-        rolls.any(|roll| roll.claim.is_some() && roll.token == TokenState::Held && roll.failed.is_none())
-            || self.next_book().is_some()
+        rolls.any(|rollout| {
+            rollout.claim.is_some() && rollout.token == TokenState::Held && rollout.failed.is_none()
+        }) || self.next_ledger().is_some()
     }
 
     /// Nothing is known of an object any more.

@@ -156,8 +156,8 @@ impl CoverageWalk {
             }
             Value::Array(items) => {
                 let pairs = NodePairs::of(items, node);
-                for (nth, (item, kid)) in items.iter().zip(&pairs.kids).enumerate() {
-                    self.child(pairs.element(nth, item), item, *kid);
+                for (nth, (item, child)) in items.iter().zip(&pairs.children).enumerate() {
+                    self.child(pairs.element(nth, item), item, *child);
                 }
             }
             // An entry that goes deeper than a scalar stands for another content than this one; the hash of
@@ -204,9 +204,9 @@ impl SurplusWalk {
         self.depth += 1;
         let items =
             content.as_array().map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default();
-        for kid in node.kids() {
-            let item = items.get(&kid.index()).copied();
-            let (element, value) = match kid.kid() {
+        for child in node.children() {
+            let item = items.get(&child.index()).copied();
+            let (element, value) = match child.child() {
                 ChildKey::Itself | ChildKey::Foreign => continue,
                 ChildKey::Field(name) => (PathElement::key(name), content.get(name)),
                 ChildKey::Index(index) => (PathElement::Index(index), content.get(index)),
@@ -217,7 +217,7 @@ impl SurplusWalk {
             };
             self.path.push(element);
             match value.filter(|value| !value.is_null()) {
-                Some(value) if !kid.is_leaf() => self.node(value, kid),
+                Some(value) if !child.is_leaf() => self.node(value, child),
                 Some(_) => {}
                 None => self.found.push(self.path.clone()),
             }
@@ -237,7 +237,7 @@ pub(super) struct NodePairs<'e> {
     /// The names of the keys; empty when the list is not associative.
     names: Vec<String>,
     is_set: bool,
-    kids: Vec<Option<EntryNode<'e>>>,
+    children: Vec<Option<EntryNode<'e>>>,
 }
 
 impl<'e> NodePairs<'e> {
@@ -246,38 +246,38 @@ impl<'e> NodePairs<'e> {
         let mut by_text: HashMap<&str, EntryNode<'e>> = HashMap::new();
         let mut names = Vec::new();
         let mut is_set = false;
-        for kid in node.kids() {
-            match kid.kid() {
+        for child in node.children() {
+            match child.child() {
                 ChildKey::Item(text) => {
                     if by_text.is_empty() {
                         names =
                             item_keys(text).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
                     }
-                    by_text.insert(text, kid);
+                    by_text.insert(text, child);
                 }
                 ChildKey::Value(text) => {
                     is_set = true;
-                    by_text.insert(text, kid);
+                    by_text.insert(text, child);
                 }
                 _ => {}
             }
         }
-        let kids = items.iter().map(|item| exact(item, &names, is_set, &by_text)).collect();
-        let mut pairs = Self { names, is_set, kids };
+        let children = items.iter().map(|item| exact(item, &names, is_set, &by_text)).collect();
+        let mut pairs = Self { names, is_set, children };
         if by_text.is_empty() {
             pairs.by_index(node);
-        } else if pairs.kids.iter().any(Option::is_none) {
+        } else if pairs.children.iter().any(Option::is_none) {
             pairs.by_meaning(items, node);
         }
         pairs
     }
 
     fn by_index(&mut self, node: EntryNode<'e>) {
-        for kid in node.kids() {
-            if let ChildKey::Index(index) = kid.kid()
-                && let Some(slot) = self.kids.get_mut(index)
+        for child in node.children() {
+            if let ChildKey::Index(index) = child.child()
+                && let Some(slot) = self.children.get_mut(index)
             {
-                *slot = Some(kid);
+                *slot = Some(child);
             }
         }
     }
@@ -286,16 +286,18 @@ impl<'e> NodePairs<'e> {
     /// it differently (`\u003c`). Any node pairs that the item does not contradict and that no
     /// other item has.
     fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>) {
-        let taken: HashSet<usize> = self.kids.iter().flatten().map(|kid| kid.index()).collect();
+        let taken: HashSet<usize> = self.children.iter().flatten().map(|child| child.index()).collect();
         let mut free: Vec<(EntryNode<'e>, Value)> = node
-            .kids()
-            .filter(|kid| !taken.contains(&kid.index()))
-            .filter_map(|kid| match kid.kid() {
-                ChildKey::Item(text) | ChildKey::Value(text) => Some((kid, serde_json::from_str(text).ok()?)),
+            .children()
+            .filter(|child| !taken.contains(&child.index()))
+            .filter_map(|child| match child.child() {
+                ChildKey::Item(text) | ChildKey::Value(text) => {
+                    Some((child, serde_json::from_str(text).ok()?))
+                }
                 _ => None,
             })
             .collect();
-        for (item, slot) in items.iter().zip(&mut self.kids).filter(|(_, slot)| slot.is_none()) {
+        for (item, slot) in items.iter().zip(&mut self.children).filter(|(_, slot)| slot.is_none()) {
             let found = free.iter().position(|(_, keys)| match keys {
                 Value::Object(keys) if !self.is_set => {
                     item.is_object() && keys.iter().all(|(k, v)| item.get(k).is_none_or(|own| own == v))
@@ -322,7 +324,11 @@ impl<'e> NodePairs<'e> {
 
     /// Returns the item that each node stands for, by the node's index.
     pub(super) fn items<'v>(&self, items: &'v [Value]) -> HashMap<usize, &'v Value> {
-        self.kids.iter().zip(items).filter_map(|(kid, item)| Some((kid.as_ref()?.index(), item))).collect()
+        self.children
+            .iter()
+            .zip(items)
+            .filter_map(|(child, item)| Some((child.as_ref()?.index(), item)))
+            .collect()
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::children::ChildIndex;
 use super::entry::{EntryNode, ManagedEntry};
-use super::kids::ChildIndex;
 use super::{FieldPath, PathElement};
 use crate::object::{canonical_json, text_at};
 
@@ -71,12 +71,12 @@ fn holders(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec
 struct PathOwner<'e> {
     root: EntryNode<'e>,
     /// The children of each node that a path led through.
-    kids: HashMap<usize, ChildIndex<'e>>,
+    children: HashMap<usize, ChildIndex<'e>>,
 }
 
 impl<'e> PathOwner<'e> {
     fn of(root: EntryNode<'e>) -> Self {
-        Self { root, kids: HashMap::new() }
+        Self { root, children: HashMap::new() }
     }
 
     /// Returns whether it owns this path, something below it, or all that it lies in.
@@ -86,8 +86,8 @@ impl<'e> PathOwner<'e> {
             if depth > 0 && node.is_leaf() {
                 return true;
             }
-            let kids = self.kids.entry(node.index()).or_insert_with(|| ChildIndex::of(node));
-            let Some(next) = kids.step(element) else { return false };
+            let children = self.children.entry(node.index()).or_insert_with(|| ChildIndex::of(node));
+            let Some(next) = children.step(element) else { return false };
             node = next;
         }
         true

@@ -47,7 +47,7 @@ pub(super) enum ChildKey<'e> {
 
 struct OpenEntryNode {
     node: usize,
-    last_kid: Option<usize>,
+    last_child: Option<usize>,
 }
 
 impl<'a> ManagedEntry<'a> {
@@ -55,7 +55,7 @@ impl<'a> ManagedEntry<'a> {
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut scan = EntryScanner { text, at: 0 };
         let mut nodes = vec![RawNode { key: Cow::Borrowed(""), end: 0 }];
-        let mut open = vec![OpenEntryNode { node: 0, last_kid: None }];
+        let mut open = vec![OpenEntryNode { node: 0, last_child: None }];
         let mut sorted = true;
         scan.expect(b'{')?;
         while let Some(parent) = open.last_mut() {
@@ -66,19 +66,19 @@ impl<'a> ManagedEntry<'a> {
                 open.pop();
                 continue;
             }
-            if parent.last_kid.is_some() {
+            if parent.last_child.is_some() {
                 scan.expect(b',')?;
             }
             let key = scan.string()?;
             scan.expect(b':')?;
             scan.expect(b'{')?;
-            if let Some(before) = parent.last_kid.and_then(|kid| nodes.get(kid)) {
+            if let Some(before) = parent.last_child.and_then(|child| nodes.get(child)) {
                 sorted &= !(before.key.starts_with("f:") && key.starts_with("f:") && before.key >= key);
             }
             let node = nodes.len();
-            parent.last_kid = Some(node);
+            parent.last_child = Some(node);
             nodes.push(RawNode { key, end: 0 });
-            open.push(OpenEntryNode { node, last_kid: None });
+            open.push(OpenEntryNode { node, last_child: None });
         }
         scan.is_at_end().then_some(Self { nodes, sorted })
     }
@@ -112,17 +112,17 @@ impl<'e> EntryNode<'e> {
     }
 
     /// Its children, in the order of the text.
-    pub(super) fn kids(self) -> impl Iterator<Item = EntryNode<'e>> {
+    pub(super) fn children(self) -> impl Iterator<Item = EntryNode<'e>> {
         let (entry, end) = (self.entry, self.end());
         let first = Some(self.index + 1).filter(|first| *first < end);
-        std::iter::successors(first, move |kid| {
-            entry.nodes.get(*kid).map(|raw| raw.end).filter(|next| *next < end)
+        std::iter::successors(first, move |child| {
+            entry.nodes.get(*child).map(|raw| raw.end).filter(|next| *next < end)
         })
         .map(move |index| EntryNode { entry, index })
     }
 
     /// Returns the meaning of its key.
-    pub(super) fn kid(self) -> ChildKey<'e> {
+    pub(super) fn child(self) -> ChildKey<'e> {
         let key = self.key();
         match key.split_once(':') {
             Some(("f", name)) => ChildKey::Field(name),
@@ -141,7 +141,7 @@ impl<'e> EntryNode<'e> {
 
     /// Returns the child behind one step of a path.
     pub(super) fn step(self, element: &PathElement) -> Option<EntryNode<'e>> {
-        self.kids().find(|kid| match (kid.kid(), element) {
+        self.children().find(|child| match (child.child(), element) {
             (ChildKey::Field(name), PathElement::Key(key)) => name == &**key,
             (ChildKey::Item(text), PathElement::Item(keys)) => {
                 item_keys(text).is_some_and(|own| keys.iter().all(|(k, v)| own.get(&**k) == Some(v)))
@@ -172,22 +172,22 @@ impl<'e, 'n> FieldCursor<'e, 'n> {
     pub(super) fn get(&mut self, name: &'n str) -> Option<EntryNode<'e>> {
         let (entry, end) = (self.node.entry, self.node.end());
         if !entry.sorted {
-            return self.node.kids().find(|kid| kid.kid() == ChildKey::Field(name));
+            return self.node.children().find(|child| child.child() == ChildKey::Field(name));
         }
         if name < self.last {
             self.at = self.node.index + 1;
         }
         self.last = name;
         while self.at < end {
-            let kid = EntryNode { entry, index: self.at };
-            if let ChildKey::Field(own) = kid.kid() {
+            let child = EntryNode { entry, index: self.at };
+            if let ChildKey::Field(own) = child.child() {
                 match own.cmp(name) {
                     Ordering::Less => {}
-                    Ordering::Equal => return Some(kid),
+                    Ordering::Equal => return Some(child),
                     Ordering::Greater => return None,
                 }
             }
-            self.at = kid.end();
+            self.at = child.end();
         }
         None
     }

@@ -13,11 +13,11 @@
 //! **Invariant:** knows no kinds (but the name of Secret) and no schemas.
 
 mod blur;
+mod children;
 mod cover;
 mod culprit;
 mod empty;
 mod entry;
-mod kids;
 mod mask;
 mod owned;
 mod path;

@@ -45,9 +45,9 @@ impl<'de> Visitor<'de> for OwnedPart<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut fields: Vec<(&str, EntryNode<'_>)> = self
             .node
-            .kids()
-            .filter_map(|kid| match kid.kid() {
-                ChildKey::Field(name) => Some((name, kid)),
+            .children()
+            .filter_map(|child| match child.child() {
+                ChildKey::Field(name) => Some((name, child)),
                 _ => None,
             })
             .collect();

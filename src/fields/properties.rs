@@ -42,9 +42,9 @@ fn tree(value: &Value) -> Value {
         Value::Array(items) => {
             for item in items {
                 if let Some(name) = item.get("name") {
-                    let mut kid = tree(item);
-                    kid["."] = json!({});
-                    node.insert(format!("k:{}", canonical_json(&json!({"name": name}))), kid);
+                    let mut child = tree(item);
+                    child["."] = json!({});
+                    node.insert(format!("k:{}", canonical_json(&json!({"name": name}))), child);
                 } else {
                     node.insert(format!("v:{}", canonical_json(item)), json!({}));
                 }
@@ -63,11 +63,11 @@ fn entry(content: &Value) -> Value {
 fn cuts(node: &Value) -> Vec<Option<Value>> {
     let map = node.as_object().unwrap();
     let mut all = Vec::new();
-    for (key, kid) in map.iter().filter(|(key, _)| *key != ".") {
-        for cut in std::iter::once(None).chain(cuts(kid)) {
+    for (key, child) in map.iter().filter(|(key, _)| *key != ".") {
+        for cut in std::iter::once(None).chain(cuts(child)) {
             let mut rest = map.clone();
             match cut {
-                Some(kid) => rest.insert(key.clone(), kid),
+                Some(child) => rest.insert(key.clone(), child),
                 None => rest.remove(key),
             };
             all.push((!rest.is_empty()).then_some(Value::Object(rest)));

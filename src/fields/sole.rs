@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::children::ChildIndex;
 use super::entry::{ChildKey, EntryNode, ManagedEntry, item_keys};
-use super::kids::ChildIndex;
 use crate::object::canonical_json;
 
 /// The depth beyond which fields are left out; the API server itself refuses objects nested this
@@ -34,10 +34,11 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
     match value {
         Value::Object(map) => {
             let (mut kept, others) = (Map::new(), indexed(others));
-            for kid in ours.kids() {
-                let ChildKey::Field(name) = kid.kid() else { continue };
-                let theirs: Vec<EntryNode<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
-                let inner = map.get(name).and_then(|inner| part(inner, kid, &theirs, depth + 1));
+            for child in ours.children() {
+                let ChildKey::Field(name) = child.child() else { continue };
+                let theirs: Vec<EntryNode<'_>> =
+                    others.iter().filter_map(|other| other.twin(child)).collect();
+                let inner = map.get(name).and_then(|inner| part(inner, child, &theirs, depth + 1));
                 kept.extend(inner.map(|inner| (name.to_owned(), inner)));
             }
             (!kept.is_empty()).then_some(Value::Object(kept))
@@ -45,10 +46,11 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
         Value::Array(items) => {
             let (mut kept, others) = (vec![Value::Null; items.len()], indexed(others));
             let mut places = ItemIndex::of(items);
-            for kid in ours.kids() {
-                let Some(nth) = places.place(kid) else { continue };
-                let theirs: Vec<EntryNode<'_>> = others.iter().filter_map(|other| other.twin(kid)).collect();
-                kept[nth] = item(&items[nth], kid, &theirs, depth + 1).unwrap_or_default();
+            for child in ours.children() {
+                let Some(nth) = places.place(child) else { continue };
+                let theirs: Vec<EntryNode<'_>> =
+                    others.iter().filter_map(|other| other.twin(child)).collect();
+                kept[nth] = item(&items[nth], child, &theirs, depth + 1).unwrap_or_default();
             }
             kept.iter().any(|item| !item.is_null()).then_some(Value::Array(kept))
         }
@@ -58,7 +60,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
 
 /// Returns an item of a list, with its keys: they are owned by each owner of anything in it.
 fn item(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usize) -> Option<Value> {
-    let keys = match ours.kid() {
+    let keys = match ours.child() {
         ChildKey::Item(text) => item_keys(text).unwrap_or_default(),
         _ => Map::new(),
     };
@@ -90,7 +92,7 @@ impl<'v> ItemIndex<'v> {
 
     fn place(&mut self, node: EntryNode<'_>) -> Option<usize> {
         let items = self.items;
-        match node.kid() {
+        match node.child() {
             ChildKey::Item(text) => {
                 let keys = item_keys(text)?;
                 let names: Vec<String> = keys.keys().cloned().collect();

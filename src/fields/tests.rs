@@ -313,10 +313,10 @@ fn deep_and_large_input_is_read_in_bounded_time() {
     assert!(uncovered(&json!({"a": {"a": 1}}), Some(&deep)).is_empty());
     let items: Vec<Value> =
         (0..20_000).rev().map(|n| json!({"name": format!("n{n}"), "value": "x"})).collect();
-    let kids: Vec<String> = (0..20_000)
+    let children: Vec<String> = (0..20_000)
         .map(|n| format!(r#""k:{{\"name\":\"n{n}\"}}":{{".":{{}},"f:name":{{}},"f:value":{{}}}}"#))
         .collect();
-    let entry = format!(r#"{{"f:spec":{{"f:list":{{{}}}}}}}"#, kids.join(","));
+    let entry = format!(r#"{{"f:spec":{{"f:list":{{{}}}}}}}"#, children.join(","));
     let started = std::time::Instant::now();
     assert!(uncovered(&json!({"spec": {"list": items}}), Some(&entry)).is_empty());
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());

@@ -163,20 +163,20 @@ impl ValueHasher {
             return;
         }
         let items = items_of(value, node);
-        for kid in node.kids() {
-            match kid.kid() {
+        for child in node.children() {
+            match child.child() {
                 ChildKey::Itself | ChildKey::Foreign => {}
                 ChildKey::Field(name) => {
                     let place = place.child(name);
                     if !place.is_release() {
-                        self.node(value.and_then(|value| value.get(name)), kid, place);
+                        self.node(value.and_then(|value| value.get(name)), child, place);
                     }
                 }
                 ChildKey::Index(index) => {
-                    self.node(value.and_then(|value| value.get(index)), kid, place.item());
+                    self.node(value.and_then(|value| value.get(index)), child, place.item());
                 }
                 ChildKey::Item(_) | ChildKey::Value(_) => {
-                    self.node(items.get(&kid.index()).copied(), kid, place.item());
+                    self.node(items.get(&child.index()).copied(), child, place.item());
                 }
             }
         }
@@ -219,8 +219,8 @@ impl ValueDiff {
             return;
         }
         let (ones, others) = (items_of(one, node), items_of(other, node));
-        for kid in node.kids() {
-            let (element, one, other, place) = match kid.kid() {
+        for child in node.children() {
+            let (element, one, other, place) = match child.child() {
                 ChildKey::Itself | ChildKey::Foreign => continue,
                 ChildKey::Field(name) => (
                     PathElement::key(name),
@@ -236,14 +236,14 @@ impl ValueDiff {
                 ),
                 ChildKey::Item(text) => (
                     item_element(text),
-                    ones.get(&kid.index()).copied(),
-                    others.get(&kid.index()).copied(),
+                    ones.get(&child.index()).copied(),
+                    others.get(&child.index()).copied(),
                     place.item(),
                 ),
                 ChildKey::Value(text) => (
                     PathElement::Value(serde_json::from_str(text).unwrap_or_default()),
-                    ones.get(&kid.index()).copied(),
-                    others.get(&kid.index()).copied(),
+                    ones.get(&child.index()).copied(),
+                    others.get(&child.index()).copied(),
                     place.item(),
                 ),
             };
@@ -251,7 +251,7 @@ impl ValueDiff {
                 continue;
             }
             self.path.push(element);
-            self.node(one, other, kid, place);
+            self.node(one, other, child, place);
             self.path.pop();
         }
     }

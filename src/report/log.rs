@@ -21,7 +21,7 @@ pub struct ObjectEvent {
     /// The outcome.
     pub told: Outcome,
     /// The event reason; none where it is no event.
-    pub happening: Option<EventReason>,
+    pub reason: Option<EventReason>,
     /// The source that wants it, or wanted it.
     pub source: Option<Arc<str>>,
     /// The revision that it follows from.
@@ -72,8 +72,8 @@ macro_rules! line {
 
 /// Writes the line of what became of an object: what changes the cluster at info, what is held up at warn, the rest at
 /// debug.
-pub fn log(tale: &ObjectEvent) {
-    let ObjectEvent { id, told, happening, source, revision, known } = tale;
+pub fn log(event: &ObjectEvent) {
+    let ObjectEvent { id, told, reason, source, revision, known } = event;
     let level = match told {
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(_) => Level::WARN,
         // rhumb itself acts on the pods.
@@ -81,7 +81,7 @@ pub fn log(tale: &ObjectEvent) {
         Outcome::Unchanged | Outcome::Unhealthy(_) | Outcome::Waiting(_) => Level::DEBUG,
         _ => Level::INFO,
     };
-    let repaired = *happening == Some(EventReason::DriftRepaired);
+    let repaired = *reason == Some(EventReason::DriftRepaired);
     let words = match told {
         Outcome::Repaired(who) if repaired => format!("drift repaired: {who}; put back"),
         _ if repaired => "drift repaired".to_owned(),
@@ -99,7 +99,7 @@ pub fn log(tale: &ObjectEvent) {
         source = source.as_ref().map(display),
         revision = revision.as_ref().map(display),
         action = if repaired { "repair" } else { told.action() },
-        message_id = happening.map(EventReason::message_id),
+        message_id = reason.map(EventReason::message_id),
         object.group = group,
         object.kind = id.kind(),
         object.namespace = id.namespace(),
@@ -109,12 +109,12 @@ pub fn log(tale: &ObjectEvent) {
 }
 
 /// Returns whether this kind of event has a line of its own.
-pub fn has_line(happening: EventReason) -> bool {
-    words(happening).is_some()
+pub fn has_line(reason: EventReason) -> bool {
+    words(reason).is_some()
 }
 
-fn words(happening: EventReason) -> Option<&'static str> {
-    Some(match happening {
+fn words(reason: EventReason) -> Option<&'static str> {
+    Some(match reason {
         EventReason::RolloutStarted => "rollout started",
         EventReason::RolloutSucceeded => "rollout succeeded",
         EventReason::RolloutFailed => "rollout failed",
@@ -139,8 +139,8 @@ fn words(happening: EventReason) -> Option<&'static str> {
     })
 }
 
-fn is_of_rollout(happening: EventReason) -> bool {
-    matches!(happening, EventReason::RolloutStarted | EventReason::RolloutFailed | EventReason::RolledBack)
+fn is_of_rollout(reason: EventReason) -> bool {
+    matches!(reason, EventReason::RolloutStarted | EventReason::RolloutFailed | EventReason::RolledBack)
 }
 
 /// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
@@ -235,10 +235,10 @@ mod tests {
     #[test]
     fn each_kind_of_event_has_a_number_of_its_own_that_the_readme_names() {
         let readme = include_str!("../../README.md");
-        let numbers: BTreeSet<&str> = HAPPENINGS.iter().map(|happening| happening.message_id()).collect();
+        let numbers: BTreeSet<&str> = HAPPENINGS.iter().map(|reason| reason.message_id()).collect();
         assert_eq!(numbers.len(), HAPPENINGS.len());
-        for happening in HAPPENINGS {
-            let (row, number) = (format!("| `{happening}` | `"), happening.message_id());
+        for reason in HAPPENINGS {
+            let (row, number) = (format!("| `{reason}` | `"), reason.message_id());
             assert!(number.len() == 32 && number.bytes().all(|byte| byte.is_ascii_hexdigit()), "{number}");
             assert!(readme.contains(&format!("{row}{number}` |")), "{row}{number}");
         }

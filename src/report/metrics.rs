@@ -22,8 +22,8 @@ use prometheus_client::registry::Registry;
 
 use super::{DaemonStatus, EndpointMetrics, PHASES, Phase, ReloadCounts, SILENCE, SourceStatus};
 use crate::cluster;
+use crate::heartbeat::HeartbeatStatus;
 use crate::object::ErrorClass;
-use crate::pulse::HeartbeatStatus;
 use crate::queue;
 
 /// The media type of the text (version 1.0 of `OpenMetrics`).
@@ -109,7 +109,7 @@ pub struct ProcessFacts<'a> {
     /// The number of configurations taken over, and refused.
     pub reloads: ReloadCounts,
     /// Those who ask over HTTP.
-    pub doors: &'a EndpointMetrics,
+    pub endpoints: &'a EndpointMetrics,
 }
 
 /// A gauge of whole numbers.
@@ -226,7 +226,7 @@ impl Metrics {
     pub fn text(&self, status: Option<&DaemonStatus>, process: &ProcessFacts<'_>) -> String {
         if let Some(status) = status {
             self.keep(status.sources.iter().map(|source| source.name.clone()).collect());
-            process.doors.forget_all_but(&status.sources);
+            process.endpoints.forget_all_but(&status.sources);
         }
         let mut registry = Registry::default();
         let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
@@ -245,7 +245,7 @@ impl Metrics {
         for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
             reloads.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
         }
-        process.doors.register(&mut registry);
+        process.endpoints.register(&mut registry);
         registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
         if let Some(status) = status {
             gauges(&mut registry, status);
@@ -387,8 +387,8 @@ mod tests {
     use crate::report::WebhookOutcome;
 
     fn text(metrics: &Metrics) -> String {
-        let (reloads, doors) = (ReloadCounts::default(), EndpointMetrics::default());
-        metrics.text(None, &ProcessFacts { signs: &[], now: Instant::now(), reloads, doors: &doors })
+        let (reloads, endpoints) = (ReloadCounts::default(), EndpointMetrics::default());
+        metrics.text(None, &ProcessFacts { signs: &[], now: Instant::now(), reloads, endpoints: &endpoints })
     }
 
     #[test]
@@ -444,13 +444,13 @@ mod tests {
 
     #[test]
     fn sources_that_come_and_go_leave_no_series() {
-        let (metrics, doors) = (Metrics::default(), EndpointMetrics::default());
+        let (metrics, endpoints) = (Metrics::default(), EndpointMetrics::default());
         let text = |sources: Option<&[&str]>| {
             let process = ProcessFacts {
                 signs: &[],
                 now: Instant::now(),
                 reloads: ReloadCounts::default(),
-                doors: &doors,
+                endpoints: &endpoints,
             };
             metrics.text(sources.map(status).as_ref(), &process)
         };
@@ -458,9 +458,9 @@ mod tests {
         for source in ["shop", "branch-1"] {
             metrics.repaired(source);
             metrics.rolled(source, RolloutResult::Failed, Some(Duration::from_secs(7)));
-            doors.hook(Some(source), WebhookOutcome::Taken);
+            endpoints.hook(Some(source), WebhookOutcome::Taken);
         }
-        doors.hook(None, WebhookOutcome::Refused);
+        endpoints.hook(None, WebhookOutcome::Refused);
         // While no loop runs nobody knows which sources there are.
         let before = text(None);
         let counted = of("source=\"shop\"", &before);

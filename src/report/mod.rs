@@ -11,7 +11,7 @@
 
 mod compared;
 mod conditions;
-mod doors;
+mod endpoints;
 mod log;
 mod metrics;
 mod notice;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 pub use compared::{DifferingObject, ObjectComparison};
 pub use conditions::{RemainingObjects, SourceCondition, deletions_wait, is_ready, source_conditions};
-pub use doors::{EndpointMetrics, RequestRejection, WebhookOutcome};
+pub use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
 pub use log::{MACHINE_FIELDS, ObjectEvent, brief, has_line, log, log_notice};
 pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub use notice::{

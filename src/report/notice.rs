@@ -157,7 +157,7 @@ pub struct EventRegarding {
     /// The object, in which version of its kind, and which incarnation where one is known.
     pub object: Option<(ObjectId, Gvk, Option<Uid>)>,
     /// The incarnation of the source's `ConfigMap`; none where there is none.
-    pub parent: Option<Uid>,
+    pub inventory: Option<Uid>,
 }
 
 /// `RolloutStarted Deployment shop/web: revision 1a2b3c4d5e6f (Ann: Two replicas)`.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::notify::{StatusTopic, SystemdService};
-use crate::pulse::{HeartbeatStatus, Heartbeats};
+use crate::heartbeat::{HeartbeatStatus, Heartbeats};
 
 /// The longest time between two looks: who is late is named at most this much later.
 const LOOK: Duration = Duration::from_secs(10);
@@ -26,12 +26,12 @@ pub struct WatchdogGuard {
 /// The thread cannot be started.
 pub fn watchdog(
     service: SystemdService,
-    pulses: Heartbeats,
+    heartbeats: Heartbeats,
     interval: Option<Duration>,
 ) -> std::io::Result<WatchdogGuard> {
     let (end, ended) = channel();
     let pause = interval.map_or(LOOK, |interval| (interval / 2).min(LOOK));
-    let mut watch = Watchdog { service, pulses, late: BTreeSet::new(), expected: interval.is_some() };
+    let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: interval.is_some() };
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
         loop {
             watch.look(Instant::now());
@@ -45,7 +45,7 @@ pub fn watchdog(
 
 struct Watchdog {
     service: SystemdService,
-    pulses: Heartbeats,
+    heartbeats: Heartbeats,
     /// The parts that were late at the last look.
     late: BTreeSet<Arc<str>>,
     /// Indicates whether the manager waits for signs of life.
@@ -54,7 +54,7 @@ struct Watchdog {
 
 impl Watchdog {
     fn look(&mut self, now: Instant) {
-        let late = self.pulses.late(now);
+        let late = self.heartbeats.late(now);
         let names: BTreeSet<Arc<str>> = late.iter().map(|sign| sign.name.clone()).collect();
         for sign in late.iter().filter(|sign| !self.late.contains(&sign.name)) {
             let (silent, due) = (seconds(now, sign.last), seconds(now, sign.due));
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn the_manager_hears_of_life_only_while_each_part_makes_progress() {
         let (manager, service) = Manager::with_service();
-        let pulses = Heartbeats::default();
-        let (first, second) = (pulses.expect("the loop", LONG), pulses.expect("source shop", LONG));
-        let mut watch = Watchdog { service, pulses, late: BTreeSet::new(), expected: true };
+        let heartbeats = Heartbeats::default();
+        let (first, second) = (heartbeats.expect("the loop", LONG), heartbeats.expect("source shop", LONG));
+        let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: true };
         let mut look = |expected: &[&str]| {
             watch.look(Instant::now());
             assert_eq!(manager.heard(), expected);
@@ -123,12 +123,12 @@ mod tests {
     #[test]
     fn a_manager_that_expects_nothing_hears_only_who_is_late() {
         let (manager, service) = Manager::with_service();
-        let pulses = Heartbeats::default();
-        let pulse = pulses.expect("the loop", LONG);
-        let mut watch = Watchdog { service, pulses, late: BTreeSet::new(), expected: false };
+        let heartbeats = Heartbeats::default();
+        let heartbeat = heartbeats.expect("the loop", LONG);
+        let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: false };
         watch.look(Instant::now());
         assert_eq!(manager.heard(), [""; 0]);
-        pulse.stall();
+        heartbeat.stall();
         watch.look(Instant::now());
         assert_eq!(manager.heard(), ["STATUS=the loop does not go on"]);
     }
@@ -136,16 +136,16 @@ mod tests {
     #[test]
     fn the_thread_repeats_it_within_the_interval_and_ends() {
         let (manager, service) = Manager::with_service();
-        let pulses = Heartbeats::default();
-        let pulse = pulses.expect("the loop", LONG);
+        let heartbeats = Heartbeats::default();
+        let heartbeat = heartbeats.expect("the loop", LONG);
         let begun = Instant::now();
-        let watched = watchdog(service, pulses, Some(Duration::from_millis(40))).unwrap();
+        let watched = watchdog(service, heartbeats, Some(Duration::from_millis(40))).unwrap();
         for _ in 0..3 {
             assert_eq!(manager.hears(), "WATCHDOG=1");
         }
         // Two pauses of half of the interval lie between three signs.
         assert!(begun.elapsed() >= Duration::from_millis(40));
-        pulse.stall();
+        heartbeat.stall();
         while manager.hears() != "STATUS=the loop does not go on" {}
         drop(watched);
     }

@@ -71,7 +71,7 @@ impl OpenListener {
 pub(super) async fn serve(
     listener: OpenListener,
     router: Router,
-    doors: EndpointMetrics,
+    endpoints: EndpointMetrics,
     stop: CancellationToken,
 ) {
     let (free, peers) = (Arc::new(Semaphore::new(ALL)), PeerConnections::default());
@@ -88,7 +88,7 @@ pub(super) async fn serve(
                 let place = incoming.address().map(|address| peers.admit(address));
                 if matches!(place, Some(None)) {
                     // Closed without a word: an answer would wait for whoever does not read it.
-                    doors.unanswered(RequestRejection::Connections);
+                    endpoints.unanswered(RequestRejection::Connections);
                     continue;
                 }
                 let router = router.clone();

@@ -141,7 +141,7 @@ enum RequestDecision {
 
 /// Lets a request through, or answers why not.
 pub(super) async fn guarded(
-    State((guard, doors)): State<(RequestGuard, EndpointMetrics)>,
+    State((guard, endpoints)): State<(RequestGuard, EndpointMetrics)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -158,7 +158,7 @@ pub(super) async fn guarded(
         }
         Err(failed) => guard.refuse(&head, failed),
     };
-    doors.unanswered(match response.status() {
+    endpoints.unanswered(match response.status() {
         StatusCode::FORBIDDEN => RequestRejection::Site,
         StatusCode::MISDIRECTED_REQUEST => RequestRejection::Name,
         _ => RequestRejection::Token,

@@ -158,7 +158,7 @@ pub(super) async fn hook(
     };
     // The loop is not asked for those that are too many.
     let known = outcome != WebhookOutcome::TooMany && process.knows(&source).await;
-    process.doors.hook(Some(source.as_str()).filter(|_| known), outcome);
+    process.endpoints.hook(Some(source.as_str()).filter(|_| known), outcome);
     answer
 }
 

@@ -31,11 +31,16 @@ pub enum ListenEndpoint {
 
 /// Serves an endpoint until it is stopped. A listener that fails to bind does not stop the daemon,
 /// and is tried again.
-pub async fn listen(place: ListenEndpoint, router: Router, doors: EndpointMetrics, stop: CancellationToken) {
+pub async fn listen(
+    place: ListenEndpoint,
+    router: Router,
+    endpoints: EndpointMetrics,
+    stop: CancellationToken,
+) {
     let (mut wait, mut told) = (FIRST, None);
     loop {
         match open(&place).await {
-            Ok(listener) => return connections::serve(listener, router, doors, stop).await,
+            Ok(listener) => return connections::serve(listener, router, endpoints, stop).await,
             Err(error) => {
                 let why = error.to_string();
                 if told.as_ref() != Some(&why) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{ProcessHandle, RequestGuard, RouteSet, UnservedSources, WebhookReceiver, router};
-use crate::pulse::Heartbeats;
+use crate::heartbeat::Heartbeats;
 use crate::report::{
     BoundUsage, CommitStatus, DaemonStatus, DifferingObject, EndpointMetrics, EventReason, EventRecord,
     EventRecorder, Metrics, ObjectComparison, ObjectRef, ObjectStatus, Phase, ProcessStatus,
@@ -26,11 +26,11 @@ fn document() -> Value {
 fn process() -> ProcessHandle {
     ProcessHandle {
         running: watch::channel(None).1,
-        pulses: Heartbeats::default(),
+        heartbeats: Heartbeats::default(),
         metrics: Metrics::default(),
         service: SystemdService::new(ServiceNotifier::default()),
         recorder: EventRecorder::new(jiff::Timestamp::UNIX_EPOCH),
-        doors: EndpointMetrics::default(),
+        endpoints: EndpointMetrics::default(),
     }
 }
 

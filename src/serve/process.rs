@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::answer::ErrorResponse;
 use crate::daemon::{FetchResult, Inquiries};
-use crate::pulse::Heartbeats;
+use crate::heartbeat::Heartbeats;
 use crate::report::{DaemonStatus, EndpointMetrics, EventRecorder, Metrics, SystemdService};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
@@ -19,7 +19,7 @@ pub struct ProcessHandle {
     /// The loop that runs now; none before the first one, and another one after each new configuration.
     pub running: watch::Receiver<Option<Inquiries>>,
     /// The heartbeats.
-    pub pulses: Heartbeats,
+    pub heartbeats: Heartbeats,
     /// The metrics, over all loops.
     pub metrics: Metrics,
     /// The service manager's view, which knows of new configurations.
@@ -27,7 +27,7 @@ pub struct ProcessHandle {
     /// The events, over all configurations.
     pub recorder: EventRecorder,
     /// The metrics of the endpoints.
-    pub doors: EndpointMetrics,
+    pub endpoints: EndpointMetrics,
 }
 
 impl ProcessHandle {

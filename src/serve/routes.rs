@@ -53,7 +53,7 @@ pub enum RouteSet {
 pub fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
         RouteSet::Guarded(guard) => {
-            questions(process.clone()).layer(from_fn_with_state((guard, process.doors.clone()), guarded))
+            questions(process.clone()).layer(from_fn_with_state((guard, process.endpoints.clone()), guarded))
         }
         RouteSet::Probes => return probes(process).layer(from_fn(described)),
     };
@@ -187,7 +187,7 @@ async fn described_by() -> impl IntoResponse {
 
 /// Alive is what makes progress: the loop, what reads each source, and each watch.
 async fn live(State(process): State<ProcessHandle>) -> Result<&'static str, ErrorResponse> {
-    let late = process.pulses.late(Instant::now());
+    let late = process.heartbeats.late(Instant::now());
     if late.is_empty() {
         return Ok("ok\n");
     }
@@ -235,8 +235,8 @@ async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatu
 /// Returns the metrics in any case: a loop that cannot begin is worth knowing.
 async fn counted(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
-    let (signs, now, reloads) = (process.pulses.signs(), Instant::now(), process.service.reloads());
-    let beside = report::ProcessFacts { signs: &signs, now, reloads, doors: &process.doors };
+    let (signs, now, reloads) = (process.heartbeats.signs(), Instant::now(), process.service.reloads());
+    let beside = report::ProcessFacts { signs: &signs, now, reloads, endpoints: &process.endpoints };
     let status = match running {
         Some(running) => asked(running.status()).await.ok(),
         None => None,

@@ -148,9 +148,9 @@ fn a_dry_run_writes_nothing_and_shows_the_plan() {
     site.apply(folder.path(), &["--dry-run"]).ends(0).says(&["+ ConfigMap dry-run/env", "env.yaml:1"]);
     let json = site.apply(folder.path(), &["--dry-run", "-o", "json"]).ends(0).json();
     is_a_plan(&json);
-    assert!(!site.has("ConfigMap", "env") && site.parent().is_none());
+    assert!(!site.has("ConfigMap", "env") && site.inventory().is_none());
     site.diff(folder.path(), &[]).ends(1);
-    assert!(site.parent().is_none());
+    assert!(site.inventory().is_none());
     window.assert_silent();
     site.apply(folder.path(), &[]).ends(0);
     folder.remove("b.yaml");

@@ -92,10 +92,10 @@ fn sources_come_change_and_go_in_the_cluster() {
 fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
     let cluster = Own::bare();
     let site = own(&cluster);
-    let parent = |name: &str| at("ConfigMap", &site.system(), name);
+    let inventory = |name: &str| at("ConfigMap", &site.system(), name);
     let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rhumb-config"}, "data": {"rhumb.yaml": "a"}});
-    site.api.create(&parent(""), "people", &foreign);
-    let before = site.api.get(&parent("rhumb-config")).unwrap();
+    site.api.create(&inventory(""), "people", &foreign);
+    let before = site.api.get(&inventory("rhumb-config")).unwrap();
     let repo = |name: &str| Repo::new(&[("a.yaml", yaml::config_map(name, "a", "1"))]);
     let (barred, other) = (repo("barred"), repo("other"));
     let mut daemon = site.configured(HEAD);
@@ -112,7 +112,7 @@ fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
     other.change("a.yaml", &yaml::config_map("other", "a", "2"));
     site.await_data("other", "a", "2");
     assert_eq!(daemon.stop().code(), Some(0));
-    assert_eq!(site.api.get(&parent("rhumb-config")).unwrap(), before);
+    assert_eq!(site.api.get(&inventory("rhumb-config")).unwrap(), before);
     assert!(!site.has("ConfigMap", "barred"));
 }
 

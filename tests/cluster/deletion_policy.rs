@@ -278,14 +278,14 @@ fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has(
         await_ready(&site, name);
     }
     drop(first);
-    let parent = |name: &str| at("ConfigMap", &site.system(), name);
+    let inventory = |name: &str| at("ConfigMap", &site.system(), name);
     let tooling = |tool: &str| json!({"metadata": {"annotations": {"applyset.kubernetes.io/tooling": tool}}});
-    site.api.merge(&parent("taken"), "people", &tooling("other/v1"));
+    site.api.merge(&inventory("taken"), "people", &tooling("other/v1"));
     for name in ["anew", "lost"] {
-        site.api.delete(&parent(name));
+        site.api.delete(&inventory(name));
     }
     let empty = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anew"}});
-    site.api.create(&parent(""), "people", &empty);
+    site.api.create(&inventory(""), "people", &empty);
     for name in ["taken", "anew", "lost"] {
         site.api.delete(&path(&site, name));
     }
@@ -294,10 +294,10 @@ fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has(
     for name in ["anew", "lost"] {
         await_condition(&site, name, "Stalled", &["True InventoryLost", "deletionPolicy: Orphan"]);
     }
-    site.api.merge(&parent("taken"), "people", &tooling("rhumb/v1"));
+    site.api.merge(&inventory("taken"), "people", &tooling("rhumb/v1"));
     await_gone(&site, "taken");
     assert!(!site.has("ConfigMap", "taken"));
-    assert_eq!(site.parent_of("lost"), None);
+    assert_eq!(site.inventory_of("lost"), None);
     for name in ["anew", "lost"] {
         assert_eq!(finalizers(&site, name), json!([FINALIZER]));
         site.api.merge(&path(&site, name), "people", &json!({"spec": {"deletionPolicy": "Orphan"}}));

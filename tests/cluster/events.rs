@@ -41,13 +41,13 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
     let short = &revision[..12];
     let (web, env) = ((site.name.as_str(), "web"), (site.name.as_str(), "env"));
     let system = site.system();
-    let parent = (system.as_str(), site.name.as_str());
+    let inventory = (system.as_str(), site.name.as_str());
     let author = repo.git(&["log", "-1", "--format=%an: %s"]);
     await_event(&site, web, &["Normal RolloutStarted 1: revision ", short, &author]);
     await_event(&site, web, &["Normal RolloutSucceeded 1: revision ", short, "is rolled out", &author]);
-    await_event(&site, parent, &["RolloutSucceeded 1: Deployment ", "/web: revision ", short]);
-    await_event(&site, parent, &["Normal RevisionRead 1: revision ", short, "is in force, after "]);
-    await_event(&site, parent, &["Normal RevisionSettled 1: revision ", short, "all 2 objects"]);
+    await_event(&site, inventory, &["RolloutSucceeded 1: Deployment ", "/web: revision ", short]);
+    await_event(&site, inventory, &["Normal RevisionRead 1: revision ", short, "is in force, after "]);
+    await_event(&site, inventory, &["Normal RevisionSettled 1: revision ", short, "all 2 objects"]);
     site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
     let told = ["Normal DriftRepaired 1: them changed .data.a at ", "Z; put back"];
     await_event(&site, env, &told);
@@ -81,7 +81,7 @@ fn the_inventory_tells_where_its_source_stands() {
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
     let stand = |key: &str| {
-        let data = site.parent().map(|parent| parent["data"][key].clone());
+        let data = site.inventory().map(|inventory| inventory["data"][key].clone());
         data.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let head = repo.head();

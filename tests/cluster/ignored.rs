@@ -195,8 +195,8 @@ pub(crate) fn events(site: &Site<'_>, name: &str) -> Vec<String> {
 }
 
 pub(crate) fn status(site: &Site<'_>) -> String {
-    let parent = site.parent().unwrap_or_default();
-    parent.pointer("/data/status").and_then(Value::as_str).unwrap_or_default().to_owned()
+    let inventory = site.inventory().unwrap_or_default();
+    inventory.pointer("/data/status").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 #[test]

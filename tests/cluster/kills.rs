@@ -200,12 +200,12 @@ fn after_each_deletion_of_an_uninstall() {
         let child = spawned(leave(&site, 3));
         stop.await_writes(&window, |event| event.verb == "delete");
         kill(child);
-        if direct.parent().is_some() {
+        if direct.inventory().is_some() {
             let gone = births_and_deaths(&window).1.len().min(3);
             run(leave(&direct, 3 - gone)).ends(0);
         }
         let (births, mut deaths) = births_and_deaths(&window);
-        assert!(direct.parent().is_none(), "{name}");
+        assert!(direct.inventory().is_none(), "{name}");
         deaths.retain(|name, _| name.starts_with('o') && name.len() == 3);
         let once = ["o00", "o01", "o02"].map(|name| (name.to_owned(), 1));
         assert_eq!(deaths, BTreeMap::from(once), "{name}");

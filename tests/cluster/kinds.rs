@@ -309,7 +309,7 @@ fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() 
     site.cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &definition).unwrap();
     site.await_absence("ConfigMap", "a");
     until("the inventory tells nothing any more", || {
-        site.parent().is_some_and(|parent| parent["data"]["prune-closed"].is_null())
+        site.inventory().is_some_and(|inventory| inventory["data"]["prune-closed"].is_null())
     });
 }
 
@@ -353,7 +353,8 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
     let look = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
     eventually("what was removed is pruned", SOON * 3, look);
     until("the inventory names the kind no longer", || {
-        site.parent().is_some_and(|parent| parent["metadata"]["annotations"][kinds] == json!("ConfigMap"))
+        site.inventory()
+            .is_some_and(|inventory| inventory["metadata"]["annotations"][kinds] == json!("ConfigMap"))
     });
     assert!(down.has("ConfigMap", "a"), "{}", blind.log());
     assert!(!blind.log().contains("does not have this kind"), "{}", blind.log());

@@ -46,12 +46,12 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
     site.await_object("ConfigMap", "last");
     // It has gone by itself, which is its end and no drift.
     eventually("the finished Job is noted", SOON, || {
-        let noted = site.parent().is_some_and(|parent| parent["data"]["finished-jobs"].is_string());
+        let noted = site.inventory().is_some_and(|inventory| inventory["data"]["finished-jobs"].is_string());
         if noted && !site.has("Job", "once") { Ok(()) } else { Err("it is not") }
     });
     eventually("where it stands is written", SOON, || {
-        let parent = site.parent().unwrap_or_default();
-        let line = parent["data"]["status"].as_str().unwrap_or_default();
+        let inventory = site.inventory().unwrap_or_default();
+        let line = inventory["data"]["status"].as_str().unwrap_or_default();
         if line.ends_with(": 10 objects: 9 Settled, 1 Progressing") { Ok(()) } else { Err(line.to_owned()) }
     });
     assert_eq!(daemon.stop().code(), Some(0));

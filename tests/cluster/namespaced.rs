@@ -37,9 +37,9 @@ fn in_namespace(namespace: &str, text: &str) -> String {
 
 /// The values of an annotation of the source's parent.
 fn named(site: &Site<'_>, annotation: &str) -> BTreeSet<String> {
-    let parent = site.parent().unwrap();
+    let inventory = site.inventory().unwrap();
     let key = format!("applyset.kubernetes.io/{annotation}");
-    let text = parent["metadata"]["annotations"][key].as_str().unwrap_or_default();
+    let text = inventory["metadata"]["annotations"][key].as_str().unwrap_or_default();
     text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
@@ -198,5 +198,5 @@ fn whoever_has_rights_in_some_namespaces_takes_a_source_away_there() {
     until("what was granted counts", || uninstall(&["--dry-run"]).code == 0);
     let told = uninstall(&["--count", "1"]).ends(0);
     told.says(&["taken/secret/key"]);
-    assert!(!site.has("Secret", "key") && site.parent().is_none());
+    assert!(!site.has("Secret", "key") && site.inventory().is_none());
 }

@@ -322,7 +322,7 @@ fn an_order_on_an_object_does_nothing_and_is_told() {
     });
     assert_eq!(site.data("env", "a"), "two");
     assert_eq!(site.value("Deployment", "web", "/spec/template/spec/containers/0/image"), json!("nginx:2"));
-    assert_eq!(site.parent().unwrap().pointer("/data/rejected"), None);
+    assert_eq!(site.inventory().unwrap().pointer("/data/rejected"), None);
 }
 
 /// A team with the right to the orders object of one source, by its name, and no other one in that namespace.
@@ -369,7 +369,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     site.api.merge(&orders_of(&site, "orders-team"), "somebody", &json!({"data": {"1-a": order}}));
     let told = "1-a nothing was done: ConfigMap orders-team/theirs is no object of source orders-team";
     eventually("it is refused", SOON, || {
-        let said = site.parent().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
+        let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
         if said.contains(told) { Ok(()) } else { Err(said) }
     });
     assert_eq!(site.data("theirs", "a"), "two");
@@ -434,7 +434,7 @@ fn a_flood_of_tokens_stops_nothing() {
     let left = || site.api.value(&orders, "/data").to_string().len();
     eventually("all of it is taken out", SOON, || if left() < 10 { Ok(()) } else { Err(left()) });
     let acknowledged =
-        || site.parent().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
+        || site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
     eventually("the pause is taken note of", SOON, || {
         if acknowledged().contains("paused: ConfigMap") { Ok(()) } else { Err(acknowledged()) }
     });

@@ -92,7 +92,7 @@ fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_
 
 /// The label of the source's objects.
 fn label_of(site: &Site<'_>) -> Value {
-    site.parent().unwrap().pointer("/metadata/labels/applyset.kubernetes.io~1id").unwrap().clone()
+    site.inventory().unwrap().pointer("/metadata/labels/applyset.kubernetes.io~1id").unwrap().clone()
 }
 
 /// Somebody applies the object in our name, with the label of an inventory that nobody knows.
@@ -161,8 +161,8 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
     site.api.merge(&orders, "somebody", &json!({"data": {"1-a": order}}));
     let told = format!("1-a nothing was done: ConfigMap {0}/theirs is no object of source {0}", site.name);
     eventually("it is refused", SOON, || {
-        let said = site.parent().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
+        let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
         if said.contains(&told) { Ok(()) } else { Err(said) }
     });
-    assert_eq!(site.parent().unwrap().pointer("/data/rejected"), None);
+    assert_eq!(site.inventory().unwrap().pointer("/data/rejected"), None);
 }

@@ -66,7 +66,7 @@ fn a_source_that_is_given_no_name_has_one_of_its_own() {
         run(command)
     };
     unnamed(&["apply", "--prune"], "one/shop").ends(0);
-    assert!(site.parent_of("shop").is_some() && site.parent_of("default").is_none());
+    assert!(site.inventory_of("shop").is_some() && site.inventory_of("default").is_none());
     // Another folder of that name is another source.
     for words in [&["apply", "--prune"][..], &["diff"]] {
         let taken = unnamed(words, "two/shop").ends(2);
@@ -79,5 +79,5 @@ fn a_source_that_is_given_no_name_has_one_of_its_own() {
     let went_on = unnamed(&["apply", "--prune"], "old").ends(0);
     went_on.says(&["this place was applied as source default before"]);
     went_on.says(&["1 unchanged"]);
-    assert!(site.parent_of("old").is_none());
+    assert!(site.inventory_of("old").is_none());
 }

@@ -210,8 +210,8 @@ fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed()
     site.await_absence("ConfigMap", "a");
     // From now on the new place is the source's own.
     eventually("the place is the new one", SOON, || {
-        let parent = site.parent().unwrap_or_default();
-        let place = &parent["metadata"]["annotations"]["rhumb.dev/source"];
+        let inventory = site.inventory().unwrap_or_default();
+        let place = &inventory["metadata"]["annotations"]["rhumb.dev/source"];
         if *place == other.path().to_str().unwrap() { Ok(()) } else { Err(place.clone()) }
     });
 }
@@ -222,7 +222,7 @@ fn who_goes_back_to_the_repository_before_is_asked_about_what_came_from_the_othe
     let shared = ("b.yaml", yaml::config_map("b", "key", "one"));
     let one = Repo::new(&[("a.yaml", yaml::config_map("a", "key", "one")), shared.clone()]);
     let other = Repo::new(&[shared, ("c.yaml", yaml::config_map("c", "key", "two"))]);
-    let made_from = || site.parent().unwrap()["metadata"]["annotations"]["rhumb.dev/source"].clone();
+    let made_from = || site.inventory().unwrap()["metadata"]["annotations"]["rhumb.dev/source"].clone();
     let mut daemon = site.daemon(one.path());
     site.await_data("b", "key", "one");
     eventually("all is settled", SOON, || match made_from() {
@@ -271,8 +271,8 @@ fn a_repository_that_is_checked_out_anew_each_time_is_one_place() {
     site.apply(&check_out("build-2"), &["--prune"]).ends(0).says(&["pruned"]);
     // And so it is where its commits are followed.
     site.apply(&origin, &["--prune", "--ref", "main"]).ends(0);
-    let parent = site.parent().unwrap().to_string();
-    assert!(parent.contains(&*origin.canonicalize().unwrap().to_string_lossy()), "{parent}");
+    let inventory = site.inventory().unwrap().to_string();
+    assert!(inventory.contains(&*origin.canonicalize().unwrap().to_string_lossy()), "{inventory}");
 }
 
 #[test]
@@ -403,8 +403,8 @@ fn a_kind_that_left_the_repository_is_still_pruned_by_a_new_process() {
     new.apply(folder.path(), &["--prune"]).ends(0).says(&["service/web", "pruned"]);
     assert!(!site.has("Service", "web"));
     // Its kind leaves the inventory with it.
-    let parent = site.parent().unwrap().to_string();
-    assert!(!parent.contains("Service"), "{parent}");
+    let inventory = site.inventory().unwrap().to_string();
+    assert!(!inventory.contains("Service"), "{inventory}");
 }
 
 #[test]
@@ -435,8 +435,8 @@ fn an_inventory_whose_place_was_lost_prunes_nothing_unasked() {
     let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"));
     let first = Folder::new(&["a", "b", "c", "d", "e"].map(map));
     site.apply(first.path(), &[]).ends(0);
-    let parent = at("ConfigMap", &site.system(), &site.name);
-    site.api.delete(&parent);
+    let inventory = at("ConfigMap", &site.system(), &site.name);
+    site.api.delete(&inventory);
     let window = site.window();
     let second = Folder::new(&["b", "c", "d", "e", "z"].map(map));
     let apply = site.apply(second.path(), &["--prune"]).ends(4);
@@ -459,11 +459,11 @@ fn a_daemon_that_knows_the_place_prunes_though_the_inventory_was_lost_meanwhile(
     let repo = Repo::new(&files);
     let _daemon = site.daemon(repo.path());
     site.await_data("e", "a", "1");
-    let parent = at("ConfigMap", &site.system(), &site.name);
+    let inventory = at("ConfigMap", &site.system(), &site.name);
     until("the inventory tells its place", || {
-        site.api.value(&parent, "/metadata/annotations/rhumb.dev~1source").is_string()
+        site.api.value(&inventory, "/metadata/annotations/rhumb.dev~1source").is_string()
     });
-    site.api.delete(&parent);
+    site.api.delete(&inventory);
     repo.remove("a.yaml");
     repo.commit("Remove a");
     site.await_absence("ConfigMap", "a");

@@ -90,9 +90,9 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     let configuration = site.configuration(repo.path(), "resync: 1s");
     // Once its inventory is tidy, so that nothing of what it made is claimed any more.
     let open = || {
-        let parent = site.parent()?;
-        let is_tidy = parent["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
-        let told = parent["data"]["not-as-wanted"].to_string();
+        let inventory = site.inventory()?;
+        let is_tidy = inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
+        let told = inventory["data"]["not-as-wanted"].to_string();
         (is_tidy && told.contains("Deployment")).then_some(told)
     };
     let mut daemon = site.configured(&configuration);

@@ -40,8 +40,8 @@ fn lines_of_what_failed_that_cannot_be_read_are_told() {
     let mut daemon = site.daemon(repo.path());
     site.await_data("map", "a", "1");
     assert!(daemon.stop().success());
-    let parent = at("ConfigMap", &site.system(), &site.name);
-    site.api.merge(&parent, "somebody", &json!({"data": {"rejected": "garbage\n{}\n"}}));
+    let inventory = at("ConfigMap", &site.system(), &site.name);
+    site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": "garbage\n{}\n"}}));
     let daemon = site.daemon(repo.path());
     daemon.says(&["WARN", "unread-rejected: 2 lines of `rejected` cannot be read", "is tried again"]);
     eventually("an Event tells it", SOON, || {

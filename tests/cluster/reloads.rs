@@ -57,7 +57,7 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
     });
     assert_eq!(newer(), 1);
     window.assert_no_deletes();
-    assert!(site.parent_of("reload-gone-shop").is_some());
+    assert!(site.inventory_of("reload-gone-shop").is_some());
     // It goes on where it was.
     write(&site, &both);
     daemon.signal("HUP");
@@ -90,8 +90,8 @@ fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     site.await_data("both", "a", "theirs");
     await_condition(&site, "taken", "Ready", &["True"]);
     let uid = |name: &str| site.value("ConfigMap", name, "/metadata/uid");
-    let (parent, before) =
-        (site.parent_of("taken").unwrap()["metadata"]["uid"].clone(), [uid("theirs"), uid("both")]);
+    let (inventory, before) =
+        (site.inventory_of("taken").unwrap()["metadata"]["uid"].clone(), [uid("theirs"), uid("both")]);
     let window = site.window();
     for turn in ["1", "2"] {
         write(&site, &with);
@@ -109,7 +109,7 @@ fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
     window.assert_no_deletes();
     assert!(site.has("ConfigMap", "ours"));
     assert_eq!([uid("theirs"), uid("both")], before);
-    assert_eq!(site.parent_of("taken").unwrap()["metadata"]["uid"], parent);
+    assert_eq!(site.inventory_of("taken").unwrap()["metadata"]["uid"], inventory);
     assert!(window.to("configmaps", "theirs").is_empty());
     assert_eq!(
         site.api.list(&at("ConfigMap", &site.system(), "")).iter().filter(|object| is_parent(object)).count(),
@@ -175,9 +175,9 @@ fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
 }
 
 /// Returns the number of claims in the ledger's text for the workload of this name.
-fn claims_of(book: &str, name: &str) -> usize {
-    let book: Value = serde_json::from_str(book).unwrap();
-    let claims = book["claims"].as_array().into_iter().flatten();
+fn claims_of(ledger: &str, name: &str) -> usize {
+    let ledger: Value = serde_json::from_str(ledger).unwrap();
+    let claims = ledger["claims"].as_array().into_iter().flatten();
     let objects = claims.map(|claim| claim["object"].as_str().unwrap_or_default());
     objects.filter(|object| object.ends_with(&format!("/{name}"))).count()
 }

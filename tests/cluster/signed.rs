@@ -52,7 +52,8 @@ impl Signed {
 
 fn says_nothing_is_followed(site: &Site<'_>, daemon: &Daemon, mark: usize, words: &str) {
     daemon.says_since(mark, &["WARN", words, "in force: "]);
-    let why = || site.parent().is_some_and(|parent| parent["data"]["status"].to_string().contains(words));
+    let why =
+        || site.inventory().is_some_and(|inventory| inventory["data"]["status"].to_string().contains(words));
     until("the inventory tells it", why);
     until("an Event tells it", || {
         let all = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
@@ -70,7 +71,7 @@ fn only_signed_commits_are_applied_and_what_was_accepted_is_defended() {
     let text = signed.configuration(&site);
     let mut daemon = site.configured(&text);
     site.await_data("env", "a", "1");
-    let accepted = || site.parent().map(|parent| parent["data"]["accepted"].clone());
+    let accepted = || site.inventory().map(|inventory| inventory["data"]["accepted"].clone());
     until("it is written down", || accepted() == Some(json!(first)));
     let mark = daemon.mark();
     let unsigned = signed.repo.change("env.yaml", &yaml::config_map("env", "a", "evil"));
@@ -96,12 +97,13 @@ fn only_signed_commits_are_applied_and_what_was_accepted_is_defended() {
     let mark = daemon.mark();
     let third = signed.change("3");
     daemon.says_since(mark, &["WARN", &format!("commit {unsigned} in it: it has no SSH signature")]);
-    let parent = at("ConfigMap", &site.system(), &site.name);
-    site.api.merge(&parent, "ann", &json!({"metadata": {"annotations": {"rhumb.dev/accept": third}}}));
+    let inventory = at("ConfigMap", &site.system(), &site.name);
+    site.api.merge(&inventory, "ann", &json!({"metadata": {"annotations": {"rhumb.dev/accept": third}}}));
     site.await_data("env", "a", "3");
     until("it is written down", || accepted() == Some(json!(third)));
     until("the confirmation is spent", || {
-        site.parent().is_some_and(|parent| parent["metadata"]["annotations"]["rhumb.dev/accept"].is_null())
+        site.inventory()
+            .is_some_and(|inventory| inventory["metadata"]["annotations"]["rhumb.dev/accept"].is_null())
     });
     let fourth = signed.change("4");
     site.await_data("env", "a", "4");

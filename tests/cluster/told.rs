@@ -118,8 +118,8 @@ fn an_object_that_waits_for_another_is_told_so() {
     });
     eventually("others are told of it alone", SOON, || {
         let told = budget_object(&site);
-        let book: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
-        let reasons: Vec<&Value> = book["queue"].as_array().into_iter().flatten().collect();
+        let ledger: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+        let reasons: Vec<&Value> = ledger["queue"].as_array().into_iter().flatten().collect();
         let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
         if is_so { Ok(()) } else { Err(told) }
     });
@@ -253,8 +253,8 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     let repo = Repo::new(&files);
     let text = site.configuration(repo.path(), "budget: {soak: 0s}");
     let data = |key: &str| {
-        let parent = site.parent().unwrap_or_default();
-        parent["data"][key].as_str().unwrap_or_default().to_owned()
+        let inventory = site.inventory().unwrap_or_default();
+        inventory["data"][key].as_str().unwrap_or_default().to_owned()
     };
     let mut first = site.configured(&text);
     first.says(&["settled: revision "]);
@@ -295,8 +295,8 @@ fn what_was_told_right_before_the_end_is_not_told_again() {
     let repo = Repo::new(&files);
     let text = site.configuration(repo.path(), "budget: {soak: 0s}");
     let settled = || {
-        let parent = site.parent().unwrap_or_default();
-        parent["data"]["settled"].as_str().unwrap_or_default().to_owned()
+        let inventory = site.inventory().unwrap_or_default();
+        inventory["data"]["settled"].as_str().unwrap_or_default().to_owned()
     };
     let mut first = site.configured(&text);
     first.says(&["settled: revision "]);

@@ -56,7 +56,7 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     for (kind, name) in [("ConfigMap", "env"), ("StatefulSet", "db"), ("Secret", "key")] {
         site.await_absence(kind, name);
     }
-    assert!(site.has("ConfigMap", "kept") && site.parent().is_none());
+    assert!(site.has("ConfigMap", "kept") && site.inventory().is_none());
     let last = window.deletes().last().map(|delete| delete.name.clone());
     assert_eq!(last.as_deref(), Some("uninstall"), "the inventory goes last");
 }
@@ -101,9 +101,9 @@ fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
     site.api.delete(&at("Source", &site.system(), "customs"));
     declare("other");
     uninstall(&site, &[]).ends(4).says(&["Source customs-rhumb/other would make its source again"]);
-    assert!(site.parent().is_some());
+    assert!(site.inventory().is_some());
     uninstall(&site, &["customs"]).ends(0);
-    assert!(site.parent().is_none() && site.has("ConfigMap", "env"));
+    assert!(site.inventory().is_none() && site.has("ConfigMap", "env"));
 }
 
 #[test]
@@ -122,5 +122,5 @@ fn a_daemon_that_only_observes_does_not_hold_it_up_and_makes_nothing_again() {
     repo.change("web.yaml", &yaml::service("web", "web"));
     daemon.says(&["Service leaving-watched/web", "only observed"]);
     window.assert_silent();
-    assert!(site.parent().is_none());
+    assert!(site.inventory().is_none());
 }

@@ -56,19 +56,19 @@ fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
     );
     let daemon = site.configured(&text);
     site.await_data("a", "a", "b");
-    let parent = at("ConfigMap", "waits-inventory-rhumb", "waits-inventory");
+    let inventory = at("ConfigMap", "waits-inventory-rhumb", "waits-inventory");
     let kinds = "/metadata/annotations/applyset.kubernetes.io~1contains-group-kinds";
     let mended = || {
         eventually("the inventory names the kind", SOON, || {
-            let told = site.parent().and_then(|parent| parent.pointer(kinds).cloned());
+            let told = site.inventory().and_then(|inventory| inventory.pointer(kinds).cloned());
             if told == Some(json!("ConfigMap")) { Ok(()) } else { Err(format!("{told:?}")) }
         });
     };
     let edited =
         json!({"metadata": {"annotations": {"applyset.kubernetes.io/contains-group-kinds": "Secret"}}});
-    site.api.merge(&parent, "somebody", &edited);
+    site.api.merge(&inventory, "somebody", &edited);
     mended();
-    site.api.delete(&parent);
+    site.api.delete(&inventory);
     mended();
     site.api.merge(&site.at("ConfigMap", "a"), "somebody", &json!({"data": {"a": "c"}}));
     site.await_data("a", "a", "b");

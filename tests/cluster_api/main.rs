@@ -412,12 +412,12 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         ..InventoryObject::default()
     };
     let cluster = &stand.cluster;
-    assert_eq!(cluster.parent("parents-new", "web").await.unwrap(), None);
-    let made = cluster.save_parent("parents-new", "web", None, &first).await.unwrap();
-    assert_eq!(cluster.parent("parents-new", "web").await.unwrap().as_ref(), Some(&made));
+    assert_eq!(cluster.inventory("parents-new", "web").await.unwrap(), None);
+    let made = cluster.save_inventory("parents-new", "web", None, &first).await.unwrap();
+    assert_eq!(cluster.inventory("parents-new", "web").await.unwrap().as_ref(), Some(&made));
     assert_eq!((&made.kinds, &made.data, made.tooling.as_str()), (&first.kinds, &first.data, "rhumb/v1"));
     assert_eq!(
-        *cluster.save_parent("parents-new", "web", None, &first).await.unwrap_err().fault(),
+        *cluster.save_inventory("parents-new", "web", None, &first).await.unwrap_err().fault(),
         ClusterFault::VersionConflict
     );
     // A foreign value there stays, but the swap sees the write.
@@ -434,11 +434,11 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         .unwrap();
     let second =
         InventoryObject { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
-    let error = cluster.save_parent("parents-new", "web", Some(&made), &second).await.unwrap_err();
+    let error = cluster.save_inventory("parents-new", "web", Some(&made), &second).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::VersionConflict);
-    let read = cluster.parent("parents-new", "web").await.unwrap().unwrap();
+    let read = cluster.inventory("parents-new", "web").await.unwrap().unwrap();
     assert_eq!(read.annotations["rhumb.dev/confirm"], "all");
-    let saved = cluster.save_parent("parents-new", "web", Some(&read), &second).await.unwrap();
+    let saved = cluster.save_inventory("parents-new", "web", Some(&read), &second).await.unwrap();
     assert_eq!((&saved.data, &saved.annotations), (&second.data, &second.annotations));
     let text = plane().kubectl(&["-n", "parents-new", "get", "configmap", "web", "-o", "json"]).unwrap();
     let object: Value = serde_json::from_str(&text).unwrap();

@@ -43,8 +43,8 @@ pub(crate) fn await_image(site: &Site<'_>, name: &str, image: &str) {
 #[track_caller]
 pub(crate) fn await_rejection(site: &Site<'_>, texts: &[&str]) -> String {
     eventually(&format!("it is rejected: {texts:?}"), SOON, || {
-        let parent = site.records();
-        if texts.iter().all(|text| parent.contains(text)) { Ok(parent) } else { Err(parent) }
+        let inventory = site.records();
+        if texts.iter().all(|text| inventory.contains(text)) { Ok(inventory) } else { Err(inventory) }
     })
 }
 

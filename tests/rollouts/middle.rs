@@ -203,7 +203,7 @@ fn a_commit_that_reverts_to_what_runs_restarts_nothing() {
     daemon.says(&["read", &head]);
     until("nothing is rejected any more", || {
         !site.records().contains("broken")
-            && site.parent().is_some_and(|parent| parent["data"]["rejected"].is_null())
+            && site.inventory().is_some_and(|inventory| inventory["data"]["rejected"].is_null())
     });
     assert_eq!(pods(&site), before);
     assert!(window.to("configmaps", "env").is_empty());

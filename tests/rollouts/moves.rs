@@ -72,9 +72,9 @@ impl Pair {
 /// Waits until a source tells the others that it has read a revision whole, and claims nothing.
 #[track_caller]
 fn await_word(site: &Site<'_>, folder: &str, revision: &str) {
-    let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
+    let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     crate::support::eventually("a source has said how far it is", SHARED, || {
-        let said = site.api.value(&parent, "/data/handover");
+        let said = site.api.value(&inventory, "/data/handover");
         let text = said.as_str().unwrap_or_default();
         let done = text.starts_with(&format!("read {revision} ")) && text.contains("\nclaims\n");
         if done { Ok(()) } else { Err(text.to_owned()) }
@@ -84,9 +84,9 @@ fn await_word(site: &Site<'_>, folder: &str, revision: &str) {
 /// Waits until a source tells people of an object with all these texts in one line.
 #[track_caller]
 fn await_told(site: &Site<'_>, folder: &str, texts: &[&str]) {
-    let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
+    let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     crate::support::eventually(&format!("{texts:?} is told"), SHARED, || {
-        let told = site.api.value(&parent, "/data/not-as-wanted");
+        let told = site.api.value(&inventory, "/data/not-as-wanted");
         let told = told.as_str().unwrap_or_default();
         let is_so = told.lines().any(|line| texts.iter().all(|text| line.contains(text)));
         if is_so { Ok(()) } else { Err(told.to_owned()) }
@@ -112,8 +112,8 @@ fn marks(site: &Site<'_>) -> Marks {
 /// Waits until an object is in the inventory of a folder's source.
 #[track_caller]
 fn await_owner(site: &Site<'_>, object: &str, folder: &str) {
-    let parent = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
-    let set = site.api.value(&parent, "/metadata/labels/applyset.kubernetes.io~1id");
+    let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
+    let set = site.api.value(&inventory, "/metadata/labels/applyset.kubernetes.io~1id");
     crate::support::eventually(&format!("{object} belongs to {folder}"), SHARED, || {
         let label = site.api.value(object, "/metadata/labels/applyset.kubernetes.io~1part-of");
         if label == set && !label.is_null() { Ok(()) } else { Err(label.to_string()) }

@@ -77,7 +77,7 @@ fn a_node_that_is_away_is_waited_for() {
     push(&repo, &[Web::new("other", "app:1").fault("ready-delay: 2s").file()], "Add something else");
     site.await_rollout("other");
     assert_eq!(site.value("DaemonSet", "agent", "/status/updatedNumberScheduled"), json!(1));
-    assert!(site.parent().unwrap()["data"]["rejected"].is_null());
+    assert!(site.inventory().unwrap()["data"]["rejected"].is_null());
     eventually("the roll ends when they are back", SOON, || {
         are_back(&site);
         is_rolled_out(&site, "app:2")

@@ -82,7 +82,7 @@ fn killed_after(most: u64) {
         assert_eq!(generation(&direct, name), before + 1, "{name}: {:#?}", window.to("deployments", name));
     }
     assert_eq!(carried_out(&window, "configmaps", "env"), 1);
-    let rejected = direct.parent().unwrap()["data"]["rejected"].clone();
+    let rejected = direct.inventory().unwrap()["data"]["rejected"].clone();
     assert!(matches!(&rejected, Value::String(text) if text.contains("\"way\":\"back\"")), "{rejected}");
     observer.judge(BOUNDS);
     drop(last);

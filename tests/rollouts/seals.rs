@@ -105,8 +105,8 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
     await_image(&site, "web", "app:1");
     until("the Secret goes back", || hash(&release(&site)) == hash(&one));
     site.await_free_budget();
-    let parent = site.parent().unwrap()["data"]["rejected"].as_str().unwrap().to_owned();
-    assert!(parent.contains("\"~"), "{parent}");
+    let inventory = site.inventory().unwrap()["data"]["rejected"].as_str().unwrap().to_owned();
+    assert!(inventory.contains("\"~"), "{inventory}");
     records(&site, &[&one, &two]);
     viewer.rhumb(&["rollout", "status", "deploy/web"]).ends(0);
     viewer.rhumb(&["rollout", "history", "deploy/web"]).ends(0);

@@ -45,7 +45,7 @@ impl StatusFeed {
     pub(super) fn place(&self) -> StatusOrigin {
         match &self.teller {
             StatusReader::Daemon(socket) => StatusOrigin::Daemon(socket.path().display().to_string()),
-            StatusReader::Cluster(desk) => StatusOrigin::Cluster(desk.cluster.context().to_owned()),
+            StatusReader::Cluster(session) => StatusOrigin::Cluster(session.cluster.context().to_owned()),
         }
     }
 
@@ -63,8 +63,8 @@ impl StatusFeed {
                 };
                 Ok(Refresh { view, notices, object })
             }
-            StatusReader::Cluster(desk) => {
-                let mut view = survey(desk).await?;
+            StatusReader::Cluster(session) => {
+                let mut view = survey(session).await?;
                 let find = |named: &ObjectRef| view.objects.iter().find(|object| object.object == *named);
                 let object = wanted.map(|named| (named.clone(), find(named).cloned()));
                 view.objects.retain(|object| !object.phase.is_well());

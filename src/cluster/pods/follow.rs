@@ -13,7 +13,7 @@ use super::super::informer::{Informer, InformerChange, InformerEvent};
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
 use super::super::wire::WireDecoder;
-use super::lens::{PodRecord, PodsRecord, RecordDecoder, RevisionRecord, WorkloadRecord};
+use super::decoder::{PodRecord, PodsRecord, RecordDecoder, RevisionRecord, WorkloadRecord};
 use super::store::{PodController, WorkloadStore};
 use super::warnings::{self, WarningDecoder, WarningEvent};
 use super::{CONTROLLER_REVISIONS, EVENTS, PODS, PodsChange, PodsEvent, REPLICA_SETS, kind};
@@ -41,10 +41,10 @@ impl<R: Send + 'static> PodInformer<R> {
         cluster: &Cluster,
         kind: &Arc<ServedKind>,
         selector: ListSelector,
-        lens: P,
+        decoder: P,
     ) -> Self {
         let (sink, events) = mpsc::channel(BACKLOG);
-        Self { _informer: cluster.inform(kind, selector, lens, sink), events }
+        Self { _informer: cluster.inform(kind, selector, decoder, sink), events }
     }
 }
 
@@ -125,10 +125,10 @@ impl PodFollowTask {
                 cluster,
                 workload,
                 ListSelector::Namespace(Arc::new(itself)),
-                lens(workload),
+                decoder(workload),
             ),
-            pods: PodInformer::new(cluster, &pods, selected(), lens(&pods)),
-            sets: has_sets.then(|| PodInformer::new(cluster, &sets, selected(), lens(&sets))),
+            pods: PodInformer::new(cluster, &pods, selected(), decoder(&pods)),
+            sets: has_sets.then(|| PodInformer::new(cluster, &sets, selected(), decoder(&sets))),
             warnings: None,
             cluster: cluster.clone(),
             id: id.clone(),
@@ -293,7 +293,7 @@ impl PodFollowTask {
     }
 }
 
-fn lens<R: PodsRecord>(kind: &ServedKind) -> RecordDecoder<R> {
+fn decoder<R: PodsRecord>(kind: &ServedKind) -> RecordDecoder<R> {
     RecordDecoder::new(kind.gvk.group_kind())
 }
 
@@ -305,7 +305,7 @@ async fn list(
 ) -> Result<Vec<RevisionRecord>, ClusterError> {
     let (mut all, mut next) = (Vec::new(), None);
     loop {
-        let (page, meta) = cluster.page(kind, selector, next.as_deref(), &lens(kind)).await?;
+        let (page, meta) = cluster.page(kind, selector, next.as_deref(), &decoder(kind)).await?;
         all.extend(page.into_iter().map(|seen| seen.record));
         next = meta.next().map(str::to_owned);
         if next.is_none() {

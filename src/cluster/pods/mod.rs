@@ -12,9 +12,9 @@
 //!
 //! **Invariant:** judges nothing. Whether a pod fails is the engine's.
 
+mod decoder;
 mod evict;
 mod follow;
-mod lens;
 mod rescale;
 mod store;
 mod warnings;
@@ -29,8 +29,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+pub(super) use decoder::{Condition, condition};
 pub use evict::EvictionResult;
-pub(super) use lens::{Condition, condition};
 pub use warnings::ObjectWarning;
 
 use self::follow::PodFollowTask;

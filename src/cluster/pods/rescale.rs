@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::FIELD_MANAGER;
 use super::super::call::{ApiRequest, Cluster};
 use super::super::error::{CallSubject, ClusterError};
-use super::super::parent::MERGE_PATCH;
+use super::super::inventory::MERGE_PATCH;
 use super::super::{path, write};
 use super::{REPLICA_SETS, kind};
 use crate::engine::{ResourceVersion, Uid};

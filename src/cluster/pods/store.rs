@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::informer::InformerChange;
-use super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
+use super::decoder::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::warnings::WarningEvent;
 use crate::engine::{
     ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ReplicaSetFacts, Uid,

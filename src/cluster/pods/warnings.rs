@@ -10,7 +10,7 @@ use super::super::error::ClusterError;
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
 use super::super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
-use super::lens::{seconds, spoken};
+use super::decoder::{seconds, spoken};
 use super::{EVENTS, kind};
 use crate::engine::Uid;
 use crate::object::ObjectId;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::double::{FakeApiServer, ScriptedReply};
+use super::fake::{FakeApiServer, ScriptedReply};
 use crate::object::GroupKind;
 
 /// Returns a server with one kind, one definition, one group of its own and one of another server.
@@ -48,12 +48,12 @@ async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
     ];
     let kinds: BTreeSet<GroupKind> = kinds.into_iter().map(GroupKind::parse).collect();
     for ready in [true, false] {
-        let double = FakeApiServer::start(move |_, asked| {
+        let fake = FakeApiServer::start(move |_, asked| {
             let (code, body) = answer(&asked.path, ready);
             ScriptedReply::Whole(code, "", body.to_string())
         })
         .await;
-        let absent = double.cluster.absent(&kinds).await.ok();
+        let absent = fake.cluster.absent(&kinds).await.ok();
         let expected = ["Gone.shop.org", "Old.gone.org"].map(GroupKind::parse);
         assert_eq!(absent, ready.then(|| expected.into()));
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::double::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps, kind};
+use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps, kind};
 use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::{
     ApplyForce, ClusterFault, Connection, DeleteResult, KindLookup, KindTable, ListSelector, LiveLookup,
@@ -38,24 +38,22 @@ fn object(name: &str) -> Value {
 
 #[tokio::test]
 async fn an_apply_carries_manager_strictness_and_guard() {
-    let double = FakeApiServer::start(|_, _| {
+    let fake = FakeApiServer::start(|_, _| {
         ScriptedReply::Whole(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
     })
     .await;
     let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "uid": "old", "resourceVersion": "1" }, "data": { "k": "v" } });
     let exact = Precondition::Exact(uid(), ResourceVersion(7));
-    let applied =
-        double.cluster.apply(&config_maps(), &id("a"), &body, &exact, ApplyForce::Yes).await.unwrap();
+    let applied = fake.cluster.apply(&config_maps(), &id("a"), &body, &exact, ApplyForce::Yes).await.unwrap();
     assert!(applied.created);
     assert_eq!((applied.live.uid, applied.live.rv), (uid(), ResourceVersion(7)));
     assert_eq!(applied.warnings, [r#"v1 "x" is old"#]);
-    double
-        .cluster
+    fake.cluster
         .apply(&config_maps(), &id("a"), &body, &Precondition::Uid(uid()), ApplyForce::No)
         .await
         .unwrap();
-    double.cluster.dry_run(&config_maps(), &id("a"), &body, None, &Precondition::Absent).await.unwrap();
-    let asked = double.asked();
+    fake.cluster.dry_run(&config_maps(), &id("a"), &body, None, &Precondition::Absent).await.unwrap();
+    let asked = fake.asked();
     let check = |asked: &ReceivedCall, query: &str, metadata: Value| {
         assert_eq!(asked.method, "PATCH");
         assert_eq!(
@@ -74,7 +72,7 @@ async fn an_apply_carries_manager_strictness_and_guard() {
 
 #[tokio::test]
 async fn urls_of_all_sorts_of_objects() {
-    let double = FakeApiServer::start(|number, _| not_found(["web", "system:a b/ü", "shop"][number])).await;
+    let fake = FakeApiServer::start(|number, _| not_found(["web", "system:a b/ü", "shop"][number])).await;
     let deployments = kind("apps/v1", "Deployment", "deployments");
     let roles = kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
     let namespaces = kind("v1", "Namespace", "namespaces");
@@ -82,15 +80,14 @@ async fn urls_of_all_sorts_of_objects() {
         ObjectId::new(&GroupKind::new(group, kind), namespace, name)
     };
     let absent =
-        double.cluster.get(&deployments, &of("apps", "Deployment", Some("shop"), "web")).await.unwrap();
+        fake.cluster.get(&deployments, &of("apps", "Deployment", Some("shop"), "web")).await.unwrap();
     assert_eq!(absent, None);
-    double
-        .cluster
+    fake.cluster
         .get(&roles, &of("rbac.authorization.k8s.io", "ClusterRole", None, "system:a b/ü"))
         .await
         .unwrap();
-    double.cluster.get(&namespaces, &of("", "Namespace", None, "shop")).await.unwrap();
-    let paths: Vec<String> = double.asked().into_iter().map(|asked| asked.path).collect();
+    fake.cluster.get(&namespaces, &of("", "Namespace", None, "shop")).await.unwrap();
+    let paths: Vec<String> = fake.asked().into_iter().map(|asked| asked.path).collect();
     assert_eq!(
         paths,
         [
@@ -99,7 +96,7 @@ async fn urls_of_all_sorts_of_objects() {
             "/api/v1/namespaces/shop",
         ]
     );
-    assert!(double.asked()[0].head.contains("authorization: Bearer t"));
+    assert!(fake.asked()[0].head.contains("authorization: Bearer t"));
 }
 
 #[tokio::test]
@@ -109,7 +106,7 @@ async fn a_delete_names_incarnation_and_version() {
     let stale =
         json!({ "kind": "Status", "code": 409, "reason": "Conflict", "message": "Precondition failed" });
     let other = json!({ "metadata": { "name": "a", "uid": "u-2" } });
-    let double = FakeApiServer::start(move |number, _| match number {
+    let fake = FakeApiServer::start(move |number, _| match number {
         0 => ok(&gone),
         1 => ok(&terminating),
         2 => not_found("a"),
@@ -119,8 +116,7 @@ async fn a_delete_names_incarnation_and_version() {
     })
     .await;
     let delete = || async {
-        double
-            .cluster
+        fake.cluster
             .delete(&config_maps(), &id("a"), &uid(), ResourceVersion(7), PropagationPolicy::Orphan)
             .await
     };
@@ -131,7 +127,7 @@ async fn a_delete_names_incarnation_and_version() {
     assert_eq!(*delete().await.unwrap_err().fault(), ClusterFault::VersionConflict);
     // Another one: this one is gone, and the other is left alone.
     assert_eq!(delete().await.unwrap(), DeleteResult::Gone);
-    let asked = double.asked();
+    let asked = fake.asked();
     let sent: Value = serde_json::from_str(&asked[0].body).unwrap();
     assert_eq!(asked[0].method, "DELETE");
     assert_eq!(sent["preconditions"], json!({ "uid": "u-1", "resourceVersion": "7" }));
@@ -143,20 +139,20 @@ async fn a_delete_names_incarnation_and_version() {
 #[tokio::test]
 async fn a_refusal_is_asked_for_once() {
     for code in [429, 500, 503, 504] {
-        let double = FakeApiServer::start(move |_, _| {
+        let fake = FakeApiServer::start(move |_, _| {
             ScriptedReply::Whole(code, "retry-after: 2\r\n", "busy".to_owned())
         })
         .await;
-        let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+        let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
         assert_eq!(error.class(), ErrorClass::Transient);
-        assert_eq!(double.asked().len(), 1, "{code}");
+        assert_eq!(fake.asked().len(), 1, "{code}");
         assert_eq!(error.retry_after().is_some(), code == 429);
     }
 }
 
 #[tokio::test]
 async fn silence_is_bounded_and_the_next_call_works() {
-    let double = FakeApiServer::start(|number, _| match number {
+    let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Silence,
         1 => ScriptedReply::Held("{\"metadata\":".to_owned()),
         _ => ok(&object("a")),
@@ -164,28 +160,28 @@ async fn silence_is_bounded_and_the_next_call_works() {
     .await;
     for _ in 0..2 {
         let since = Instant::now();
-        let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+        let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
         assert!(
             matches!(error.fault(), ClusterFault::Timeout { after, .. } if *after == Duration::from_millis(500))
         );
         let expected =
-            format!("ConfigMap shop/a: no answer from the API server at {} within 0.5 s", double.address());
+            format!("ConfigMap shop/a: no answer from the API server at {} within 0.5 s", fake.address());
         assert_eq!(error.to_string(), expected);
         assert!(since.elapsed() < Duration::from_secs(5));
     }
-    assert!(double.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
+    assert!(fake.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn no_server_and_no_json_are_told() {
-    let double =
+    let fake =
         FakeApiServer::start(|_, _| ScriptedReply::Whole(200, "", "<html>hunter2</html>".to_owned())).await;
-    let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+    let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert_eq!(error.to_string(), "ConfigMap shop/a: the answer cannot be read (line 1, column 1)");
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let text = super::double::kubeconfig_text("x", &format!("http://{nobody}"), "");
-    std::fs::write(double.kubeconfig(), text).unwrap();
-    let connection = Connection { kubeconfig: Some(double.kubeconfig()), ..Connection::default() };
+    let text = super::fake::kubeconfig_text("x", &format!("http://{nobody}"), "");
+    std::fs::write(fake.kubeconfig(), text).unwrap();
+    let connection = Connection { kubeconfig: Some(fake.kubeconfig()), ..Connection::default() };
     let cluster = crate::cluster::Cluster::connect(&connection).await.unwrap();
     let error = cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert!(error.is_unreachable());
@@ -196,7 +192,7 @@ async fn no_server_and_no_json_are_told() {
 
 #[tokio::test]
 async fn credentials_are_read_again_after_a_401() {
-    let double = FakeApiServer::start(|_, asked| {
+    let fake = FakeApiServer::start(|_, asked| {
         if asked.head.contains("Bearer new") {
             ok(&object("a"))
         } else {
@@ -204,11 +200,11 @@ async fn credentials_are_read_again_after_a_401() {
         }
     })
     .await;
-    let text = std::fs::read_to_string(double.kubeconfig()).unwrap().replace("token: t", "token: new");
-    std::fs::write(double.kubeconfig(), text).unwrap();
-    let error = double.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+    let text = std::fs::read_to_string(fake.kubeconfig()).unwrap().replace("token: t", "token: new");
+    std::fs::write(fake.kubeconfig(), text).unwrap();
+    let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::Unauthorized);
-    assert!(double.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
+    assert!(fake.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
 }
 
 /// Returns the cluster with this uid. It accepts the token `new`, and what came first.
@@ -229,7 +225,7 @@ async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
         assert_eq!(old.cluster.uid().await.unwrap(), Uid("old".into()));
         // Its first answer is given to anybody.
         now.cluster.uid().await.unwrap();
-        let text = super::double::kubeconfig_text(
+        let text = super::fake::kubeconfig_text(
             "double",
             &format!("http://{}", now.address()),
             &format!("token: {token}"),
@@ -259,20 +255,20 @@ async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
 #[tokio::test]
 async fn the_rate_limit_holds_until_the_server_queues() {
     let slow = Connection { qps: 10.0, burst: 1, timeout: Duration::from_secs(5), ..Connection::default() };
-    let double = FakeApiServer::start_with(slow, WatchTimeouts::default(), |number, _| {
+    let fake = FakeApiServer::start_with(slow, WatchTimeouts::default(), |number, _| {
         let header = if number < 4 { "" } else { "x-kubernetes-pf-flowschema-uid: f\r\n" };
         ScriptedReply::Whole(200, header, object("a").to_string())
     })
     .await;
     let since = Instant::now();
     for _ in 0..5 {
-        double.cluster.get(&config_maps(), &id("a")).await.unwrap();
+        fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
     }
     assert!(since.elapsed() >= Duration::from_millis(390), "{:?}", since.elapsed());
-    assert!(!double.cluster.gate().limits());
+    assert!(!fake.cluster.gate().limits());
     let since = Instant::now();
     for _ in 0..20 {
-        double.cluster.get(&config_maps(), &id("a")).await.unwrap();
+        fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
     }
     assert!(since.elapsed() < Duration::from_millis(1900), "{:?}", since.elapsed());
 }
@@ -280,33 +276,32 @@ async fn the_rate_limit_holds_until_the_server_queues() {
 #[tokio::test]
 async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
     let narrow = Connection { concurrency: 3, ..Connection::default() };
-    let double = FakeApiServer::start_with(narrow, WatchTimeouts::default(), |_, asked| {
+    let fake = FakeApiServer::start_with(narrow, WatchTimeouts::default(), |_, asked| {
         let wait = if asked.method == "PATCH" { 600 } else { 0 };
         ScriptedReply::Late(Duration::from_millis(wait), object("a").to_string())
     })
     .await;
     let body = json!({ "metadata": { "name": "a" } });
     let writes = (0..9).map(|_| async {
-        double
-            .cluster
+        fake.cluster
             .apply(&config_maps(), &id("a"), &body, &Precondition::Absent, ApplyForce::No)
             .await
             .unwrap();
     });
     let look = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(double.asked().len(), 3);
-        double.cluster.get(&config_maps(), &id("a")).await.unwrap();
-        assert_eq!(double.asked().len(), 4);
+        assert_eq!(fake.asked().len(), 3);
+        fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
+        assert_eq!(fake.asked().len(), 4);
     };
     tokio::join!(futures::future::join_all(writes), look);
-    assert_eq!(double.asked().len(), 10);
+    assert_eq!(fake.asked().len(), 10);
 }
 
 #[tokio::test]
 async fn a_look_asks_singly_or_by_list() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let double = FakeApiServer::start(|_, asked| {
+    let fake = FakeApiServer::start(|_, asked| {
         let name = asked.path.rsplit('/').next().unwrap_or_default();
         match name.split('?').next().unwrap_or_default() {
             "configmaps" => ok(&json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a"), object("c"), object("z")] })),
@@ -315,7 +310,7 @@ async fn a_look_asks_singly_or_by_list() {
         }
     })
     .await;
-    let cluster = &double.cluster;
+    let cluster = &fake.cluster;
     let look = |wanted: BTreeSet<String>| async move {
         let looked = cluster.look(&config_maps(), Some("shop"), &wanted).await.unwrap();
         let found =
@@ -324,11 +319,11 @@ async fn a_look_asks_singly_or_by_list() {
     };
     let seen = |name: &str, there: bool| (name.to_owned(), there.then_some(ResourceVersion(7)));
     assert_eq!(look(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
-    let single = double.asked();
+    let single = fake.asked();
     assert_eq!(single.len(), 2);
     assert!(single[0].head.contains("as=PartialObjectMetadata;"));
     assert_eq!(look(names(&["a", "b", "c"])).await, [seen("a", true), seen("b", false), seen("c", true)]);
-    let list = &double.asked()[2..];
+    let list = &fake.asked()[2..];
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].path, "/api/v1/namespaces/shop/configmaps?limit=500");
     assert!(list[0].head.contains("as=PartialObjectMetadataList;"));
@@ -336,7 +331,7 @@ async fn a_look_asks_singly_or_by_list() {
 
 #[tokio::test]
 async fn a_look_gives_up_a_long_list() {
-    let double = FakeApiServer::start(|_, asked| {
+    let fake = FakeApiServer::start(|_, asked| {
         if asked.path.contains('?') {
             ok(&json!({ "metadata": { "continue": "next", "remainingItemCount": 5000 }, "items": [object("a")] }))
         } else {
@@ -345,27 +340,24 @@ async fn a_look_gives_up_a_long_list() {
     })
     .await;
     let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
-    let looked = double.cluster.look(&config_maps(), Some("shop"), &names).await.unwrap();
+    let looked = fake.cluster.look(&config_maps(), Some("shop"), &names).await.unwrap();
     assert_eq!(looked.values().filter(|looked| **looked == LiveLookup::Absent).count(), 3);
-    assert_eq!(double.asked().len(), 4);
+    assert_eq!(fake.asked().len(), 4);
 }
 
 #[tokio::test]
 async fn a_kind_that_is_not_served_is_no_absent_object() {
-    let double =
+    let fake =
         FakeApiServer::start(|_, _| ScriptedReply::Whole(404, "", "404 page not found\n".to_owned())).await;
     let names: BTreeSet<String> = BTreeSet::from(["a".to_owned()]);
-    let looked = double.cluster.look(&config_maps(), Some("shop"), &names).await;
+    let looked = fake.cluster.look(&config_maps(), Some("shop"), &names).await;
     assert_eq!(*looked.unwrap_err().fault(), ClusterFault::NoKind);
-    assert_eq!(
-        *double.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(),
-        ClusterFault::NoKind
-    );
+    assert_eq!(*fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(), ClusterFault::NoKind);
 }
 
 #[tokio::test]
 async fn a_list_reads_pages_and_starts_again_when_it_expires() {
-    let double = FakeApiServer::start(|number, _| match number {
+    let fake = FakeApiServer::start(|number, _| match number {
         0 => ok(&json!({ "metadata": { "continue": "t/1" }, "items": [object("a")] })),
         1 => ScriptedReply::Whole(410, "", "{}".to_owned()),
         2 => ok(&json!({ "metadata": { "continue": "t/2" }, "items": [object("a"), 5] })),
@@ -373,12 +365,12 @@ async fn a_list_reads_pages_and_starts_again_when_it_expires() {
     })
     .await;
     let members = ListSelector::ApplySets(BTreeSet::from(["applyset-a-v1".into(), "applyset-b-v1".into()]));
-    let listed = double.cluster.list(&config_maps(), &members).await.unwrap();
+    let listed = fake.cluster.list(&config_maps(), &members).await.unwrap();
     let names: Vec<&str> = listed.iter().map(|(id, _)| id.name()).collect();
     assert_eq!(names, ["a", "b"]);
     let selector =
         "&labelSelector=applyset.kubernetes.io%2Fpart-of%20in%20%28applyset-a-v1%2Capplyset-b-v1%29";
-    let asked = double.asked();
+    let asked = fake.asked();
     assert_eq!(asked[0].path, format!("/api/v1/configmaps?limit=500{selector}"));
     assert_eq!(asked[3].path, format!("/api/v1/configmaps?limit=500{selector}&continue=t%2F2"));
 }
@@ -405,12 +397,12 @@ fn document(groups: &[(&str, &str, &str)]) -> Value {
 
 #[tokio::test]
 async fn discovery_tells_unknown_from_unserved() {
-    let double = FakeApiServer::start(|_, asked| match asked.path.as_str() {
+    let fake = FakeApiServer::start(|_, asked| match asked.path.as_str() {
         "/api" => ok(&document(&[("", "v1", "Current")])),
         _ => ok(&document(&[("x.io", "v2,v1", "Current"), ("metrics.k8s.io", "v1beta1", "Stale")])),
     })
     .await;
-    let kinds: KindTable = double.cluster.discover().await.unwrap();
+    let kinds: KindTable = fake.cluster.discover().await.unwrap();
     let get = |api_version: &str, kind: &str| kinds.get(&Gvk::from_api_version(api_version, kind));
     let KindLookup::Served(thing) = get("x.io/v1", "Thing") else { panic!() };
     assert_eq!(
@@ -430,12 +422,12 @@ async fn discovery_tells_unknown_from_unserved() {
     assert_eq!(&*thing.gvk.version, "v2");
     assert_eq!(kinds.scopes().count(), 2);
     assert_eq!(kinds.unknown_groups(), BTreeSet::from(["metrics.k8s.io"]));
-    assert!(double.asked()[0].head.contains("as=APIGroupDiscoveryList"));
+    assert!(fake.asked()[0].head.contains("as=APIGroupDiscoveryList"));
 }
 
 #[tokio::test]
 async fn a_server_without_aggregated_discovery_is_named() {
-    let double = FakeApiServer::start(|_, _| ok(&json!({ "kind": "APIGroupList", "groups": [] }))).await;
-    let error = double.cluster.discover().await.unwrap_err();
+    let fake = FakeApiServer::start(|_, _| ok(&json!({ "kind": "APIGroupList", "groups": [] }))).await;
+    let error = fake.cluster.discover().await.unwrap_err();
     assert!(error.to_string().contains("Kubernetes 1.27 or later"), "{error}");
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::double::kubeconfig_text;
+use super::fake::kubeconfig_text;
 use crate::cluster::connect::merged;
 use crate::cluster::{Cluster, Connection, proxy};
 use crate::object::ErrorClass;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::double::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps};
+use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps};
 use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::wire::{DecodedObject, WireDecoder};
 use crate::cluster::{ClusterFault, Connection, Informer, InformerChange, InformerEvent, ListSelector};
@@ -37,9 +37,9 @@ fn is_streaming(asked: &ReceivedCall) -> bool {
     asked.path.contains("sendInitialEvents=true")
 }
 
-fn inform(double: &FakeApiServer) -> (Informer, Receiver<InformerEvent>) {
+fn inform(fake: &FakeApiServer) -> (Informer, Receiver<InformerEvent>) {
     let (sink, events) = mpsc::channel(64);
-    (double.cluster.informer(&config_maps(), ListSelector::All, 0, sink), events)
+    (fake.cluster.informer(&config_maps(), ListSelector::All, 0, sink), events)
 }
 
 /// Returns the next so many pieces of news, in words.
@@ -62,15 +62,15 @@ async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String>
 
 #[tokio::test]
 async fn a_streaming_list_goes_over_into_its_watch() {
-    let double = FakeApiServer::start(|_, _| {
+    let fake = FakeApiServer::start(|_, _| {
         let gone = event("DELETED", &object("a", 12));
         ScriptedReply::Held([seen("a", 3), seen("b", 5), end_of_list(10), seen("c", 11), gone].concat())
     })
     .await;
-    let (informer, mut events) = inform(&double);
+    let (informer, mut events) = inform(&fake);
     let expected = ["started", "seen a@3", "seen b@5", "synced", "seen c@11", "gone a@12"];
     assert_eq!(told(&mut events, 6).await, expected);
-    let asked = double.asked();
+    let asked = fake.asked();
     assert_eq!(asked.len(), 1);
     for part in
         ["watch=true", "allowWatchBookmarks=true", "resourceVersionMatch=NotOlderThan", "timeoutSeconds="]
@@ -85,7 +85,7 @@ async fn a_streaming_list_goes_over_into_its_watch() {
 #[tokio::test]
 async fn pages_where_the_server_has_no_streaming_lists() {
     let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
-    let double = FakeApiServer::start(move |_, asked| {
+    let fake = FakeApiServer::start(move |_, asked| {
         if is_streaming(asked) {
             ScriptedReply::Whole(
                 422,
@@ -101,21 +101,21 @@ async fn pages_where_the_server_has_no_streaming_lists() {
         }
     })
     .await;
-    let (informer, mut events) = inform(&double);
+    let (informer, mut events) = inform(&fake);
     assert_eq!(told(&mut events, 5).await, ["started", "seen a@2", "seen b@2", "synced", "seen c@12"]);
     assert!(
-        double.asked()[3].path.contains("resourceVersion=9&")
-            || double.asked()[3].path.ends_with("resourceVersion=9")
+        fake.asked()[3].path.contains("resourceVersion=9&")
+            || fake.asked()[3].path.ends_with("resourceVersion=9")
     );
     // It does not ask for what was refused once.
     informer.relist();
     assert_eq!(told(&mut events, 4).await, ["started", "seen a@2", "seen b@2", "synced"]);
-    assert_eq!(double.asked().iter().filter(|asked| is_streaming(asked)).count(), 1);
+    assert_eq!(fake.asked().iter().filter(|asked| is_streaming(asked)).count(), 1);
 }
 
 #[tokio::test]
 async fn a_server_that_never_ends_its_list_is_read_in_pages() {
-    let double = FakeApiServer::start(|_, asked| {
+    let fake = FakeApiServer::start(|_, asked| {
         if asked.path.contains("watch=true") {
             ScriptedReply::Held(String::new())
         } else {
@@ -127,7 +127,7 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
         }
     })
     .await;
-    let (_informer, mut events) = inform(&double);
+    let (_informer, mut events) = inform(&fake);
     let expected =
         ["started", "failed transient", "started", "failed transient", "started", "seen a@2", "synced"];
     assert_eq!(told(&mut events, 7).await, expected);
@@ -135,7 +135,7 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
 
 #[tokio::test]
 async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
-    let double = FakeApiServer::start(|number, asked| match number {
+    let fake = FakeApiServer::start(|number, asked| match number {
         0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10), bookmark(20, &json!({}))].concat()),
         1 => {
             assert!(asked.path.contains("resourceVersion=20"), "{}", asked.path);
@@ -151,22 +151,22 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
         _ => ScriptedReply::Held([seen("b", 30), end_of_list(31)].concat()),
     })
     .await;
-    let (_informer, mut events) = inform(&double);
+    let (_informer, mut events) = inform(&fake);
     let expected =
         ["started", "seen a@3", "synced", "seen a@21", "failed transient", "started", "seen b@30", "synced"];
     assert_eq!(told(&mut events, 8).await, expected);
-    assert!(is_streaming(&double.asked()[3]));
+    assert!(is_streaming(&fake.asked()[3]));
 }
 
 #[tokio::test]
 async fn a_410_at_the_start_of_a_watch_lists_again() {
-    let double = FakeApiServer::start(|number, _| match number {
+    let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10)].concat()),
         1 => ScriptedReply::Whole(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
         _ => ScriptedReply::Held(end_of_list(31)),
     })
     .await;
-    let (_informer, mut events) = inform(&double);
+    let (_informer, mut events) = inform(&fake);
     assert_eq!(
         told(&mut events, 6).await,
         ["started", "seen a@3", "synced", "failed transient", "started", "synced"]
@@ -175,15 +175,15 @@ async fn a_410_at_the_start_of_a_watch_lists_again() {
 
 #[tokio::test]
 async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
-    let double = FakeApiServer::start(|number, _| match number {
+    let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Lines(end_of_list(10)),
         _ => ScriptedReply::Lines(String::new()),
     })
     .await;
-    let (_informer, mut events) = inform(&double);
+    let (_informer, mut events) = inform(&fake);
     told(&mut events, 2).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let asked = double.asked().len();
+    let asked = fake.asked().len();
     assert!((2..=5).contains(&asked), "{asked} watches in two seconds");
 }
 
@@ -194,43 +194,43 @@ async fn a_silent_watch_is_given_up_and_resumed() {
         grace: Duration::from_secs(100),
         silence: Duration::from_millis(300),
     };
-    let double = FakeApiServer::start_with(Connection::default(), patience, |number, _| match number {
+    let fake = FakeApiServer::start_with(Connection::default(), patience, |number, _| match number {
         // Only a bookmark after the list shows that this server sends them.
         0 => ScriptedReply::Held([end_of_list(10), bookmark(11, &json!({}))].concat()),
         _ => ScriptedReply::Held(seen("a", 12)),
     })
     .await;
     let since = Instant::now();
-    let (_informer, mut events) = inform(&double);
+    let (_informer, mut events) = inform(&fake);
     assert_eq!(told(&mut events, 5).await, ["started", "synced", "failed transient", "resumed", "seen a@12"]);
     assert!(since.elapsed() < Duration::from_secs(10));
-    assert!(double.asked()[1].path.contains("resourceVersion=11"));
+    assert!(fake.asked()[1].path.contains("resourceVersion=11"));
 }
 
 #[tokio::test]
 async fn one_object_that_cannot_be_read_holds_up_nothing() {
     let odd = event("ADDED", &json!({ "metadata": { "name": 5 }, "spec": "text" }));
-    let double = FakeApiServer::start(move |_, _| {
+    let fake = FakeApiServer::start(move |_, _| {
         let unordered = format!("{{\"object\":{},\"type\":\"ADDED\"}}\n", object("b", 4));
         ScriptedReply::Held(
             [odd.clone(), event("ADDED", &json!(null)), seen("a", 3), unordered, end_of_list(10)].concat(),
         )
     })
     .await;
-    let (_informer, mut events) = inform(&double);
+    let (_informer, mut events) = inform(&fake);
     assert_eq!(told(&mut events, 4).await, ["started", "seen a@3", "seen b@4", "synced"]);
 }
 
 #[tokio::test]
 async fn a_forbidden_kind_fails_and_recovers_by_itself() {
-    let double = FakeApiServer::start(|number, _| match number {
+    let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Whole(403, "", json!({ "code": 403, "message": "no" }).to_string()),
         _ => ScriptedReply::Held(end_of_list(10)),
     })
     .await;
     let (sink, mut events) = mpsc::channel(64);
     let sets = BTreeSet::from(["applyset-a-v1".into()]);
-    let _informer = double.cluster.informer(&config_maps(), ListSelector::ApplySets(sets), 0, sink);
+    let _informer = fake.cluster.informer(&config_maps(), ListSelector::ApplySets(sets), 0, sink);
     let first = events.recv().await.unwrap();
     assert!(matches!(first.change, InformerChange::Init));
     let Some(InformerEvent { change: InformerChange::Failed(error, wait), .. }) = events.recv().await else {
@@ -241,7 +241,7 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     assert!((Duration::from_millis(400)..=Duration::from_millis(800)).contains(&wait), "{wait:?}");
     assert_eq!(told(&mut events, 2).await, ["started", "synced"]);
     assert!(
-        double.asked()[0]
+        fake.asked()[0]
             .path
             .contains("labelSelector=applyset.kubernetes.io%2Fpart-of%20in%20%28applyset-a-v1%29")
     );
@@ -249,11 +249,11 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
 
 #[tokio::test]
 async fn a_relist_is_done_on_demand() {
-    let double = FakeApiServer::start(|number, _| {
+    let fake = FakeApiServer::start(|number, _| {
         ScriptedReply::Held([seen("a", 3 + number as u64), end_of_list(10)].concat())
     })
     .await;
-    let (informer, mut events) = inform(&double);
+    let (informer, mut events) = inform(&fake);
     assert_eq!(told(&mut events, 3).await, ["started", "seen a@3", "synced"]);
     informer.relist();
     assert_eq!(told(&mut events, 3).await, ["started", "seen a@4", "synced"]);
@@ -275,27 +275,27 @@ impl WireDecoder for BrokenDecoder {
 
 #[tokio::test]
 async fn the_end_of_an_informer_by_a_bug_is_told() {
-    let double = FakeApiServer::start(|_, _| ScriptedReply::Held(seen("a", 3))).await;
+    let fake = FakeApiServer::start(|_, _| ScriptedReply::Held(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = double.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
+    let _informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
     assert_eq!(told(&mut events, 2).await, ["started", "failed internal"]);
 }
 
 #[tokio::test]
 async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
-    let double =
+    let fake =
         FakeApiServer::start(|_, _| ScriptedReply::Held([seen("a", 1), end_of_list(2)].concat())).await;
-    let (informer, mut events) = inform(&double);
+    let (informer, mut events) = inform(&fake);
     told(&mut events, 3).await;
-    let signs = double.cluster.pulses().signs();
+    let signs = fake.cluster.heartbeats().signs();
     let [sign] = &signs[..] else { panic!("{signs:?}") };
     assert_eq!(&*sign.name, "the watch over ConfigMap");
     // No later than the server itself ends the watch, with some patience.
     let wait = sign.due - sign.last;
-    let WatchTimeouts { lifetime, grace, .. } = double.cluster.patience();
+    let WatchTimeouts { lifetime, grace, .. } = fake.cluster.patience();
     assert!(wait > Duration::ZERO && wait <= lifetime + grace + Duration::from_mins(1), "{wait:?}");
     drop(informer);
-    while !double.cluster.pulses().signs().is_empty() {
+    while !fake.cluster.heartbeats().signs().is_empty() {
         tokio::task::yield_now().await;
     }
 }

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::double::{FakeApiServer, ReceivedCall, ScriptedReply, kind};
+use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, kind};
 use crate::cluster::{EvictionResult, PodsChange, PodsEvent};
 use crate::engine::{Uid, failing};
 use crate::object::{ErrorClass, ObjectId};
@@ -34,7 +34,7 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
         "status": { "phase": "Pending", "containerStatuses": stuck },
     });
     let failed_once = std::sync::Mutex::new(false);
-    let double = FakeApiServer::start(move |_, asked: &ReceivedCall| {
+    let fake = FakeApiServer::start(move |_, asked: &ReceivedCall| {
         if asked.path.contains("/statefulsets?") {
             return ScriptedReply::Held([line("ADDED", &set), end_of_list()].concat());
         }
@@ -49,7 +49,7 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
     let sets = kind("apps/v1", "StatefulSet", "statefulsets");
     let id = ObjectId::new(&sets.gvk.group_kind(), Some("shop"), "web");
     let (sink, mut events) = mpsc::channel(8);
-    let follower = double.cluster.follow_pods(&sets, &id, &Uid("set".into()), "app=web", sink).unwrap();
+    let follower = fake.cluster.follow_pods(&sets, &id, &Uid("set".into()), "app=web", sink).unwrap();
     let mut next = async || {
         tokio::time::timeout(Duration::from_secs(20), events.recv())
             .await
@@ -67,25 +67,25 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
 
 #[tokio::test]
 async fn a_kind_without_pods_of_its_own_is_not_followed() {
-    let double = FakeApiServer::start(|_, _| ScriptedReply::Silence).await;
+    let fake = FakeApiServer::start(|_, _| ScriptedReply::Silence).await;
     let jobs = kind("batch/v1", "Job", "jobs");
     let id = ObjectId::new(&jobs.gvk.group_kind(), Some("shop"), "web");
     let (sink, _events) = mpsc::channel(8);
-    assert!(double.cluster.follow_pods(&jobs, &id, &Uid("u".into()), "app=web", sink).is_none());
-    assert!(double.asked().is_empty());
+    assert!(fake.cluster.follow_pods(&jobs, &id, &Uid("u".into()), "app=web", sink).is_none());
+    assert!(fake.asked().is_empty());
 }
 
 #[tokio::test]
 async fn the_answers_to_an_eviction_are_told_apart() {
     async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResult, &str>) {
-        let double = FakeApiServer::start(move |_, asked| match &*asked.method {
+        let fake = FakeApiServer::start(move |_, asked| match &*asked.method {
             "POST" => ScriptedReply::Whole(code, "", status.to_string()),
             _ => ScriptedReply::Whole(200, "", json!({ "metadata": { "uid": there } }).to_string()),
         })
         .await;
-        let answer = double.cluster.evict("shop", "web-1", &Uid("u".into())).await;
+        let answer = fake.cluster.evict("shop", "web-1", &Uid("u".into())).await;
         assert_eq!(answer.map_err(|error| error.reason()), expected.map_err(str::to_owned));
-        let asked = &double.asked()[0];
+        let asked = &fake.asked()[0];
         assert_eq!(asked.path, "/api/v1/namespaces/shop/pods/web-1/eviction");
         let body: Value = serde_json::from_str(&asked.body).unwrap();
         assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "u");
@@ -115,7 +115,7 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         })
     };
     let time = |minute: u32| format!("2026-01-02T03:{minute:02}:00Z");
-    let double = FakeApiServer::start(move |_, asked| {
+    let fake = FakeApiServer::start(move |_, asked| {
         assert!(asked.path.starts_with("/api/v1/namespaces/shop/events?"), "{}", asked.path);
         assert!(asked.path.contains("type%3DWarning"), "{}", asked.path);
         let items = if asked.path.contains("involvedObject.uid%3Da%2C") {
@@ -130,7 +130,7 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         ScriptedReply::Whole(200, "", json!({ "items": items }).to_string())
     })
     .await;
-    let told = double.cluster.warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
+    let told = fake.cluster.warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,

@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::double::{config_maps, kind};
+use super::fake::{config_maps, kind};
 use crate::cluster::interner::Interner;
 use crate::cluster::wire::{LiveDecoder, ScalerDecoder, WireDecoder, WireForm};
 use crate::engine::{LiveObject, ObjectOwner, ReleaseClaim, ResourceVersion, RolloutPhase};
 use crate::object::ObjectId;
 
 pub(super) fn live_of(text: &str) -> Option<(ObjectId, LiveObject)> {
-    let lens = LiveDecoder::new(&config_maps(), &Arc::default(), WireForm::Whole);
-    lens.decode(text).map(|seen| (seen.id, seen.record))
+    let decoder = LiveDecoder::new(&config_maps(), &Arc::default(), WireForm::Whole);
+    decoder.decode(text).map(|seen| (seen.id, seen.record))
 }
 
 /// A Deployment as the server sends it, with what a reader must skip.
@@ -28,8 +28,8 @@ const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadat
 #[test]
 fn a_deployment_becomes_a_record() {
     let interner: Arc<Interner> = Arc::default();
-    let lens = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
-    let seen = lens.decode(DEPLOYMENT).unwrap();
+    let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
+    let seen = decoder.decode(DEPLOYMENT).unwrap();
     assert_eq!(seen.id.to_string(), "Deployment shop/web");
     let live = seen.record;
     assert_eq!(&*live.uid.0, "0c2f1d5e-1b1f-4a52-9c35-1f6c8f2b7a10");
@@ -52,8 +52,9 @@ fn a_deployment_becomes_a_record() {
 
 #[test]
 fn values_behind_our_entry_are_told_apart_and_no_others() {
-    let lens = |form| LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
-    let values = |text: &str| lens(WireForm::Whole).decode(text).unwrap().record.values;
+    let decoder =
+        |form| LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
+    let values = |text: &str| decoder(WireForm::Whole).decode(text).unwrap().record.values;
     let known = values(DEPLOYMENT);
     assert!(known.is_some());
     let check = |from: &str, to: &str, is_same: bool| {
@@ -67,23 +68,23 @@ fn values_behind_our_entry_are_told_apart_and_no_others() {
     check(r#""resourceVersion":"4711""#, r#""resourceVersion":"4712""#, true);
     check(r#""readyReplicas":3"#, r#""readyReplicas":2"#, true);
     check(r#""spec":{"replicas":3"#, r#""spec":{"replicas":4"#, true);
-    assert_eq!(lens(WireForm::Metadata).decode(DEPLOYMENT).unwrap().record.values, None);
+    assert_eq!(decoder(WireForm::Metadata).decode(DEPLOYMENT).unwrap().record.values, None);
     assert_eq!(values(&DEPLOYMENT.replace(r#""manager":"rhumb""#, r#""manager":"kubectl""#)), None);
 }
 
 #[test]
 fn equal_texts_are_kept_once_and_let_go() {
     let interner: Arc<Interner> = Arc::default();
-    let lens = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
-    let one = lens.decode(DEPLOYMENT).unwrap();
-    let two = lens.decode(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
+    let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
+    let one = decoder.decode(DEPLOYMENT).unwrap();
+    let two = decoder.decode(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
     assert!(Arc::ptr_eq(one.record.ours.as_ref().unwrap(), two.record.ours.as_ref().unwrap()));
     assert!(Arc::ptr_eq(&one.record.others, &two.record.others));
     assert!(Arc::ptr_eq(&one.record.health.message, &two.record.health.message));
-    lens.sweep();
+    decoder.sweep();
     assert!(interner.len() > 0);
     drop((one, two));
-    lens.sweep();
+    decoder.sweep();
     assert_eq!(interner.len(), 0);
 }
 
@@ -133,17 +134,18 @@ fn escapes_in_names_and_marks_are_read() {
 #[test]
 fn a_secret_leaves_nothing_behind() {
     let interner: Arc<Interner> = Arc::default();
-    let lens = LiveDecoder::new(&kind("v1", "Secret", "secrets"), &interner, WireForm::Whole);
+    let decoder = LiveDecoder::new(&kind("v1", "Secret", "secrets"), &interner, WireForm::Whole);
     let text = r#"{"metadata":{"name":"s","namespace":"shop","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2"}},"data":{"a":"hunter2"},"stringData":{"b":"hunter2"},"type":"Opaque"}"#;
-    let live = lens.decode(text).unwrap().record;
+    let live = decoder.decode(text).unwrap().record;
     assert!(!format!("{live:?} {interner:?}").contains("hunter2"));
 }
 
 #[test]
 fn jobs_and_pods_end() {
     let finished = |api_version: &str, name: &str, status: serde_json::Value| {
-        let lens = LiveDecoder::new(&kind(api_version, name, "x"), &Arc::default(), WireForm::Whole);
-        lens.decode(&json!({ "metadata": { "name": "a" }, "status": status }).to_string())
+        let decoder = LiveDecoder::new(&kind(api_version, name, "x"), &Arc::default(), WireForm::Whole);
+        decoder
+            .decode(&json!({ "metadata": { "name": "a" }, "status": status }).to_string())
             .unwrap()
             .record
             .finished
@@ -160,10 +162,11 @@ fn jobs_and_pods_end() {
 
 #[test]
 fn an_autoscaler_tells_its_target() {
-    let lens = ScalerDecoder::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
+    let decoder =
+        ScalerDecoder::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
     let target = |reference: serde_json::Value| {
         let object = json!({ "metadata": { "name": "h", "namespace": "shop", "resourceVersion": "1" }, "spec": { "scaleTargetRef": reference } });
-        lens.decode(&object.to_string()).unwrap().record.target.map(|target| target.id.resource_name())
+        decoder.decode(&object.to_string()).unwrap().record.target.map(|target| target.id.resource_name())
     };
     assert_eq!(
         target(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" })).as_deref(),

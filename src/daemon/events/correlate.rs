@@ -154,14 +154,14 @@ impl EventCorrelator {
         if let Some((id, gvk, uid)) = &regarding.object {
             self.add(notice, (id.clone(), gvk.clone(), uid.clone()), (message.clone(), &made, false), now);
         }
-        if let Some(parent) = &regarding.parent {
+        if let Some(inventory) = &regarding.inventory {
             let gvk = Gvk::new("", "v1", "ConfigMap");
             let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), &notice.source);
             let message = match &regarding.object {
                 Some((object, ..)) => format!("{}: {message}", harmless_line(&object.to_string())),
                 None => message,
             };
-            self.add(notice, (id, gvk, Some(parent.clone())), (message, &made, true), now);
+            self.add(notice, (id, gvk, Some(inventory.clone())), (message, &made, true), now);
         }
     }
 
@@ -354,9 +354,9 @@ impl EventCorrelator {
 
 /// Returns whether an event reason gets a Kubernetes Event: people look for it beside an object.
 /// The single objects of a large commit do not.
-fn is_told(happening: EventReason) -> bool {
+fn is_told(reason: EventReason) -> bool {
     !matches!(
-        happening,
+        reason,
         EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated
     )
 }

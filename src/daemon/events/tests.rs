@@ -71,7 +71,10 @@ impl WriterFixture {
             reason: EventReason::Refused,
             source: "shop".into(),
             object: Some(id.clone()),
-            regarding: Some(EventRegarding { object: Some((id, gvk, Some(Uid("u".into())))), parent: None }),
+            regarding: Some(EventRegarding {
+                object: Some((id, gvk, Some(Uid("u".into())))),
+                inventory: None,
+            }),
             message: "no".to_owned(),
             revision: None,
             author: None,
@@ -102,11 +105,14 @@ fn status(code: u16, message: &str, causes: Value) -> (u16, Value) {
 /// As long as a token is replaced.
 #[tokio::test]
 async fn credentials_that_are_not_accepted_are_tried_again() {
-    let mut bed = WriterFixture::new(&[status(401, "Unauthorized", json!([]))]).await;
-    bed.happens("web");
-    assert_eq!(bed.write().await, ["POST 401", "POST 201"]);
-    bed.happens("api");
-    assert_eq!((bed.write().await, bed.writer.correlator.take_lost()), (vec!["POST 201".to_owned()], 0));
+    let mut fixture = WriterFixture::new(&[status(401, "Unauthorized", json!([]))]).await;
+    fixture.happens("web");
+    assert_eq!(fixture.write().await, ["POST 401", "POST 201"]);
+    fixture.happens("api");
+    assert_eq!(
+        (fixture.write().await, fixture.writer.correlator.take_lost()),
+        (vec!["POST 201".to_owned()], 0)
+    );
 }
 
 /// Another one may have its name at once.
@@ -115,30 +121,36 @@ async fn a_namespace_that_goes_silences_no_other_of_its_name() {
     let causes = json!([{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]);
     let gone =
         status(403, "unable to create new content in namespace shop because it is being terminated", causes);
-    let mut bed = WriterFixture::new(&[gone]).await;
-    bed.happens("web");
-    assert_eq!(bed.write().await, ["POST 403"]);
-    bed.happens("api");
-    assert_eq!(bed.write().await, ["POST 201"]);
+    let mut fixture = WriterFixture::new(&[gone]).await;
+    fixture.happens("web");
+    assert_eq!(fixture.write().await, ["POST 403"]);
+    fixture.happens("api");
+    assert_eq!(fixture.write().await, ["POST 201"]);
 }
 
 #[tokio::test]
 async fn where_no_events_may_be_made_the_server_is_asked_once() {
     let words = "events is forbidden: User \"rhumb\" cannot create resource \"events\"";
-    let mut bed = WriterFixture::new(&[status(403, words, json!([]))]).await;
+    let mut fixture = WriterFixture::new(&[status(403, words, json!([]))]).await;
     for name in ["web", "api", "db"] {
-        bed.happens(name);
+        fixture.happens(name);
     }
-    assert_eq!((bed.write().await, bed.writer.correlator.take_lost()), (vec!["POST 403".to_owned()], 0));
+    assert_eq!(
+        (fixture.write().await, fixture.writer.correlator.take_lost()),
+        (vec!["POST 403".to_owned()], 0)
+    );
     // Later it may be allowed.
-    bed.writer.denied.clear();
-    bed.happens("web");
-    assert_eq!(bed.write().await, ["POST 201"], "nobody has made it before");
+    fixture.writer.denied.clear();
+    fixture.happens("web");
+    assert_eq!(fixture.write().await, ["POST 201"], "nobody has made it before");
 }
 
 #[tokio::test]
 async fn what_the_server_refuses_for_good_is_counted() {
-    let mut bed = WriterFixture::new(&[status(422, "Event \"web.1\" is invalid", json!([]))]).await;
-    bed.happens("web");
-    assert_eq!((bed.write().await, bed.writer.correlator.take_lost()), (vec!["POST 422".to_owned()], 1));
+    let mut fixture = WriterFixture::new(&[status(422, "Event \"web.1\" is invalid", json!([]))]).await;
+    fixture.happens("web");
+    assert_eq!(
+        (fixture.write().await, fixture.writer.correlator.take_lost()),
+        (vec!["POST 422".to_owned()], 1)
+    );
 }

@@ -26,7 +26,7 @@ impl SourceFeed {
         let reading = SourceReading { revision: Some(Revision::new(DELETED)), ..SourceReading::default() };
         let mut told = Some(LoopEvent::Read(number, reading, BTreeSet::new()));
         loop {
-            self.pulse.beat(REST + SLACK);
+            self.heartbeat.beat(REST + SLACK);
             if let Some(event) = told.take()
                 && self.events.send(event).await.is_err()
             {
@@ -39,9 +39,9 @@ impl SourceFeed {
             let Some(order) = order else { return };
             told = match order {
                 FeedRequest::Look(reading) => Some(LoopEvent::Checked(number, reading)),
-                FeedRequest::LookBack(undo) => Some(self.shelf().look_back(undo, self.head()).await),
+                FeedRequest::LookBack(undo) => Some(self.content_reader().look_back(undo, self.head()).await),
                 FeedRequest::Resolve(revision, contents) => {
-                    let found = self.shelf().resolve(revision, contents).await;
+                    let found = self.content_reader().resolve(revision, contents).await;
                     Some(match found {
                         ContentLookup::Done(event) => *event,
                         ContentLookup::Missing(WantedContents { revision, contents }) => {

@@ -64,7 +64,7 @@ impl SourceFeed {
         }
         let mut told = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
-            self.pulse.beat(super::DEED);
+            self.heartbeat.beat(super::DEED);
             if let Err(error) = self.source.bring(&wanted.revision).await
                 && error.class() == ErrorClass::Transient
             {
@@ -72,7 +72,7 @@ impl SourceFeed {
                 self.missing.push(wanted);
                 continue;
             }
-            let (wanted, found) = self.shelf().look_up(wanted).await;
+            let (wanted, found) = self.content_reader().look_up(wanted).await;
             let revision = wanted.revision;
             told.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
                 tracing::warn!(%revision, "an older revision cannot be read: {error}");

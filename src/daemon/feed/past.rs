@@ -75,7 +75,7 @@ fn target(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, Strin
     }
     let from = undo.from.short();
     match reader.parent(&undo.from) {
-        Ok(Some(parent)) => Ok(parent),
+        Ok(Some(inventory)) => Ok(inventory),
         Ok(None) => Err(format!("revision {from}, which brought it, has none before it")),
         Err(error) => Err(format!("revision {from}, which brought it, cannot be read: {error}")),
     }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::super::reading::TextInterner;
 use super::*;
-use crate::pulse::Heartbeats;
+use crate::heartbeat::Heartbeats;
 use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, VerifyExtent};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
@@ -58,11 +58,11 @@ impl FeedFixture {
             names: TextInterner::default(),
         };
         let (events, told) = mpsc::channel(8);
-        let pulse = Heartbeats::default().expect("test", Duration::MAX);
+        let heartbeat = Heartbeats::default().expect("test", Duration::MAX);
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), (events, pulse)),
+            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), (events, heartbeat)),
             told,
         }
     }
@@ -96,64 +96,64 @@ fn said(event: LoopEvent) -> Option<String> {
 
 #[tokio::test]
 async fn trouble_is_told_once_and_so_is_its_end() {
-    let mut bed = FeedFixture::new();
-    let path = bed.path();
-    let missing = bed.look().await;
+    let mut fixture = FeedFixture::new();
+    let path = fixture.path();
+    let missing = fixture.look().await;
     assert!(missing.starts_with("unreadable: ") && missing.contains("no such file or folder"), "{missing}");
-    assert_eq!(bed.look().await, "", "no news");
+    assert_eq!(fixture.look().await, "", "no news");
     make(&path);
-    assert_eq!(bed.look().await, "read 1 files whole");
-    assert_eq!(bed.look().await, "");
+    assert_eq!(fixture.look().await, "read 1 files whole");
+    assert_eq!(fixture.look().await, "");
 
-    let aside = bed.dir.path().join("aside");
+    let aside = fixture.dir.path().join("aside");
     fs::rename(&path, &aside).unwrap();
-    let gone = bed.look().await;
+    let gone = fixture.look().await;
     assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is told: {gone}");
-    assert_eq!(bed.look().await, "", "no news");
+    assert_eq!(fixture.look().await, "", "no news");
     fs::rename(&aside, &path).unwrap();
     // The same revision as before, and it is complete again: without this nothing would ever be pruned.
-    assert_eq!(bed.look().await, "read 0 files whole");
-    assert_eq!(bed.look().await, "");
+    assert_eq!(fixture.look().await, "read 0 files whole");
+    assert_eq!(fixture.look().await, "");
 }
 
 #[tokio::test]
 async fn a_place_is_told_before_what_was_read_there() {
-    let mut bed = FeedFixture::new();
-    bed.look().await;
-    make(&bed.path());
-    git(&bed.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
-    assert_eq!(bed.look().await, "at example.com/shop, read 1 files whole");
+    let mut fixture = FeedFixture::new();
+    fixture.look().await;
+    make(&fixture.path());
+    git(&fixture.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
+    assert_eq!(fixture.look().await, "at example.com/shop, read 1 files whole");
 }
 
 #[tokio::test]
 async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
-    let mut bed = FeedFixture::new();
-    make(&bed.path());
-    fs::write(bed.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
-    git(&bed.path(), &["add", "."]);
-    git(&bed.path(), &["commit", "--quiet", "--message=y"]);
-    assert_eq!(bed.look().await, "read 2 files whole");
-    git(&bed.path(), &["rm", "--quiet", "b.yaml"]);
-    git(&bed.path(), &["commit", "--quiet", "--message=z"]);
+    let mut fixture = FeedFixture::new();
+    make(&fixture.path());
+    fs::write(fixture.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
+    git(&fixture.path(), &["add", "."]);
+    git(&fixture.path(), &["commit", "--quiet", "--message=y"]);
+    assert_eq!(fixture.look().await, "read 2 files whole");
+    git(&fixture.path(), &["rm", "--quiet", "b.yaml"]);
+    git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let told = bed.feed.carry_out(FeedTask::ReadAgain(Box::new(KindScopes::builtin()))).await;
+    let told = fixture.feed.carry_out(FeedTask::ReadAgain(Box::new(KindScopes::builtin()))).await;
     let [LoopEvent::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
-    assert_eq!(bed.look().await, "");
+    assert_eq!(fixture.look().await, "");
 }
 
 #[tokio::test]
 async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
-    let mut bed = FeedFixture::new();
-    make(&bed.path());
-    bed.look().await;
-    let aside = bed.dir.path().join("aside");
-    fs::rename(bed.path(), &aside).unwrap();
-    let told = bed.feed.carry_out(FeedTask::LookAfter(3)).await;
+    let mut fixture = FeedFixture::new();
+    make(&fixture.path());
+    fixture.look().await;
+    let aside = fixture.dir.path().join("aside");
+    fs::rename(fixture.path(), &aside).unwrap();
+    let told = fixture.feed.carry_out(FeedTask::LookAfter(3)).await;
     assert!(matches!(&told[..], [LoopEvent::Unreadable(..)]), "{told:?}");
-    fs::rename(&aside, bed.path()).unwrap();
-    let told = bed.feed.look().await;
+    fs::rename(&aside, fixture.path()).unwrap();
+    let told = fixture.feed.look().await;
     assert!(matches!(&told[..], [LoopEvent::Read(..), LoopEvent::Checked(0, 3)]), "{told:?}");
 }
 
@@ -288,17 +288,17 @@ async fn an_older_revision_is_awaited_while_the_repository_is_away() {
 
 #[tokio::test]
 async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
-    let mut bed = FeedFixture::new();
-    make(&bed.dir.path().join("repo"));
-    let pulses = Heartbeats::default();
-    bed.feed.pulse = pulses.expect("the source test", Duration::MAX);
+    let mut fixture = FeedFixture::new();
+    make(&fixture.dir.path().join("repo"));
+    let heartbeats = Heartbeats::default();
+    fixture.feed.heartbeat = heartbeats.expect("the source test", Duration::MAX);
     let (orders, from_loop) = mpsc::channel(8);
-    let running = tokio::spawn(bed.feed.run(from_loop));
-    while !matches!(bed.told.recv().await.unwrap(), LoopEvent::Read(..)) {}
+    let running = tokio::spawn(fixture.feed.run(from_loop));
+    while !matches!(fixture.told.recv().await.unwrap(), LoopEvent::Read(..)) {}
     let begun = Instant::now();
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {
-        let sign = pulses.signs().remove(0);
+        let sign = heartbeats.signs().remove(0);
         if sign.due - sign.last < DEED {
             break;
         }
@@ -307,5 +307,5 @@ async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
     }
     drop(orders);
     running.await.unwrap();
-    assert_eq!(pulses.signs(), []);
+    assert_eq!(heartbeats.signs(), []);
 }

@@ -40,7 +40,7 @@ impl SourceFeed {
     /// accepted, and must be signed itself.
     pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
         let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
-        let event = self.shelf().look_back(undo, self.head()).await;
+        let event = self.content_reader().look_back(undo, self.head()).await;
         let LoopEvent::LookedBack(_, Ok(past)) = &event else { return event };
         if in_force.contains(&past.revision) {
             return event;

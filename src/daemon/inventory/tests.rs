@@ -29,12 +29,12 @@ fn so_many_places_are_named_the_first_and_the_last_ones() {
 fn what_an_older_version_took_over_from_objects_is_cut() {
     let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
     let text: String = (0..4).map(line).collect();
-    let parent = InventoryObject {
+    let inventory = InventoryObject {
         data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]),
         ..InventoryObject::default()
     };
-    assert!(is_overlong(Some(&parent)));
-    let all = acknowledged(&parent);
+    assert!(is_overlong(Some(&inventory)));
+    let all = acknowledged(&inventory);
     let text = Acknowledgement::text(&all);
     assert_eq!(all.len(), 4);
     assert!(text.len() < 4 * 600, "{}", text.len());
@@ -73,8 +73,8 @@ fn no_name_is_read_as_another_or_as_two() {
             reason: "it is asked for by name".to_owned(),
         };
         let data = [(PENDING.to_owned(), format!("{pending}\n{pending}\n"))].into();
-        let parent = InventoryObject { data, ..InventoryObject::default() };
-        assert_eq!(pending_prunes(&parent), [pending.clone(), pending], "{name:?}");
+        let inventory = InventoryObject { data, ..InventoryObject::default() };
+        assert_eq!(pending_prunes(&inventory), [pending.clone(), pending], "{name:?}");
     }
 }
 
@@ -97,7 +97,7 @@ fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
 
 #[test]
 fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from() {
-    let parent = InventoryObject {
+    let inventory = InventoryObject {
         kinds: ["ConfigMap", "Secret", "Node"].map(GroupKind::parse).into(),
         namespaces: ["one", "two"].map(str::to_owned).into(),
         annotations: [(PLACE.to_owned(), "/srv/old".to_owned())].into(),
@@ -115,8 +115,8 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, place) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.inventory(0, read(Some(&parent), here, &HashSeals::default()));
-        let tidied = wanted(&engine, 0, here, Some(&parent), InventoryWriteMode::Exact).unwrap();
+        engine.inventory(0, read(Some(&inventory), here, &HashSeals::default()));
+        let tidied = wanted(&engine, 0, here, Some(&inventory), InventoryWriteMode::Exact).unwrap();
         let mut named: Vec<String> = tidied.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         assert_eq!(named.join(" "), kinds);

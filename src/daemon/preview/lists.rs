@@ -21,12 +21,12 @@ impl PreviewRun {
     /// Lists what is ours, and looks whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
         let name = self.engine.source(self.source).name.clone();
-        let parent = self.cluster.parent(&self.namespace, &name).await?;
+        let inventory = self.cluster.inventory(&self.namespace, &name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
-        if inventory::sealing(parent.as_ref(), self.engine.seals()) == SealStatus::Locked {
+        if inventory::sealing(inventory.as_ref(), self.engine.seals()) == SealStatus::Locked {
             self.read_key().await?;
         }
-        let mut known = inventory::read(parent.as_ref(), &self.outlook().place, self.engine.seals());
+        let mut known = inventory::read(inventory.as_ref(), &self.outlook().place, self.engine.seals());
         known.kinds.retain(|kind| self.engine.admits(self.source, kind));
         for held in &known.kinds {
             match self.kinds.preferred(held) {
@@ -50,14 +50,14 @@ impl PreviewRun {
                 kinds.entry(id.group_kind()).or_insert(kind);
             }
         }
-        let inventory = Inventory {
+        let recorded = Inventory {
             kinds: declared.iter().map(|(id, _)| id.group_kind()).chain(known.kinds.clone()).collect(),
             unplaced: false,
             ..known
         };
         let unlisted = |kind: &&GroupKind| matches!(self.kinds.preferred(kind), KindLookup::Unserved { .. });
-        let missing = inventory.kinds.iter().filter(unlisted).cloned().collect();
-        self.engine.inventory(self.source, inventory);
+        let missing = recorded.kinds.iter().filter(unlisted).cloned().collect();
+        self.engine.inventory(self.source, recorded);
         prove_absent(&self.cluster, &mut self.engine, missing).await?;
         for kind in kinds.values() {
             for listing in self.lists_of(kind) {

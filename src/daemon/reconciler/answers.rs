@@ -165,8 +165,8 @@ impl Reconciler {
         tell: impl FnOnce(&Engine, &StatusContext<'_>) -> T,
     ) -> T {
         let at = Timestamp::now();
-        let (depth, times) = (self.queue.depth(), self.chronicle.times());
-        let troubles: Vec<_> = (0..self.ledgers.len()).map(|source| self.trouble(source)).collect();
+        let (depth, times) = (self.queue.depth(), self.history.times());
+        let troubles: Vec<_> = (0..self.stores.len()).map(|source| self.trouble(source)).collect();
         let beside = StatusContext {
             open: &self.open,
             places: &self.places,

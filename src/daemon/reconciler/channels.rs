@@ -14,7 +14,7 @@ pub(super) struct LoopChannels {
     pub(super) from_tasks: mpsc::Receiver<LoopEvent>,
     pub(super) from_informers: mpsc::Receiver<InformerEvent<LiveObject>>,
     pub(super) from_scalers: mpsc::Receiver<InformerEvent<Scaler>>,
-    pub(super) from_parents: mpsc::Receiver<InformerEvent<ResourceVersion>>,
+    pub(super) from_inventories: mpsc::Receiver<InformerEvent<ResourceVersion>>,
     pub(super) to_orders: mpsc::Sender<InformerEvent<ResourceVersion>>,
     pub(super) from_orders: mpsc::Receiver<InformerEvent<ResourceVersion>>,
     pub(super) from_pods: mpsc::Receiver<PodsEvent>,
@@ -27,7 +27,7 @@ pub(super) struct LoopChannels {
 pub(super) struct LoopSinks {
     pub(super) informers: mpsc::Sender<InformerEvent<LiveObject>>,
     pub(super) scalers: mpsc::Sender<InformerEvent<Scaler>>,
-    pub(super) parents: mpsc::Sender<InformerEvent<ResourceVersion>>,
+    pub(super) inventories: mpsc::Sender<InformerEvent<ResourceVersion>>,
     pub(super) pods: mpsc::Sender<PodsEvent>,
     pub(super) data: mpsc::Sender<DataEvent>,
 }
@@ -38,7 +38,7 @@ impl LoopChannels {
         let (events, from_tasks) = mpsc::channel(BACKLOG);
         let (informers, from_informers) = mpsc::channel(BACKLOG);
         let (scalers, from_scalers) = mpsc::channel(BACKLOG);
-        let (parents, from_parents) = mpsc::channel(BACKLOG);
+        let (inventories, from_inventories) = mpsc::channel(BACKLOG);
         let (to_orders, from_orders) = mpsc::channel(BACKLOG);
         let (pods, from_pods) = mpsc::channel(BACKLOG);
         let (data, from_data) = mpsc::channel(BACKLOG);
@@ -49,7 +49,7 @@ impl LoopChannels {
             from_tasks,
             from_informers,
             from_scalers,
-            from_parents,
+            from_inventories,
             to_orders,
             from_orders,
             from_pods,
@@ -57,6 +57,6 @@ impl LoopChannels {
             questions,
             asked,
         };
-        (LoopSinks { informers, scalers, parents, pods, data }, channels)
+        (LoopSinks { informers, scalers, inventories, pods, data }, channels)
     }
 }

@@ -116,11 +116,11 @@ impl Reconciler {
         }
         let waited =
             self.keeper.due.take().is_some() || self.keeper.reread.take_if(|reread| *reread <= now).is_some();
-        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         if self.keeper.stale || waited {
             self.keeper.call = CallState::Busy;
             self.spawn(async move { LoopEvent::Budget(cluster.budget(&namespace).await) });
-        } else if let Some(next) = self.book_to_write(now) {
+        } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.want_seal();
                 self.keeper.telling.failed(&mut self.engine);
@@ -131,7 +131,7 @@ impl Reconciler {
                 return self.tell_full(text.len());
             }
             self.keeper.call = CallState::Busy;
-            self.engine.saving_book(&next);
+            self.engine.saving_ledger(&next);
             let known = self.keeper.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
@@ -169,18 +169,18 @@ impl Reconciler {
         }
         match self.keeper.sealing {
             SealStatus::Locked => {
-                self.engine.lock_book();
+                self.engine.lock_ledger();
                 self.rest_without_key();
                 return Ok(());
             }
             SealStatus::Stale => self.engine.want_seal(),
             SealStatus::Fine => {}
         }
-        let book = RolloutLedger::parse(text, self.engine.seals())?;
-        let unread = Some(book.unread.len()).filter(|count| *count > 0);
+        let ledger = RolloutLedger::parse(text, self.engine.seals())?;
+        let unread = Some(ledger.unread.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
-        self.engine.book(book);
+        self.engine.ledger(ledger);
         self.tell_unreadable(unread);
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Reconciler {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-        for source in 0..self.ledgers.len() {
+        for source in 0..self.stores.len() {
             self.notice_unreadable(source, why.clone());
         }
         self.keeper.unreadable = Some(why);
@@ -226,13 +226,13 @@ impl Reconciler {
 
     /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
     /// that does not stay leaves no queue behind.
-    fn book_to_write(&mut self, now: Instant) -> Option<RolloutLedger> {
+    fn ledger_to_write(&mut self, now: Instant) -> Option<RolloutLedger> {
         // A process that only observes writes nothing at all, not even its queue.
         if self.is_only_observing() {
             return None;
         }
         let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
-        match engine.next_book() {
+        match engine.next_ledger() {
             Some(next) if self.until == StopCondition::Stopped => Some(telling.beside(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
@@ -240,9 +240,9 @@ impl Reconciler {
                 engine.known_book().cloned()
             }
             None if self.until == StopCondition::Stopped => {
-                engine.first_book().or_else(|| telling.book(engine, now))
+                engine.first_ledger().or_else(|| telling.ledger(engine, now))
             }
-            None => engine.first_book(),
+            None => engine.first_ledger(),
         }
     }
 
@@ -251,7 +251,7 @@ impl Reconciler {
         for id in others {
             let Some(kind) = self.watched.served(&id.group_kind()) else { continue };
             let Some(namespace) = id.namespace().map(Arc::from) else { continue };
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.executor.cluster.clone();
             // By a list: the right to get it is nobody's who has nothing in that namespace.
             let fields = Some(format!("metadata.name={}", id.name()).into());
             let selector =
@@ -300,7 +300,7 @@ impl Reconciler {
     /// what it sees itself, and a write that is not answered keeps the Lease from being released.
     fn is_last(&self) -> bool {
         let ends = self.until == StopCondition::Stopped && self.keeper.end.is_cancelled();
-        ends && !self.hands.cluster.is_fenced()
+        ends && !self.executor.cluster.is_fenced()
     }
 
     /// Writes the rollout ledger as it should be once this process has ended. A one-shot apply
@@ -312,11 +312,11 @@ impl Reconciler {
         if goes_on || self.is_only_observing() {
             return;
         }
-        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         for _ in 0..LEAVES {
             let next = match self.until {
-                StopCondition::Stopped => self.engine.unqueued_book(),
-                StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_book(),
+                StopCondition::Stopped => self.engine.unqueued_ledger(),
+                StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
             };
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
             let saved = cluster.save_budget(&namespace, self.keeper.object.as_ref(), &text).await;

@@ -90,7 +90,7 @@ impl Reconciler {
         if self.configs.stale && self.configs.call == CallState::None && due {
             self.configs.call = CallState::Busy;
             (self.configs.stale, self.configs.due) = (false, None);
-            let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+            let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             self.spawn(async move { LoopEvent::ConfigKey(cluster.config_key(&namespace).await) });
         }
         self.follow_data();
@@ -127,7 +127,7 @@ impl Reconciler {
     /// Reacts to a change of the keys that open and seal hashes.
     fn seals_changed(&mut self) {
         self.keeper.unlocked();
-        for source in 0..self.ledgers.len() {
+        for source in 0..self.stores.len() {
             self.show_inventory(source);
         }
     }
@@ -146,7 +146,7 @@ impl Reconciler {
         let key = self.configs.key.clone().or_else(ConfigKey::random);
         let Some(key) = key else { return self.no_config_key("the system gives no random bytes") };
         self.configs.call = CallState::Busy;
-        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         self.spawn_write(async move {
             LoopEvent::ConfigKey(cluster.make_config_key(&namespace, &key).await.map(Some))
         });
@@ -200,7 +200,7 @@ impl Reconciler {
         self.configs.open.retain(|group, (ids, _)| wanted.get(group) == Some(ids));
         for (group, ids) in wanted {
             if !self.configs.open.contains_key(&group) {
-                let cluster = self.hands.cluster.acting_as(group.2.clone());
+                let cluster = self.executor.cluster.acting_as(group.2.clone());
                 let follower = cluster.follow_data(&ids, self.configs.sink.clone());
                 self.configs.open.insert(group, (ids, follower));
             }

@@ -145,23 +145,23 @@ impl Reconciler {
             }
             (Action::Inspect(want, form), Some(kind)) => {
                 let question = ComparisonRequest::new(id.clone(), want, form, self.engine.shown(&id));
-                self.spawn(self.hands_for(&id).inspect(kind, question));
+                self.spawn(self.executor_for(&id).inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
                 self.writes += 1;
-                self.spawn(self.hands_of(Some(apply.source)).dry_run(kind, id, apply));
+                self.spawn(self.executor_of(Some(apply.source)).dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
                 self.engine.dispatched(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
-                self.spawn(self.hands_of(Some(apply.source)).apply(kind, id, apply));
+                self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply));
             }
             (action @ Action::Delete(..), Some(kind)) => {
                 self.engine.dispatched(&id, &action);
                 self.writes += 1;
-                self.spawn(self.hands_for(&id).delete(kind, id, action));
+                self.spawn(self.executor_for(&id).delete(kind, id, action));
             }
             (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.done(&id),
         }
@@ -179,13 +179,13 @@ impl Reconciler {
     }
 
     /// Returns the executor for an object.
-    pub(super) fn hands_for(&self, id: &ObjectId) -> Executor {
-        self.hands_of(self.engine.acting_for(id))
+    pub(super) fn executor_for(&self, id: &ObjectId) -> Executor {
+        self.executor_of(self.engine.acting_for(id))
     }
 
     /// Returns the executor for the objects of a source.
-    fn hands_of(&self, source: Option<SourceId>) -> Executor {
-        Executor { cluster: self.cluster_of(source).clone(), contents: self.hands.contents.clone() }
+    fn executor_of(&self, source: Option<SourceId>) -> Executor {
+        Executor { cluster: self.cluster_of(source).clone(), contents: self.executor.contents.clone() }
     }
 
     pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::ServedKind>> {
@@ -214,7 +214,7 @@ impl Reconciler {
 
     pub(super) fn ask(&mut self, batch: LookupBatch) {
         if !batch.compares.is_empty() {
-            self.spawn(self.hands.clone().compare(batch.compares));
+            self.spawn(self.executor.clone().compare(batch.compares));
         }
         let mut groups: HashMap<LookupGroup, Vec<ObjectId>> = HashMap::new();
         for id in batch.looks {
@@ -223,10 +223,10 @@ impl Reconciler {
             groups.entry(group).or_default().push(id);
         }
         for ((_, namespace, account), ids) in groups {
-            let cluster = self.hands.cluster.acting_as(account);
-            let hands = Executor { cluster, contents: self.hands.contents.clone() };
+            let cluster = self.executor.cluster.acting_as(account);
+            let executor = Executor { cluster, contents: self.executor.contents.clone() };
             match ids.first().and_then(|id| self.kind_of(id)) {
-                Some(kind) => self.spawn(hands.look(kind, namespace, ids)),
+                Some(kind) => self.spawn(executor.look(kind, namespace, ids)),
                 None => ids.iter().for_each(|id| self.queue.done(id)),
             }
         }

@@ -24,24 +24,24 @@ impl Reconciler {
 
     /// Returns why what a source has cannot be known before a person does something.
     pub(super) fn trouble(&self, source: SourceId) -> Option<String> {
-        let why = self.ledgers[source].trouble.as_ref()?;
+        let why = self.stores[source].trouble.as_ref()?;
         Some(format!("its ConfigMap cannot be read or written: {why}"))
     }
 
     /// Returns the remaining objects of a source. An object that is being deleted remains until it
     /// is gone, whatever keeps it.
     fn left(&self, source: SourceId) -> Option<RemainingObjects> {
-        let ledger = &self.ledgers[source];
+        let store = &self.stores[source];
         if let Some(why) = self.trouble(source) {
             return Some(RemainingObjects::Unread(why));
         }
-        if ledger.call == CallState::Busy || !self.read.contains(&source) {
+        if store.call == CallState::Busy || !self.read.contains(&source) {
             return None;
         }
-        if ledger.parent == InventoryState::Absent {
+        if store.inventory == InventoryState::Absent {
             return Some(RemainingObjects::Unknown);
         }
-        if ledger.sealing == SealStatus::Locked {
+        if store.sealing == SealStatus::Locked {
             let why = "its ConfigMap has hashes of Secrets that cannot be read without their key";
             return Some(RemainingObjects::Unread(why.to_owned()));
         }
@@ -59,7 +59,7 @@ impl Reconciler {
             return Some(RemainingObjects::Objects(self.first_of(goes)));
         }
         // An inventory that was made anew does not name its former kinds.
-        let told = ledger.parent.parent().and_then(inventory::place);
+        let told = store.inventory.inventory().and_then(inventory::place);
         Some(if told.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
     }
 

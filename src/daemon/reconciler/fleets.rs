@@ -74,7 +74,7 @@ impl Reconciler {
         match (self.engine.needs_nodes(), &self.nodes.open) {
             (true, None) => {
                 let (sink, told) = mpsc::channel(BACKLOG);
-                let open = Some(self.hands.cluster.follow_nodes(sink));
+                let open = Some(self.executor.cluster.follow_nodes(sink));
                 self.nodes = NodeWatch { open, told, ..NodeWatch::closed() };
             }
             (false, Some(_)) => {

@@ -63,18 +63,18 @@ impl Reconciler {
         let Some((id, rv)) = self.own_news(event, "the orders objects") else { return };
         let source = source_of_orders(id.name()).and_then(|name| self.source_named(name));
         let Some(source) = source else { return };
-        let ledger = &mut self.orders[source];
+        let store = &mut self.orders[source];
         match rv {
-            Some(rv) => ledger.seen = rv,
+            Some(rv) => store.seen = rv,
             // Somebody who may write there may have taken its label away.
-            None => ledger.object = OrdersState::Unread,
+            None => store.object = OrdersState::Unread,
         }
     }
 
     /// Reads them all again, as an audit of what the watch told.
     pub(super) fn reread_orders(&mut self) {
-        for ledger in &mut self.orders {
-            ledger.object = OrdersState::Unread;
+        for store in &mut self.orders {
+            store.object = OrdersState::Unread;
         }
     }
 
@@ -87,30 +87,31 @@ impl Reconciler {
         self.tell_orders();
         for source in 0..self.orders.len() {
             let state = self.engine.source(source);
-            let parent = self.ledgers[source].parent.parent().and_then(|parent| parent.known.as_ref());
-            let Some((parent, _)) = parent.filter(|_| state.writes == SourceWrites::Allowed) else {
+            let inventory =
+                self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+            let Some((inventory, _)) = inventory.filter(|_| state.writes == SourceWrites::Allowed) else {
                 continue;
             };
-            let (parent, lives, name) =
-                (parent.clone(), state.life == SourceLifecycle::Lives, state.name.clone());
-            let ledger = &self.orders[source];
-            if ledger.call == CallState::Busy {
+            let (inventory, lives, name) =
+                (inventory.clone(), state.life == SourceLifecycle::Lives, state.name.clone());
+            let store = &self.orders[source];
+            if store.call == CallState::Busy {
                 continue;
             }
-            let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
-            match ledger.object.clone() {
+            let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+            match store.object.clone() {
                 OrdersState::Absent if lives => {
                     self.call_begins(source);
                     self.spawn_write(async move {
-                        let made = cluster.make_orders(&namespace, &name, &parent).await;
+                        let made = cluster.make_orders(&namespace, &name, &inventory).await;
                         LoopEvent::Orders(source, made.map(Some))
                     });
                 }
                 OrdersState::Absent => {}
-                OrdersState::Says(object) if object.known.1 >= ledger.seen => {
+                OrdersState::Says(object) if object.known.1 >= store.seen => {
                     let spent = self.engine.spent_orders(source);
                     let spent = spent.iter().map(ToString::to_string);
-                    let others = ledger.questions.iter().chain(&ledger.refused);
+                    let others = store.questions.iter().chain(&store.refused);
                     let keys: Vec<String> = spent.chain(others.cloned()).collect();
                     if keys.is_empty() && object.is_labelled {
                         self.orders[source].trouble = None;
@@ -134,7 +135,7 @@ impl Reconciler {
 
     fn read_orders(&mut self, source: SourceId, wait: Duration) {
         self.call_begins(source);
-        let cluster = self.hands.cluster.clone();
+        let cluster = self.executor.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
         self.spawn(async move {
             tokio::time::sleep(wait).await;
@@ -148,34 +149,34 @@ impl Reconciler {
         source: SourceId,
         answer: Result<Option<OrdersObject>, cluster::ClusterError>,
     ) {
-        let ledger = &mut self.orders[source];
-        ledger.call = CallState::None;
+        let store = &mut self.orders[source];
+        store.call = CallState::None;
         let object = match answer {
             Ok(object) => object,
             // Somebody else was faster, as people are.
             Err(error) if error.class() == ErrorClass::Conflict => {
-                ledger.object = OrdersState::Unread;
+                store.object = OrdersState::Unread;
                 return;
             }
             Err(error) => {
                 let words = format!("orders wait until this passes: {error}");
                 let wait = if error.class() == ErrorClass::Transient { AGAIN } else { PERSON };
-                if ledger.trouble.as_ref() != Some(&words) {
-                    ledger.trouble = Some(words.clone());
+                if store.trouble.as_ref() != Some(&words) {
+                    store.trouble = Some(words.clone());
                     self.notice(EventReason::OrderIgnored, source, None, (words, None));
                 }
                 return self.read_orders(source, wait.mul_f64(1.0 + super::super::random()));
             }
         };
         let Some(object) = object else {
-            ledger.object = OrdersState::Absent;
+            store.object = OrdersState::Absent;
             return self.engine.take_orders(source, Vec::new());
         };
         let list = engine::parse_orders(&object.data);
-        let news = list.why.filter(|_| ledger.refused != list.refused);
-        ledger.object = OrdersState::Says(object);
-        (ledger.questions, ledger.refused) = (list.questions, list.refused);
-        let count = ledger.refused.len();
+        let news = list.why.filter(|_| store.refused != list.refused);
+        store.object = OrdersState::Says(object);
+        (store.questions, store.refused) = (list.questions, list.refused);
+        let count = store.refused.len();
         self.engine.take_orders(source, list.orders);
         if let Some(why) = news {
             let what = if count == 1 {

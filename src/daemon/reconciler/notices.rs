@@ -130,10 +130,10 @@ impl EventHistory {
 
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
     /// left out are recorded.
-    pub(super) fn go_on(&mut self, source: SourceId, parent: Option<&InventoryObject>) {
-        let (Some(told), Some(parent)) = (self.sources.get_mut(source), parent) else { return };
-        told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&parent.data));
-        told.pending = pending_prunes(parent).into_iter().map(|pending| pending.id).collect();
+    pub(super) fn go_on(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
+        let (Some(told), Some(inventory)) = (self.sources.get_mut(source), inventory) else { return };
+        told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&inventory.data));
+        told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
     }
 
     /// Returns why a rollout failed, as it was told, where these words repeat it.
@@ -152,7 +152,7 @@ impl Reconciler {
     /// Records what happens.
     #[must_use]
     pub fn recorded(mut self, recorder: EventRecorder) -> Self {
-        self.chronicle.recorder = Some(recorder);
+        self.history.recorder = Some(recorder);
         self
     }
 
@@ -161,27 +161,27 @@ impl Reconciler {
         for turn in self.engine.take_turns() {
             let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
             let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
-            let is_known = turn.back.as_deref().is_some_and(|why| self.chronicle.told_in(why).is_some());
-            let (happening, message) = turn_words(&turn, &words, is_known);
+            let is_known = turn.back.as_deref().is_some_and(|why| self.history.told_in(why).is_some());
+            let (reason, message) = turn_words(&turn, &words, is_known);
             if let RolloutProgress::Failed(why) = &turn.course {
-                self.chronicle.failed.insert(turn.id.clone(), why.clone());
+                self.history.failed.insert(turn.id.clone(), why.clone());
             } else if matches!((&turn.course, &turn.back), (RolloutProgress::Succeeded, None)) {
-                self.chronicle.failed.remove(&turn.id);
+                self.history.failed.remove(&turn.id);
             }
             let took = self.time_turn(&turn, now);
             let message = match took {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
                 None => message,
             };
-            let told = &mut self.chronicle.sources[turn.source];
+            let told = &mut self.history.sources[turn.source];
             told.rolls();
-            if happening.is_warning() {
+            if reason.is_warning() {
                 told.unsettle();
             }
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
             let about = if turn.back.is_some() { head } else { revision };
-            self.notice(happening, turn.source, Some(&turn.id), (message, about));
+            self.notice(reason, turn.source, Some(&turn.id), (message, about));
         }
     }
 
@@ -190,7 +190,7 @@ impl Reconciler {
         let name = self.engine.source(turn.source).name.clone();
         let ended = match (&turn.course, &turn.back) {
             (RolloutProgress::Started, _) => {
-                if self.chronicle.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
+                if self.history.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
                     self.metrics.rolled(&name, RolloutResult::Superseded, None);
                 }
                 return None;
@@ -199,7 +199,7 @@ impl Reconciler {
             (RolloutProgress::Succeeded, Some(_)) => RolloutResult::RolledBack,
             (RolloutProgress::Failed(_), _) => RolloutResult::Failed,
         };
-        let began = self.chronicle.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
+        let began = self.history.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
         // A rollout that an earlier process began has no beginning here.
         let took = began.map(|(_, began)| now.duration_since(began));
         self.metrics.rolled(&name, ended, took);
@@ -208,8 +208,8 @@ impl Reconciler {
 
     /// Tells what became of an object: all who are told of it as it happens, and who listens to this loop alone.
     pub(super) fn tell(&mut self, id: &ObjectId, told: Outcome) {
-        let happening = happening_of(&told);
-        self.tell_as(id, told, happening);
+        let reason = happening_of(&told);
+        self.tell_as(id, told, reason);
     }
 
     /// Tells that somebody else's change was undone.
@@ -217,7 +217,7 @@ impl Reconciler {
         self.tell_as(id, told, Some(EventReason::DriftRepaired));
     }
 
-    fn tell_as(&mut self, id: &ObjectId, told: Outcome, happening: Option<EventReason>) {
+    fn tell_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
         let again = told == Outcome::Created && self.told.get(id) == Some(&Outcome::Recreating);
         let told = if again { Outcome::Recreated } else { told };
         if self.until != StopCondition::Stopped
@@ -225,27 +225,27 @@ impl Reconciler {
         {
             self.told.insert(id.clone(), told.clone());
         }
-        let (source, revision) = self.whence(happening, id);
-        if let (Some(happening), Some(source)) = (happening, source) {
-            self.chronicle.sources[source].worked |= is_work(happening);
-            self.notice(happening, source, Some(id), (message(happening, &told), revision.clone()));
+        let (source, revision) = self.whence(reason, id);
+        if let (Some(reason), Some(source)) = (reason, source) {
+            self.history.sources[source].worked |= is_work(reason);
+            self.notice(reason, source, Some(id), (message(reason, &told), revision.clone()));
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &told {
-            Outcome::Refused(Reason::Rejected(words)) => self.chronicle.told_in(words),
+            Outcome::Refused(Reason::Rejected(words)) => self.history.told_in(words),
             _ => None,
         };
-        let _ = self.listener.send(ObjectEvent { id: id.clone(), told, happening, source, revision, known });
+        let _ = self.listener.send(ObjectEvent { id: id.clone(), told, reason, source, revision, known });
     }
 
     /// Returns the source and the revision that what became of an object follows from.
-    fn whence(&self, happening: Option<EventReason>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
+    fn whence(&self, reason: Option<EventReason>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.engine.source_of(self.engine.live(id)?));
         let head = || self.engine.source(source?).head.clone();
         let brought = || entry.and_then(|entry| entry.brought.clone());
-        let revision = match happening {
+        let revision = match reason {
             Some(
                 EventReason::Created
                 | EventReason::Configured
@@ -261,7 +261,7 @@ impl Reconciler {
     pub(super) fn notice_read(&mut self, source: SourceId, before: Option<&Revision>) {
         let state = self.engine.source(source);
         let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
-        let told = &mut self.chronicle.sources[source];
+        let told = &mut self.history.sources[source];
         let incomplete = if told.incomplete == incomplete {
             None
         } else {
@@ -303,18 +303,18 @@ impl Reconciler {
 
     /// Returns the revision in force, where it was told that all of it is as wanted.
     pub(super) fn settled(&self, source: SourceId) -> Option<&Revision> {
-        let (told, head) = (&self.chronicle.sources[source], self.engine.source(source).head.as_ref()?);
+        let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
         [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
     }
 
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
-        let is_unread = self.ledgers[source].parent == InventoryState::Unread;
+        let is_unread = self.stores[source].inventory == InventoryState::Unread;
         if !stand.healthy || is_unread || self.engine.is_anything_moving(source) {
             return;
         }
-        if !self.chronicle.sources[source].is_news(&head, is_seen) {
+        if !self.history.sources[source].is_news(&head, is_seen) {
             return;
         }
         let message = format!("revision {}: all {}", head.short(), well_words(&stand.objects));
@@ -323,7 +323,7 @@ impl Reconciler {
 
     fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
         let is_seen = self.is_seen(source);
-        let told = &mut self.chronicle.sources[source].pending;
+        let told = &mut self.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
             .engine
             .judgements(source)
@@ -351,7 +351,7 @@ impl Reconciler {
     /// Tells which objects somebody takes out of our hands, once when it begins and once when it ends.
     fn notice_opt_outs(&mut self, source: SourceId) {
         let now = self.engine.opt_outs(source, Instant::now());
-        let known = std::mem::replace(&mut self.chronicle.sources[source].opted_out, now.clone());
+        let known = std::mem::replace(&mut self.history.sources[source].opted_out, now.clone());
         let head = self.engine.source(source).head.clone();
         let is_denied = self.engine.source(source).opt_out == OptOutPolicy::Denied;
         for (id, word) in now.iter().filter(|(id, word)| known.get(*id) != Some(*word)) {
@@ -373,7 +373,7 @@ impl Reconciler {
     /// Says once that more pauses and holds stand than are acknowledged.
     fn tell_crowd(&mut self, source: SourceId) {
         let untold = self.engine.untold_states(source);
-        let was_crowded = std::mem::replace(&mut self.chronicle.sources[source].is_crowded, untold > 0);
+        let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, untold > 0);
         if untold > 0 && !was_crowded {
             let name = &self.engine.source(source).name;
             tracing::warn!(
@@ -390,14 +390,15 @@ impl Reconciler {
         id: Option<&ObjectId>,
         (message, revision): (String, Option<Revision>),
     ) {
-        let Some(recorder) = &self.chronicle.recorder else { return };
+        let Some(recorder) = &self.history.recorder else { return };
         let regarding = || {
-            let parent = self.ledgers[source].parent.parent().and_then(|parent| parent.known.as_ref());
+            let inventory =
+                self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
             let object = id.and_then(|id| {
                 let uid = self.engine.shown(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
             });
-            EventRegarding { object, parent: parent.map(|(uid, _)| uid.clone()) }
+            EventRegarding { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
         };
         let writes = self.engine.source(source).writes == SourceWrites::Allowed;
         // The commit's author did not do what somebody else did in the cluster.
@@ -471,22 +472,20 @@ fn happening_of(told: &Outcome) -> Option<EventReason> {
     })
 }
 
-fn message(happening: EventReason, told: &Outcome) -> String {
+fn message(reason: EventReason, told: &Outcome) -> String {
     match told {
-        Outcome::Created if happening == EventReason::DriftRepaired => {
-            "somebody else had deleted it".to_owned()
-        }
+        Outcome::Created if reason == EventReason::DriftRepaired => "somebody else had deleted it".to_owned(),
         Outcome::Repaired(who) => format!("{who}; put back"),
-        _ if happening == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
+        _ if reason == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
         Outcome::Waiting(reason) | Outcome::Refused(reason) => reason.to_string(),
         done => done.to_string(),
     }
 }
 
 /// Returns whether an object was brought nearer to what its revision asks for.
-fn is_work(happening: EventReason) -> bool {
+fn is_work(reason: EventReason) -> bool {
     matches!(
-        happening,
+        reason,
         EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated
     )
 }

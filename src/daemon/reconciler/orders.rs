@@ -41,11 +41,11 @@ impl Reconciler {
     }
 
     /// A source's parent was written: by us, or by a person who wants something.
-    pub(super) fn parent_changed(&mut self, event: InformerEvent<ResourceVersion>) {
+    pub(super) fn inventory_changed(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_news(event, "the inventories") else { return };
         let Some(source) = self.source_named(id.name()) else { return };
-        self.ledgers[source].seen = rv;
-        self.follow_parent(source);
+        self.stores[source].seen = rv;
+        self.follow_inventory(source);
     }
 
     /// Returns a watch's news of an object in rhumb's namespace: its version, or none where it is
@@ -77,16 +77,16 @@ impl Reconciler {
 
     /// Reads a parent that its watch shows in a newer version. While a call about it is on its way, its answer tells
     /// whether that is needed.
-    pub(super) fn follow_parent(&mut self, source: SourceId) {
-        let ledger = &self.ledgers[source];
-        let known = ledger.parent.parent().and_then(|parent| parent.known.as_ref());
-        let older = match &ledger.parent {
+    pub(super) fn follow_inventory(&mut self, source: SourceId) {
+        let store = &self.stores[source];
+        let known = store.inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+        let older = match &store.inventory {
             InventoryState::Unread => false,
             InventoryState::Absent => true,
-            InventoryState::Says(_) => known.is_none_or(|(_, known)| *known < ledger.seen),
+            InventoryState::Says(_) => known.is_none_or(|(_, known)| *known < store.seen),
         };
         if older {
-            self.read_parent(source);
+            self.read_inventory(source);
         }
     }
 }

@@ -20,7 +20,7 @@ impl Reconciler {
             return;
         }
         self.peers = CallState::Busy;
-        let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+        let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         self.spawn(async move { LoopEvent::Peers(peers(&cluster, &namespace).await) });
     }
 
@@ -37,7 +37,7 @@ impl Reconciler {
             // Objects that wait for it go on waiting, as nothing is deleted on doubt.
             Err(error) => {
                 tracing::warn!("what other sources of the cluster want cannot be read: {error}");
-                let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+                let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
                 self.spawn(async move {
                     tokio::time::sleep(AGAIN.mul_f64(1.0 + super::super::random())).await;
                     LoopEvent::Peers(peers(&cluster, &namespace).await)
@@ -50,7 +50,7 @@ impl Reconciler {
     /// them.
     pub(super) fn tell_retired(&mut self) {
         for source in std::mem::take(&mut self.retired) {
-            let (cluster, namespace) = (self.hands.cluster.clone(), self.namespace.clone());
+            let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             self.tasks.spawn(async move {
                 while let Err(error) = retire(&cluster, &namespace, &source).await {
                     tracing::debug!(%source, "that nobody serves it cannot be told: {error}");
@@ -62,11 +62,14 @@ impl Reconciler {
 }
 
 async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
-    let parents = cluster.kept_parents(namespace).await?;
-    Ok(parents.iter().map(|(name, parent)| handover::peer(namespace, name, parent)).collect())
+    let inventories = cluster.kept_inventories(namespace).await?;
+    Ok(inventories.iter().map(|(name, inventory)| handover::peer(namespace, name, inventory)).collect())
 }
 
 async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), ClusterError> {
-    let Some(parent) = cluster.parent(namespace, source).await? else { return Ok(()) };
-    cluster.save_parent(namespace, source, Some(&parent), &handover::retired(&parent)).await.map(drop)
+    let Some(inventory) = cluster.inventory(namespace, source).await? else { return Ok(()) };
+    cluster
+        .save_inventory(namespace, source, Some(&inventory), &handover::retired(&inventory))
+        .await
+        .map(drop)
 }

@@ -38,7 +38,7 @@ impl Reconciler {
             let content =
                 entry.and_then(|entry| entry.want().map(|(_, want)| want).or(entry.accepted.known()));
             let Some(content) = content.cloned() else { continue };
-            let contents = self.hands.contents.clone();
+            let contents = self.executor.contents.clone();
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
                 let body = super::super::act::blocking(move || contents.effective(&content)).await;

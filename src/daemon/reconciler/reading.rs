@@ -60,10 +60,10 @@ impl Reconciler {
                 let _ = feed.try_send(FeedRequest::Look(dropped));
             }
         }
-        let ledger = &mut self.ledgers[source];
+        let store = &mut self.stores[source];
         let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
-        let tells = ledger.tells(&touched) && !unplaced;
-        ledger.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
+        let tells = store.tells(&touched) && !unplaced;
+        store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unknown.extend(unknown);
         let watcher = self.engine.source(source).watcher;
         self.watched.want(watcher, gvks, &mut self.engine);
@@ -74,7 +74,7 @@ impl Reconciler {
         if self.engine.source(source).writes == SourceWrites::Observed {
             self.show_inventory(source);
         }
-        self.hands.contents.clear();
+        self.executor.contents.clear();
         self.pins = PinState::Old;
     }
 
@@ -83,7 +83,7 @@ impl Reconciler {
         if !self.is_idle() {
             return;
         }
-        self.hands.contents.clear();
+        self.executor.contents.clear();
         if std::mem::replace(&mut self.pins, PinState::New) == PinState::New {
             return;
         }
@@ -109,9 +109,9 @@ impl Reconciler {
                     let (orders, from_loop) = mpsc::channel(BACKLOG);
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
-                    let pulse = self.hands.cluster.pulses().expect(&name, super::TURN);
-                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), (events, pulse));
-                    let feed = feed.noting(self.chronicle.last_look(source));
+                    let heartbeat = self.executor.cluster.heartbeats().expect(&name, super::TURN);
+                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), (events, heartbeat));
+                    let feed = feed.noting(self.history.last_look(source));
                     match self.engine.source(source).life {
                         SourceLifecycle::Lives => {
                             self.tasks.keep("the reader of a source", feed.run(from_loop))
@@ -126,7 +126,7 @@ impl Reconciler {
                     self.spawn(super::super::feed::once(disk, dialect, scopes.clone()));
                 }
             }
-            self.read_parent(source);
+            self.read_inventory(source);
         }
         let known: Vec<GroupKind> =
             self.unknown.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
@@ -147,7 +147,7 @@ impl Reconciler {
             }
         };
         if !missing.is_empty() {
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.executor.cluster.clone();
             self.spawn(async move { LoopEvent::Absent(cluster.absent(&missing).await) });
         }
     }

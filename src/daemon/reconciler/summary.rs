@@ -120,7 +120,7 @@ impl Reconciler {
         let now = Instant::now();
         let status = self.with_beside(now, report::status);
         let changed = self.stands(&status, now).into_iter().enumerate().filter_map(|(source, stand)| {
-            let known = self.ledgers.get(source)?.parent.parent()?;
+            let known = self.stores.get(source)?.inventory.inventory()?;
             let mut wanted = known.clone();
             stand?.write_to(&mut wanted.data);
             let source = self.engine.source(source);
@@ -130,9 +130,9 @@ impl Reconciler {
                 wanted,
             ))
         });
-        let cluster = &self.hands.cluster;
+        let cluster = &self.executor.cluster;
         let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
-            if let Err(error) = cluster.save_parent(&self.namespace, name, Some(known), &wanted).await {
+            if let Err(error) = cluster.save_inventory(&self.namespace, name, Some(known), &wanted).await {
                 tracing::debug!(source = %name, "where it stands at the end is not told: {error}");
             }
         };
@@ -245,7 +245,7 @@ mod tests {
         summaries.changed().await.unwrap();
         let words = summaries.borrow_and_update().to_string();
         assert!(words.starts_with("no sources: 0 objects; next resync "), "{words}");
-        let signs = cluster.pulses().signs();
+        let signs = cluster.heartbeats().signs();
         let names: Vec<&str> = signs.iter().map(|sign| &*sign.name).collect();
         assert_eq!(names, ["the loop", "the thread of all tasks"]);
         for sign in signs {
@@ -254,6 +254,6 @@ mod tests {
         }
         stop.cancel();
         running.await.unwrap().unwrap();
-        assert_eq!(cluster.pulses().signs(), []);
+        assert_eq!(cluster.heartbeats().signs(), []);
     }
 }

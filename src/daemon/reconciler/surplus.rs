@@ -12,7 +12,7 @@ impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
     pub(super) fn rescale_due(&mut self, now: Instant) {
         for due in self.engine.to_rescale(now) {
-            let cluster = self.hands.cluster.clone();
+            let cluster = self.executor.cluster.clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
                 let judged = (&due.uid, due.rv);

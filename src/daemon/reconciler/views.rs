@@ -20,7 +20,7 @@ use crate::report::{ObjectComparison, ObjectStatus, Phase};
 /// All that it takes to compare an object.
 pub(super) struct ComparisonInput {
     id: ObjectId,
-    hands: Executor,
+    executor: Executor,
     kind: Option<Arc<ServedKind>>,
     want: ComparisonTarget,
     form: ApplyVariant,
@@ -70,7 +70,13 @@ impl Reconciler {
             overlay: None,
             started: live.and_then(|live| live.started),
         };
-        ComparisonInput { id: id.clone(), hands: self.hands_for(id), kind: self.kind_of(id), want, form }
+        ComparisonInput {
+            id: id.clone(),
+            executor: self.executor_for(id),
+            kind: self.kind_of(id),
+            want,
+            form,
+        }
     }
 
     /// Returns whether a write of an object may change anything.
@@ -92,7 +98,7 @@ impl ComparisonInput {
         let Some(kind) = self.kind.clone() else {
             return noted("the server has no such kind now".to_owned());
         };
-        let live = match self.hands.cluster.get(&kind, &self.id).await {
+        let live = match self.executor.cluster.get(&kind, &self.id).await {
             Ok(live) => live,
             Err(error) => return noted(error.reason()),
         };
@@ -122,7 +128,7 @@ impl ComparisonInput {
         let release = Release { hash: self.form.hash(want), revision: Revision::new("") };
         let claim = ReleaseClaim { release, seal: None };
         let (contents, content, form, shown) =
-            (self.hands.contents.clone(), want.clone(), self.form, live.cloned());
+            (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
         let body = blocking(move || match shown {
             Some(live) => contents.body_for(&content, &claim, form, &live).map(|(body, _)| body),
             None => contents.body(&content, &claim, form),
@@ -133,7 +139,7 @@ impl ComparisonInput {
         };
         let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
         let guard = uid.map_or(Precondition::Absent, Precondition::Uid);
-        match self.hands.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
+        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
             Ok(after) => (Some(after), None),
             Err(error) => {
                 let laid = live.map_or_else(|| body.clone(), |live| change::laid_over(live, &body));

@@ -5,28 +5,28 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, one, reason, tally, tell, theirs};
 use super::world::{reading, workload};
 use crate::engine::*;
 
 /// `web` at rest, and another process that has claimed something.
 fn beside_another() -> Harness {
-    let mut rig = at_rest(&["web"], &budget("100%", 100));
-    rig.world.book.claims.insert(elsewhere("api"), theirs(1));
-    rig.engine.book(rig.world.book.clone());
-    rig
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
+    harness.engine.ledger(harness.world.ledger.clone());
+    harness
 }
 
 /// Somebody has written the object.
-fn is_now(rig: &mut Harness, book: RolloutLedger) {
-    rig.world.book = book.clone();
-    rig.engine.book(book);
+fn is_now(harness: &mut Harness, ledger: RolloutLedger) {
+    harness.world.ledger = ledger.clone();
+    harness.engine.ledger(ledger);
 }
 
-fn changes(rig: &mut Harness) {
-    rig.read(reading("r2", &files(&["web"], 2)));
-    rig.settle();
+fn changes(harness: &mut Harness) {
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
 }
 
 /// Beside the one that another process has claimed.
@@ -43,60 +43,60 @@ fn what_was_claimed_is_written_into_an_object_that_was_made_anew() {
         ..RolloutLedger::default()
     };
     for now in [RolloutLedger::default(), of_another] {
-        let mut rig = beside_another();
-        is_now(&mut rig, now.clone());
-        let next = rig.engine.next_book().expect("it lacks a claim");
+        let mut harness = beside_another();
+        is_now(&mut harness, now.clone());
+        let next = harness.engine.next_ledger().expect("it lacks a claim");
         let mut expected = now.claims.clone();
         expected.insert(elsewhere("api"), theirs(1));
         assert_eq!(next.claims, expected);
         assert!(next.begun.is_some_and(|begun| now.begun.is_none_or(|known| known == begun)));
         // Read once more before that is written, it lacks the same.
-        is_now(&mut rig, now);
-        assert_eq!(rig.engine.next_book().map(|next| next.claims), Some(expected));
-        rig.keep_book();
-        assert_eq!(rig.engine.next_book(), None);
+        is_now(&mut harness, now);
+        assert_eq!(harness.engine.next_ledger().map(|next| next.claims), Some(expected));
+        harness.keep_ledger();
+        assert_eq!(harness.engine.next_ledger(), None);
     }
 }
 
 #[test]
 fn nothing_begins_until_others_have_had_the_time_to_write_their_claims_again() {
-    let mut rig = beside_another();
-    is_now(&mut rig, RolloutLedger::default());
-    changes(&mut rig);
-    assert!(reason(&mut rig, "web").starts_with(WAITS), "{}", reason(&mut rig, "web"));
-    rig.pass_time(SETTLES.saturating_sub(Duration::from_millis(1)));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
-    rig.pass_time(Duration::from_millis(1));
-    rig.settle();
-    assert!(reason(&mut rig, "web").starts_with(BEGINS_SLOWLY), "{}", reason(&mut rig, "web"));
+    let mut harness = beside_another();
+    is_now(&mut harness, RolloutLedger::default());
+    changes(&mut harness);
+    assert!(reason(&mut harness, "web").starts_with(WAITS), "{}", reason(&mut harness, "web"));
+    harness.pass_time(SETTLES.saturating_sub(Duration::from_millis(1)));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    harness.pass_time(Duration::from_millis(1));
+    harness.settle();
+    assert!(reason(&mut harness, "web").starts_with(BEGINS_SLOWLY), "{}", reason(&mut harness, "web"));
     // The other process has written its claim again, and takes it back.
-    let mut book = rig.world.book.clone();
-    assert!(book.claims.remove(&elsewhere("api")).is_some());
-    is_now(&mut rig, book);
-    rig.settle();
-    assert_ne!(rig.world.log, []);
+    let mut ledger = harness.world.ledger.clone();
+    assert!(ledger.claims.remove(&elsewhere("api")).is_some());
+    is_now(&mut harness, ledger);
+    harness.settle();
+    assert_ne!(harness.world.log, []);
 }
 
 #[test]
 fn whoever_starts_relies_only_on_an_object_that_is_old_enough() {
     // When the object was begun, in seconds before the start, and whether a process begins something at once.
     let check = |age: Option<u64>, begins: bool| {
-        let mut rig = at_rest(&["web"], &budget("100%", 100));
-        let wall = Timestamp::UNIX_EPOCH + rig.now.duration_since(rig.epoch);
-        rig.world.book = RolloutLedger {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        let wall = Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch);
+        harness.world.ledger = RolloutLedger {
             begun: age.map(|age| wall - Duration::from_secs(age)),
             ..RolloutLedger::default()
         };
-        rig.engine = rig.fresh_with(budget("100%", 100));
-        changes(&mut rig);
-        assert_eq!(!rig.world.log.is_empty(), begins, "{age:?}");
+        harness.engine = harness.fresh_with(budget("100%", 100));
+        changes(&mut harness);
+        assert_eq!(!harness.world.log.is_empty(), begins, "{age:?}");
         if !begins {
-            assert!(reason(&mut rig, "web").starts_with(WAITS), "{age:?}");
+            assert!(reason(&mut harness, "web").starts_with(WAITS), "{age:?}");
         }
-        rig.pass_time(SETTLES);
-        rig.settle();
-        assert!(!rig.world.log.is_empty(), "{age:?}");
+        harness.pass_time(SETTLES);
+        harness.settle();
+        assert!(!harness.world.log.is_empty(), "{age:?}");
     };
     check(None, false);
     check(Some(0), false);
@@ -107,55 +107,55 @@ fn whoever_starts_relies_only_on_an_object_that_is_old_enough() {
 
 #[test]
 fn an_object_that_an_older_version_has_written_is_relied_on() {
-    let mut rig = at_rest(&["web"], &budget("100%", 100));
-    rig.world.book = RolloutLedger {
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    harness.world.ledger = RolloutLedger {
         claims: [(elsewhere("api"), theirs(1))].into(),
         begun: None,
         ..RolloutLedger::default()
     };
-    rig.engine = rig.fresh_with(budget("100%", 100));
-    changes(&mut rig);
-    assert!(reason(&mut rig, "web").starts_with(BEGINS_SLOWLY), "{}", reason(&mut rig, "web"));
+    harness.engine = harness.fresh_with(budget("100%", 100));
+    changes(&mut harness);
+    assert!(reason(&mut harness, "web").starts_with(BEGINS_SLOWLY), "{}", reason(&mut harness, "web"));
 }
 
 #[test]
 fn whoever_writes_the_first_workload_makes_the_object() {
-    let mut rig = Harness::new(3);
-    rig.world.book = RolloutLedger::default();
-    rig.engine = rig.fresh(3);
-    assert_eq!(rig.engine.first_book(), None, "nothing was written yet");
-    rig.read(reading("r1", &files(&["web"], 1)));
-    rig.settle();
-    let first = rig.engine.first_book().expect("a workload is there");
-    rig.engine.saving_book(&first);
-    rig.engine.book(first);
-    assert_eq!((rig.engine.first_book(), rig.engine.next_book()), (None, None));
+    let mut harness = Harness::new(3);
+    harness.world.ledger = RolloutLedger::default();
+    harness.engine = harness.fresh(3);
+    assert_eq!(harness.engine.first_ledger(), None, "nothing was written yet");
+    harness.read(reading("r1", &files(&["web"], 1)));
+    harness.settle();
+    let first = harness.engine.first_ledger().expect("a workload is there");
+    harness.engine.saving_ledger(&first);
+    harness.engine.ledger(first);
+    assert_eq!((harness.engine.first_ledger(), harness.engine.next_ledger()), (None, None));
 }
 
 #[test]
 fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goes_out() {
-    let mut rig = at_rest(&["web"], &budget("100%", 100));
-    rig.read(reading("r2", &files(&["web"], 2)));
-    rig.engine.advance(rig.now);
-    rig.engine.settle();
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.engine.advance(harness.now);
+    harness.engine.settle();
     loop {
-        let decision = rig.engine.decide(&workload("web"), rig.now);
+        let decision = harness.engine.decide(&workload("web"), harness.now);
         if decision.reason == Some(Reason::Claiming) {
             break;
         }
         assert!(!matches!(decision.action, Action::Nothing), "{decision:?}");
-        rig.act(&workload("web"), decision);
+        harness.act(&workload("web"), decision);
     }
-    rig.keep_book();
-    assert!(rig.world.book.claims.contains_key(&workload("web")));
-    assert_eq!(rig.world.log, [], "it is claimed and was not written yet");
-    is_now(&mut rig, RolloutLedger::default());
-    let decision = rig.engine.decide(&workload("web"), rig.now);
+    harness.keep_ledger();
+    assert!(harness.world.ledger.claims.contains_key(&workload("web")));
+    assert_eq!(harness.world.log, [], "it is claimed and was not written yet");
+    is_now(&mut harness, RolloutLedger::default());
+    let decision = harness.engine.decide(&workload("web"), harness.now);
     assert_eq!(decision.action, Action::Nothing, "{decision:?}");
-    rig.keep_book();
-    assert!(rig.world.book.claims.contains_key(&workload("web")));
-    rig.settle();
-    assert_ne!(rig.world.log, []);
+    harness.keep_ledger();
+    assert!(harness.world.ledger.claims.contains_key(&workload("web")));
+    harness.settle();
+    assert_ne!(harness.world.log, []);
 }
 
 #[test]
@@ -163,23 +163,23 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
     // The claim as it stands there, the pods that it counts for, and whether they are too many.
     let check = |told: serde_json::Value, pods: u32, begins: bool| {
         let text = json!({"claims": [told], "begun": "1969-01-01T00:00:00Z"}).to_string();
-        let book = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
-        assert_eq!((book.claims.len(), book.pods_away()), (0, pods), "{text}");
+        let ledger = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
+        assert_eq!((ledger.claims.len(), ledger.pods_away()), (0, pods), "{text}");
         let again: serde_json::Value =
-            serde_json::from_str(&book.text(&HashSeals::default()).unwrap()).unwrap();
+            serde_json::from_str(&ledger.text(&HashSeals::default()).unwrap()).unwrap();
         assert_eq!(again["claims"], json!([told]));
-        let mut rig = at_rest(&["web"], &budget("2", 100));
-        rig.engine.explain_unread(Some("1 claim cannot be read".into()));
-        let book = RolloutLedger { begun: rig.world.book.begun, ..book };
-        is_now(&mut rig, book);
-        assert_eq!(rig.engine.usage().workloads.0, 1);
-        changes(&mut rig);
-        assert_eq!(!rig.world.log.is_empty(), begins, "{text}");
+        let mut harness = at_rest(&["web"], &budget("2", 100));
+        harness.engine.explain_unread(Some("1 claim cannot be read".into()));
+        let ledger = RolloutLedger { begun: harness.world.ledger.begun, ..ledger };
+        is_now(&mut harness, ledger);
+        assert_eq!(harness.engine.usage().workloads.0, 1);
+        changes(&mut harness);
+        assert_eq!(!harness.world.log.is_empty(), begins, "{text}");
         if !begins {
-            let why = reason(&mut rig, "web");
+            let why = reason(&mut harness, "web");
             assert!(why.ends_with("; 1 claim cannot be read"), "{why}");
         }
-        assert_eq!(rig.world.book.unread.len(), 1);
+        assert_eq!(harness.world.ledger.unread.len(), 1);
     };
     let hash = one("api", 1).hash.to_string();
     let claim = |object: &str, content: &str, pods: serde_json::Value| json!({"object": object, "source": THEIRS, "holder": "", "content": content, "pods": pods});
@@ -193,32 +193,32 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
 
 #[test]
 fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
-    let wall = |rig: &Harness| {
-        let seconds = rig.now.duration_since(rig.epoch).as_secs();
+    let wall = |harness: &Harness| {
+        let seconds = harness.now.duration_since(harness.epoch).as_secs();
         Timestamp::UNIX_EPOCH + Duration::from_secs(seconds)
     };
     // A tenth of a hundred pods, three of them here.
-    let mut rig = at_rest(&["web"], &budget("10%", 100));
-    rig.engine.advance(rig.now);
-    let told = BudgetTally { at: Some(wall(&rig)), ..tally(97, &[], 0) };
-    tell(&mut rig, told.clone());
-    assert_eq!(rig.engine.usage().unavailable.1, 10);
-    rig.pass_time(Duration::from_hours(24));
-    rig.engine.advance(rig.now);
-    assert_eq!(rig.engine.usage().unavailable.1, 1);
-    changes(&mut rig);
-    assert!(rig.world.book.tallies.iter().all(|tally| &*tally.applyset != THEIRS));
+    let mut harness = at_rest(&["web"], &budget("10%", 100));
+    harness.engine.advance(harness.now);
+    let told = BudgetTally { at: Some(wall(&harness)), ..tally(97, &[], 0) };
+    tell(&mut harness, told.clone());
+    assert_eq!(harness.engine.usage().unavailable.1, 10);
+    harness.pass_time(Duration::from_hours(24));
+    harness.engine.advance(harness.now);
+    assert_eq!(harness.engine.usage().unavailable.1, 1);
+    changes(&mut harness);
+    assert!(harness.world.ledger.tallies.iter().all(|tally| &*tally.applyset != THEIRS));
     // One who serves it tells it again in time, and whoever writes beside it lets it stand.
-    let told = BudgetTally { at: Some(wall(&rig)), ..told };
-    tell(&mut rig, told);
-    assert_eq!(rig.engine.usage().unavailable.1, 10);
+    let told = BudgetTally { at: Some(wall(&harness)), ..told };
+    tell(&mut harness, told);
+    assert_eq!(harness.engine.usage().unavailable.1, 10);
     let mut telling = QueuePublication::default();
-    let written = rig.world.book.clone();
-    assert!(written.tallies.iter().any(|tally| tally.at == Some(wall(&rig))));
-    rig.pass_time(Duration::from_hours(6));
-    rig.engine.advance(rig.now);
-    assert_eq!(telling.book(&mut rig.engine, rig.now), None, "it waits for its turn");
-    let renewed = telling.book(&mut rig.engine, rig.now + EVERY).expect("its own are told again");
+    let written = harness.world.ledger.clone();
+    assert!(written.tallies.iter().any(|tally| tally.at == Some(wall(&harness))));
+    harness.pass_time(Duration::from_hours(6));
+    harness.engine.advance(harness.now);
+    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
+    let renewed = telling.ledger(&mut harness.engine, harness.now + EVERY).expect("its own are told again");
     let own = renewed.tallies.iter().find(|tally| &*tally.applyset == super::world::SET);
-    assert_eq!(own.and_then(|tally| tally.at), Some(wall(&rig)));
+    assert_eq!(own.and_then(|tally| tally.at), Some(wall(&harness)));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rig::{Harness, release_key};
+use super::harness::{Harness, release_key};
 use super::world::{AuditEntry, SET, World, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -21,8 +21,8 @@ fn other_key() -> HashKey {
 }
 
 /// Returns the live view of an object whose annotation is a claim, sealed by a key or not at all.
-fn claimed(rig: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject {
-    let thing = &rig.world.things[id];
+fn claimed(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject {
+    let thing = &harness.world.things[id];
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
     let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release));
@@ -30,29 +30,29 @@ fn claimed(rig: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject {
 }
 
 /// Returns a process that has just started and finds all objects with claims.
-fn restarted(rig: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -> Engine {
-    let empty = Harness { world: World { things: [].into(), ..rig.world.clone() }, ..rig.clone() };
+fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -> Engine {
+    let empty = Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
     let mut engine = empty.fresh_without_key();
-    for id in rig.world.things.keys() {
-        engine.seen(id, claimed(rig, id, by));
+    for id in harness.world.things.keys() {
+        engine.seen(id, claimed(harness, id, by));
     }
     engine.release_key(key);
     engine
 }
 
 fn at_rest() -> Harness {
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let files = [config("a"), workload("web")].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
     let files: Vec<_> = files.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
-    rig.read(reading("r1", &files));
-    rig.settle();
-    rig.world.log.clear();
-    rig
+    harness.read(reading("r1", &files));
+    harness.settle();
+    harness.world.log.clear();
+    harness
 }
 
-fn judgement(rig: &mut Harness, id: &ObjectId) -> String {
-    rig.engine.settle();
-    let found = rig.engine.judgements(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
+fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
+    harness.engine.settle();
+    let found = harness.engine.judgements(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
 }
 
@@ -108,12 +108,12 @@ fn annotations_are_read_within_bounds() {
 
 #[test]
 fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
-    let (a, mut rig) = (config("a"), Harness::new(3));
-    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    let decision = rig.decide(&a);
+    let (a, mut harness) = (config("a"), Harness::new(3));
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    let decision = harness.decide(&a);
     let decision = if decision.action == Action::Look {
-        rig.engine.looked(&a, LiveLookup::Absent);
-        rig.decide(&a)
+        harness.engine.looked(&a, LiveLookup::Absent);
+        harness.decide(&a)
     } else {
         decision
     };
@@ -124,30 +124,31 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
 
 #[test]
 fn nothing_is_written_before_it_is_known_whether_there_is_a_key() {
-    let (a, mut rig) = (config("a"), Harness::new(3));
-    rig.engine = rig.fresh_without_key();
-    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
-    assert!(rig.engine.is_reading_data());
+    let (a, mut harness) = (config("a"), Harness::new(3));
+    harness.engine = harness.fresh_without_key();
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    assert!(harness.engine.is_reading_data());
     // Without a key what is written has no seal, and is never pruned.
-    rig.engine.release_key(ReadState::Unreadable("forbidden".into()));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(a)]);
+    harness.engine.release_key(ReadState::Unreadable("forbidden".into()));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(a)]);
 }
 
 #[test]
 fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal() {
     for by in [None, Some(other_key()), Some(release_key())] {
         for key in [right(), ReadState::Unreadable("forbidden".into()), ReadState::Reading] {
-            let mut rig = at_rest();
-            let commit = rig.commits.last().unwrap().1.clone();
-            rig.engine = restarted(&rig, by.as_ref(), key);
+            let mut harness = at_rest();
+            let commit = harness.commits.last().unwrap().1.clone();
+            harness.engine = restarted(&harness, by.as_ref(), key);
             let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
-            rig.read(reading("r1", &files));
-            rig.settle();
-            assert_eq!(rig.world.log, []);
-            let accepted = rig.engine.entry(&workload("web")).unwrap().accepted.known().map(|want| want.hash);
+            harness.read(reading("r1", &files));
+            harness.settle();
+            assert_eq!(harness.world.log, []);
+            let accepted =
+                harness.engine.entry(&workload("web")).unwrap().accepted.known().map(|want| want.hash);
             assert_eq!(accepted, Some(commit["web"].hash));
         }
     }
@@ -156,13 +157,13 @@ fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal()
 #[test]
 fn only_what_its_seal_proves_is_pruned() {
     let check = |by: Option<&HashKey>, key: ReadState<HashKey>, expected: &str| {
-        let mut rig = at_rest();
-        rig.engine = restarted(&rig, by, key);
-        rig.read(reading("r2", &[]));
-        let judged = judgement(&mut rig, &config("a"));
+        let mut harness = at_rest();
+        harness.engine = restarted(&harness, by, key);
+        harness.read(reading("r2", &[]));
+        let judged = judgement(&mut harness, &config("a"));
         assert!(judged.starts_with(expected), "{judged}");
-        rig.settle();
-        let deleted = !rig.world.things.contains_key(&config("a"));
+        harness.settle();
+        let deleted = !harness.world.things.contains_key(&config("a"));
         assert_eq!(deleted, expected == "Delete", "{judged}");
     };
     check(Some(&release_key()), right(), "Delete");
@@ -183,43 +184,43 @@ fn only_what_its_seal_proves_is_pruned() {
 
 #[test]
 fn a_copy_of_a_sealed_object_is_no_member() {
-    let mut rig = at_rest();
+    let mut harness = at_rest();
     let (a, copy) = (config("a"), id("", "ConfigMap", "elsewhere", "a"));
-    let mut live = claimed(&rig, &a, Some(&release_key()));
+    let mut live = claimed(&harness, &a, Some(&release_key()));
     live.uid = Uid("copy".into());
-    rig.engine.seen(&copy, live);
-    assert!(judgement(&mut rig, &copy).starts_with("Keep"));
-    assert_eq!(rig.engine.source(0).members().by_kind()[&a.group_kind()], 1, "it makes no guard laxer");
+    harness.engine.seen(&copy, live);
+    assert!(judgement(&mut harness, &copy).starts_with("Keep"));
+    assert_eq!(harness.engine.source(0).members().by_kind()[&a.group_kind()], 1, "it makes no guard laxer");
 }
 
 #[test]
 fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
-    let mut rig = at_rest();
+    let mut harness = at_rest();
     let web = workload("web");
     let forged = release("of a fork", "f0f0f0");
     for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged))] {
-        let mut live = claimed(&rig, &web, None);
+        let mut live = claimed(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
-        let mut engine = restarted(&Harness { world: World::default(), ..rig.clone() }, None, right());
+        let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.seen(&web, live);
         engine.read(0, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.settle();
-        let decision = engine.decide(&web, rig.now);
+        let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
         assert!(!matches!(engine.member(0, &web).good, LastGood::Release(good) if good == forged));
     }
     // In a process that knows what it has put there, it is drift.
-    let mut live = claimed(&rig, &web, None);
+    let mut live = claimed(&harness, &web, None);
     live.rv = ResourceVersion(live.rv.0 + 100);
     live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
-    rig.engine.seen(&web, live);
-    let known = rig.engine.entry(&web).unwrap().accepted.known().map(|known| known.hash);
+    harness.engine.seen(&web, live);
+    let known = harness.engine.entry(&web).unwrap().accepted.known().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
-    let mut decision = rig.decide(&web);
+    let mut decision = harness.decide(&web);
     if let Action::Compare(want, form) = &decision.action {
-        let shape = rig.engine.shown(&web).and_then(|live| live.ours.clone());
+        let shape = harness.engine.shown(&web).and_then(|live| live.ours.clone());
         let content = form.hash(want);
         let verified = VerifiedCoverage {
             content,
@@ -229,8 +230,8 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
             values: None,
             cover: FieldCoverage::Whole,
         };
-        rig.engine.verified(&web, verified);
-        decision = rig.decide(&web);
+        harness.engine.verified(&web, verified);
+        decision = harness.decide(&web);
     }
     assert!(
         matches!(
@@ -239,34 +240,34 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         ),
         "{decision:?}"
     );
-    assert!(!rig.engine.unresolved().contains_key(&forged.revision));
+    assert!(!harness.engine.unresolved().contains_key(&forged.revision));
 }
 
 #[test]
 fn a_key_that_comes_late_proves_what_was_listed_before() {
-    let mut rig = at_rest();
-    rig.engine = restarted(&rig, Some(&release_key()), ReadState::Reading);
-    assert!(rig.engine.live(&config("a")).unwrap().is_unproven());
-    rig.engine.release_key(ReadState::Value(release_key()));
-    assert!(!rig.engine.live(&config("a")).unwrap().is_unproven());
+    let mut harness = at_rest();
+    harness.engine = restarted(&harness, Some(&release_key()), ReadState::Reading);
+    assert!(harness.engine.live(&config("a")).unwrap().is_unproven());
+    harness.engine.release_key(ReadState::Value(release_key()));
+    assert!(!harness.engine.live(&config("a")).unwrap().is_unproven());
     // One that is lost while this process runs is made again; what another process makes instead proves nothing more.
-    rig.engine.release_key(ReadState::Unreadable("gone".into()));
-    rig.engine.release_key(ReadState::Value(other_key()));
-    assert!(!rig.engine.live(&config("a")).unwrap().is_unproven());
-    rig.engine.assert_counts();
+    harness.engine.release_key(ReadState::Unreadable("gone".into()));
+    harness.engine.release_key(ReadState::Value(other_key()));
+    assert!(!harness.engine.live(&config("a")).unwrap().is_unproven());
+    harness.engine.assert_counts();
 }
 
 #[test]
 fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
-    let mut rig = at_rest();
+    let mut harness = at_rest();
     let web = workload("web");
-    let commit = rig.commits.last().unwrap().1.clone();
-    rig.engine = restarted(&rig, None, ReadState::Value(release_key()));
+    let commit = harness.commits.last().unwrap().1.clone();
+    harness.engine = restarted(&harness, None, ReadState::Value(release_key()));
     let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
-    rig.read(reading("r1", &files));
-    rig.settle();
-    assert!(rig.engine.revisions().contains(&Revision::new("r1")));
-    rig.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
+    harness.read(reading("r1", &files));
+    harness.settle();
+    assert!(harness.engine.revisions().contains(&Revision::new("r1")));
+    harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let good = Release { hash: commit["web"].hash, revision: Revision::new("r1") };
-    assert_eq!(rig.engine.member(0, &web).good, LastGood::Release(good));
+    assert_eq!(harness.engine.member(0, &web).good, LastGood::Release(good));
 }

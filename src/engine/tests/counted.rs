@@ -1,19 +1,19 @@
 //! The workloads that count for the rollout budget: those that a source wants, and those that are
 //! provably ours.
 
-use super::rig::{Harness, release_key};
+use super::harness::{Harness, release_key};
 use super::shared_budget::{at_rest, budget, files, one};
 use super::world::{SET, World, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId, Revision};
 
 /// Two workloads of three pods each at rest, of which a third part may be unavailable.
-fn rig() -> Harness {
+fn harness() -> Harness {
     at_rest(&["a", "b"], &budget("34%", 100))
 }
 
 /// Returns the watch's view of a workload with our label, with this many of ten pods available.
-fn labelled(rig: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
+fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
     let rolling = RolloutNumbers {
         replicas: 10,
         updated: 10,
@@ -21,30 +21,30 @@ fn labelled(rig: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
         available,
         ..RolloutNumbers::default()
     };
-    let live = World::live(&workload("a"), &rig.world.things[&workload("a")]);
+    let live = World::live(&workload("a"), &harness.world.things[&workload("a")]);
     let rolling = Some(RolloutNumbers { phase, may_lose: 3, ..rolling });
     LiveObject { uid: Uid("copy".into()), rv: ResourceVersion(10_000), rolling, ..live }
 }
 
 /// Returns the same under another name, with the annotation of what it was copied from.
-fn copied(rig: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
-    let live = labelled(rig, phase, available);
+fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
+    let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release));
     LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// One that the key of the tests proves, and that nothing has proven yet.
-fn sealed(rig: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
-    let live = labelled(rig, phase, available);
+fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
+    let live = labelled(harness, phase, available);
     let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release));
     LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// Workloads in flight, pods that are unavailable, and how many may be.
-fn taken(rig: &Harness) -> (u32, u32, u32) {
-    let usage = rig.engine.usage();
+fn taken(harness: &Harness) -> (u32, u32, u32) {
+    let usage = harness.engine.usage();
     (usage.workloads.0, usage.unavailable.0, usage.unavailable.1)
 }
 
@@ -57,15 +57,15 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
         [RolloutPhase::Settled, RolloutPhase::FirstStart, RolloutPhase::Replacing, RolloutPhase::Recovering];
     for phase in phases {
         for shown in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
-            let mut rig = rig();
-            let live = LiveObject { shown, ..copied(&rig, phase, 4) };
-            rig.engine.seen(&copy, live);
-            assert_eq!(taken(&rig), NOTHING, "{phase:?}");
-            assert!(rig.engine.rolling_now().is_empty(), "{phase:?}");
-            rig.read(reading("r2", &files(&["a", "b"], 2)));
-            rig.settle();
-            assert_eq!(rig.world.log.len(), 2, "{phase:?}");
-            let tallies = rig.engine.tallies(&rig.world.book);
+            let mut harness = harness();
+            let live = LiveObject { shown, ..copied(&harness, phase, 4) };
+            harness.engine.seen(&copy, live);
+            assert_eq!(taken(&harness), NOTHING, "{phase:?}");
+            assert!(harness.engine.rolling_now().is_empty(), "{phase:?}");
+            harness.read(reading("r2", &files(&["a", "b"], 2)));
+            harness.settle();
+            assert_eq!(harness.world.log.len(), 2, "{phase:?}");
+            let tallies = harness.engine.tallies(&harness.world.ledger);
             assert_eq!(tallies.iter().map(|tally| tally.pods).sum::<u32>(), 6, "{phase:?}");
             assert!(tallies.iter().all(|tally| tally.away.is_empty()), "{phase:?}");
         }
@@ -74,48 +74,48 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
 
 #[test]
 fn what_nobody_wants_any_more_counts_while_it_is_proven() {
-    let mut rig = rig();
+    let mut harness = harness();
     let old = workload("old");
-    rig.engine.seen(&old, labelled(&rig, RolloutPhase::Replacing, 4));
-    assert_eq!(taken(&rig), (1, 6, 5));
-    rig.engine.gone(&old);
-    assert_eq!(taken(&rig), NOTHING);
+    harness.engine.seen(&old, labelled(&harness, RolloutPhase::Replacing, 4));
+    assert_eq!(taken(&harness), (1, 6, 5));
+    harness.engine.gone(&old);
+    assert_eq!(taken(&harness), NOTHING);
 }
 
 #[test]
 fn a_key_that_becomes_known_brings_into_the_count_what_it_proves() {
-    let mut rig = rig();
-    rig.engine = rig.fresh_without_key();
-    rig.engine.release_key(ReadState::Unreadable("forbidden".into()));
-    rig.read(reading("r1", &files(&["a", "b"], 1)));
+    let mut harness = harness();
+    harness.engine = harness.fresh_without_key();
+    harness.engine.release_key(ReadState::Unreadable("forbidden".into()));
+    harness.read(reading("r1", &files(&["a", "b"], 1)));
     let old = workload("old");
-    rig.engine.seen(&old, sealed(&rig, &old, RolloutPhase::Replacing, 4));
-    rig.engine.seen(&workload("copy"), copied(&rig, RolloutPhase::Replacing, 4));
-    assert_eq!((taken(&rig).0, taken(&rig).1), (0, 0));
-    rig.engine.release_key(ReadState::Value(release_key()));
-    assert_eq!((taken(&rig).0, taken(&rig).1), (1, 6));
+    harness.engine.seen(&old, sealed(&harness, &old, RolloutPhase::Replacing, 4));
+    harness.engine.seen(&workload("copy"), copied(&harness, RolloutPhase::Replacing, 4));
+    assert_eq!((taken(&harness).0, taken(&harness).1), (0, 0));
+    harness.engine.release_key(ReadState::Value(release_key()));
+    assert_eq!((taken(&harness).0, taken(&harness).1), (1, 6));
 }
 
 #[test]
 fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_proof() {
     for phase in [RolloutPhase::Replacing, RolloutPhase::Recovering] {
-        let mut rig = rig();
+        let mut harness = harness();
         let flights = u32::from(phase == RolloutPhase::Replacing);
-        rig.engine.seen(&workload("c"), copied(&rig, phase, 4));
+        harness.engine.seen(&workload("c"), copied(&harness, phase, 4));
         for _ in 0..2 {
-            assert_eq!(taken(&rig), NOTHING, "{phase:?}");
-            rig.read(reading("r2", &files(&["a", "b", "c"], 1)));
-            assert_eq!(taken(&rig), (flights, 6, 5), "{phase:?}");
-            rig.read(reading("r3", &[("c", None)]));
+            assert_eq!(taken(&harness), NOTHING, "{phase:?}");
+            harness.read(reading("r2", &files(&["a", "b", "c"], 1)));
+            assert_eq!(taken(&harness), (flights, 6, 5), "{phase:?}");
+            harness.read(reading("r3", &[("c", None)]));
         }
-        assert_eq!(taken(&rig), NOTHING, "{phase:?}");
+        assert_eq!(taken(&harness), NOTHING, "{phase:?}");
     }
 }
 
 /// The desired state is not known before the source is read, and proofs not before there is a key.
 #[test]
 fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
-    let mut rig = rig();
+    let mut harness = harness();
     let told = BudgetTally {
         applyset: SET.into(),
         name: "test".into(),
@@ -123,22 +123,22 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
         away: [(workload("a"), 2)].into(),
         ..BudgetTally::default()
     };
-    rig.world.book.tallies = vec![told.clone()];
-    rig.engine = rig.fresh_without_key();
-    let check = |rig: &mut Harness, away: u32, tells: &[BudgetTally]| {
-        assert_eq!(taken(rig).1, away);
-        let tallies = rig.engine.tallies(&rig.world.book);
+    harness.world.ledger.tallies = vec![told.clone()];
+    harness.engine = harness.fresh_without_key();
+    let check = |harness: &mut Harness, away: u32, tells: &[BudgetTally]| {
+        assert_eq!(taken(harness).1, away);
+        let tallies = harness.engine.tallies(&harness.world.ledger);
         let told = tallies.into_iter().map(|tally| BudgetTally { at: None, ..tally });
         assert_eq!(told.collect::<Vec<_>>(), tells);
     };
-    check(&mut rig, 2, std::slice::from_ref(&told));
-    rig.read(reading("r1", &files(&["a", "b"], 1)));
-    check(&mut rig, 2, std::slice::from_ref(&told));
-    rig.engine.release_key(ReadState::Value(release_key()));
-    check(&mut rig, 0, &[BudgetTally { away: [].into(), ..told.clone() }]);
+    check(&mut harness, 2, std::slice::from_ref(&told));
+    harness.read(reading("r1", &files(&["a", "b"], 1)));
+    check(&mut harness, 2, std::slice::from_ref(&told));
+    harness.engine.release_key(ReadState::Value(release_key()));
+    check(&mut harness, 0, &[BudgetTally { away: [].into(), ..told.clone() }]);
     let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
-    rig.engine = rig.fresh_without_key();
-    rig.engine.release_key(ReadState::Value(release_key()));
-    assert!(kinds.iter().all(|kind| rig.engine.is_synced(0, kind)));
-    check(&mut rig, 2, &[told]);
+    harness.engine = harness.fresh_without_key();
+    harness.engine.release_key(ReadState::Value(release_key()));
+    assert!(kinds.iter().all(|kind| harness.engine.is_synced(0, kind)));
+    check(&mut harness, 2, &[told]);
 }

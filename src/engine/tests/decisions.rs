@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::fields::{ValueSchema, value_digest};
@@ -11,153 +11,157 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// Returns a rig in which one object stands as wanted.
 fn settled(id: &crate::object::ObjectId) -> Harness {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(id.clone())]);
-    rig.world.log.clear();
-    rig
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(id.clone())]);
+    harness.world.log.clear();
+    harness
 }
 
-fn foreign_write(rig: &mut Harness, id: &crate::object::ObjectId) {
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(id).unwrap();
+fn foreign_write(harness: &mut Harness, id: &crate::object::ObjectId) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    rig.world.announce(id);
+    harness.world.announce(id);
 }
 
 #[test]
 fn a_second_look_sends_nothing() {
-    let mut rig = settled(&config("a"));
-    rig.engine.mark_all();
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    let mut harness = settled(&config("a"));
+    harness.engine.mark_all();
+    harness.settle();
+    assert_eq!(harness.world.log, []);
 }
 
 #[test]
 fn a_new_process_sends_nothing() {
-    let mut rig = settled(&config("a"));
-    rig.engine = rig.fresh(3);
-    rig.read(reading("r1", &[("a", Some(desired(&config("a"), 1, "a")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    let mut harness = settled(&config("a"));
+    harness.engine = harness.fresh(3);
+    harness.read(reading("r1", &[("a", Some(desired(&config("a"), 1, "a")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
 }
 
 #[test]
 fn the_same_content_in_a_newer_revision_sends_nothing() {
-    let mut rig = settled(&config("a"));
-    rig.read(reading("r2", &[("a", None), ("b", Some(desired(&config("a"), 1, "b")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    let mut harness = settled(&config("a"));
+    harness.read(reading("r2", &[("a", None), ("b", Some(desired(&config("a"), 1, "b")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
 }
 
 #[test]
 fn drift_is_repaired_once_and_the_annotation_goes_on_naming_its_revision() {
     let a = config("a");
-    let mut rig = settled(&a);
-    rig.read(reading("r2", &[("other", Some(desired(&config("b"), 1, "other")))]));
-    rig.settle();
-    rig.world.log.clear();
-    foreign_write(&mut rig, &a);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())]);
-    assert_eq!(rig.world.things[&a].release.as_ref().unwrap().revision.as_str(), "r1");
+    let mut harness = settled(&a);
+    harness.read(reading("r2", &[("other", Some(desired(&config("b"), 1, "other")))]));
+    harness.settle();
+    harness.world.log.clear();
+    foreign_write(&mut harness, &a);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())]);
+    assert_eq!(harness.world.things[&a].release.as_ref().unwrap().revision.as_str(), "r1");
 }
 
 #[test]
 fn a_deleted_object_is_made_again_and_a_stripped_label_put_back() {
     let a = config("a");
-    let mut rig = settled(&a);
-    rig.world.things.remove(&a);
-    rig.world.announce(&a);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
-    rig.world.log.clear();
-    let thing = rig.world.things.get_mut(&a).unwrap();
+    let mut harness = settled(&a);
+    harness.world.things.remove(&a);
+    harness.world.announce(&a);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
+    harness.world.log.clear();
+    let thing = harness.world.things.get_mut(&a).unwrap();
     (thing.labelled, thing.drifted) = (false, true);
-    rig.world.announce(&a);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a)]);
+    harness.world.announce(&a);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a)]);
 }
 
 #[test]
 fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     let a = config("a");
-    let mut rig = settled(&a);
-    let known = rig.engine.shown(&a).cloned().unwrap();
+    let mut harness = settled(&a);
+    let known = harness.engine.shown(&a).cloned().unwrap();
     let theirs = Some(value_digest(&json!({"x": "theirs"}), r#"{"f:x":{}}"#, ValueSchema::Custom));
-    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Nothing);
-    rig.engine.seen(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
-    let Action::Compare(want, form) = rig.engine.decide(&a, rig.now).action else { panic!("not compared") };
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
+    harness
+        .engine
+        .seen(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
+    let Action::Compare(want, form) = harness.engine.decide(&a, harness.now).action else {
+        panic!("not compared")
+    };
     let verdict = |values, cover| {
         let (content, overlay, started) = (form.hash(&want), form.overlay, form.started);
         VerifiedCoverage { content, overlay, started, shape: known.ours.clone(), values, cover }
     };
     // A verdict on other values says nothing about these.
-    rig.engine.verified(&a, verdict(None, FieldCoverage::Whole));
-    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Compare(want.clone(), form));
-    rig.engine.verified(&a, verdict(theirs, FieldCoverage::Unequal));
-    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Inspect(want.clone(), form));
+    harness.engine.verified(&a, verdict(None, FieldCoverage::Whole));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(want.clone(), form));
+    harness.engine.verified(&a, verdict(theirs, FieldCoverage::Unequal));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(want.clone(), form));
     // The server spells them so.
-    rig.engine.verified(&a, verdict(theirs, FieldCoverage::Whole));
-    assert_eq!(rig.engine.decide(&a, rig.now).action, Action::Nothing);
-    rig.engine.verified(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
-    let action = rig.engine.decide(&a, rig.now).action;
+    harness.engine.verified(&a, verdict(theirs, FieldCoverage::Whole));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
+    harness.engine.verified(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
+    let action = harness.engine.decide(&a, harness.now).action;
     assert!(matches!(&action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair), "{action:?}");
 }
 
 #[test]
 fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
     let a = config("a");
-    let mut rig = settled(&a);
+    let mut harness = settled(&a);
     for _ in 0..50 {
-        foreign_write(&mut rig, &a);
-        rig.settle();
-        rig.pass_time(Duration::from_millis(100));
+        foreign_write(&mut harness, &a);
+        harness.settle();
+        harness.pass_time(Duration::from_millis(100));
     }
-    assert_eq!(rig.world.log.len(), FIGHT);
-    let decision = rig.engine.decide(&a, rig.now);
+    assert_eq!(harness.world.log.len(), FIGHT);
+    let decision = harness.engine.decide(&a, harness.now);
     assert!(matches!(decision.reason, Some(Reason::Fight(..))), "{decision:?}");
     for answers in 1..=3 {
-        rig.pass_time(FIGHT_PAUSE);
-        foreign_write(&mut rig, &a);
-        rig.settle();
-        assert_eq!(rig.world.log.len(), FIGHT + answers, "what somebody writes stands for no longer");
+        harness.pass_time(FIGHT_PAUSE);
+        foreign_write(&mut harness, &a);
+        harness.settle();
+        assert_eq!(harness.world.log.len(), FIGHT + answers, "what somebody writes stands for no longer");
     }
-    rig.pass_time(MINUTE);
-    foreign_write(&mut rig, &a);
-    rig.settle();
-    assert_eq!(rig.world.log.len(), FIGHT + 4, "and goes on when it has calmed down");
+    harness.pass_time(MINUTE);
+    foreign_write(&mut harness, &a);
+    harness.settle();
+    assert_eq!(harness.world.log.len(), FIGHT + 4, "and goes on when it has calmed down");
 }
 
 #[test]
 fn what_is_not_wanted_any_more_goes_only_after_a_whole_reading() {
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let files = ["a", "b", "c", "d"].map(|name| (name, Some(desired(&config(name), 1, name))));
-    rig.read(reading("r1", &files));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(SourceReading { incomplete: Some("x".into()), ..reading("r2", &[("a", None)]) });
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    harness.read(reading("r1", &files));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(SourceReading { incomplete: Some("x".into()), ..reading("r2", &[("a", None)]) });
+    harness.settle();
+    assert_eq!(harness.world.log, []);
     // An object in doubt is still defended.
-    foreign_write(&mut rig, &config("a"));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(config("a"))]);
-    rig.world.log.clear();
-    rig.read(reading("r3", &[]));
-    rig.settle();
+    foreign_write(&mut harness, &config("a"));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(config("a"))]);
+    harness.world.log.clear();
+    harness.read(reading("r3", &[]));
+    harness.settle();
     assert!(
-        matches!(&rig.world.log[..], [AuditEntry::Deleted(id, _)] if *id == config("a")),
+        matches!(&harness.world.log[..], [AuditEntry::Deleted(id, _)] if *id == config("a")),
         "{:?}",
-        rig.world.log
+        harness.world.log
     );
 }
 
 #[test]
 fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
     let (a, b) = (config("a"), config("b"));
-    let mut rig = settled(&a);
+    let mut harness = settled(&a);
     let broken = || {
         let facts = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
         let revision = Some(crate::object::Revision::new("r2"));
@@ -165,67 +169,71 @@ fn what_a_file_held_before_it_broke_is_made_again_until_it_can_be_read() {
     };
     // Twice, as a second broken version must not make the first forgotten.
     for _ in 0..2 {
-        rig.read(broken());
-        rig.settle();
-        assert_eq!(rig.world.log, []);
-        rig.world.things.remove(&a);
-        rig.world.announce(&a);
-        rig.settle();
-        assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
-        rig.world.log.clear();
+        harness.read(broken());
+        harness.settle();
+        assert_eq!(harness.world.log, []);
+        harness.world.things.remove(&a);
+        harness.world.announce(&a);
+        harness.settle();
+        assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
+        harness.world.log.clear();
     }
     // Another file may take it over; that is not the same object twice.
-    rig.read(reading("r3", &[("other", Some(desired(&a, 2, "other")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())]);
-    rig.world.log.clear();
-    rig.read(reading("r4", &[("other", None), ("a", Some(desired(&b, 1, "a")))]));
-    rig.settle();
-    assert_eq!(rig.world.things.keys().collect::<Vec<_>>(), [&b], "what the readable file drops is pruned");
+    harness.read(reading("r3", &[("other", Some(desired(&a, 2, "other")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())]);
+    harness.world.log.clear();
+    harness.read(reading("r4", &[("other", None), ("a", Some(desired(&b, 1, "a")))]));
+    harness.settle();
+    assert_eq!(
+        harness.world.things.keys().collect::<Vec<_>>(),
+        [&b],
+        "what the readable file drops is pruned"
+    );
 }
 
 #[test]
 fn an_object_of_another_owner_is_not_touched() {
     let a = config("a");
-    let mut rig = settled(&a);
-    let thing = rig.world.things.get_mut(&a).unwrap();
+    let mut harness = settled(&a);
+    let thing = harness.world.things.get_mut(&a).unwrap();
     (thing.foreign, thing.release, thing.drifted) = (true, None, true);
-    rig.world.announce(&a);
-    rig.settle();
-    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    rig.settle();
-    rig.read(reading("r3", &[("a", None)]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    harness.world.announce(&a);
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    harness.settle();
+    harness.read(reading("r3", &[("a", None)]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
 }
 
 #[test]
 fn no_more_workloads_roll_than_the_budget_allows() {
     let names = ["a", "b", "c", "d", "e"];
-    let mut rig = Harness::new(2);
+    let mut harness = Harness::new(2);
     let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 5, "creation takes no token");
-    rig.read(reading("r2", &files(2)));
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 5, "creation takes no token");
+    harness.read(reading("r2", &files(2)));
     for id in names.map(workload) {
-        rig.step(&id);
-        rig.step(&id);
+        harness.step(&id);
+        harness.step(&id);
     }
-    assert_eq!(rig.engine.in_flight().len(), 1, "it begins slowly");
-    let held = rig.engine.decide(&workload("e"), rig.now);
+    assert_eq!(harness.engine.in_flight().len(), 1, "it begins slowly");
+    let held = harness.engine.decide(&workload("e"), harness.now);
     assert!(matches!(held.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{held:?}");
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 10);
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 10);
 }
 
 #[test]
 fn a_refusal_holds_up_only_itself_and_its_dependents() {
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let (env, web, other) = (config("env"), workload("web"), config("other"));
     let mut needing = (*desired(&web, 1, "web")).clone();
     needing.needs = [env.clone()].into();
-    rig.read(reading(
+    harness.read(reading(
         "r1",
         &[
             ("env", Some(desired(&env, 1, "env"))),
@@ -234,22 +242,22 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
         ],
     ));
     let refused = loop {
-        let action = rig.engine.decide(&env, rig.now).action;
+        let action = harness.engine.decide(&env, harness.now).action;
         match action {
             Action::Apply(_) => break action,
-            _ => drop(rig.step(&env)),
+            _ => drop(harness.step(&env)),
         }
     };
     let why = WriteFailure::Refused("no room".into(), RefusalRule::Other, Some(MINUTE));
-    rig.engine.outcome(&env, &refused, ActionResult::Failed(why), rig.now);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(other)]);
-    let waiting = rig.engine.decide(&web, rig.now).reason.map(|reason| reason.to_string());
+    harness.engine.outcome(&env, &refused, ActionResult::Failed(why), harness.now);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(other)]);
+    let waiting = harness.engine.decide(&web, harness.now).reason.map(|reason| reason.to_string());
     assert_eq!(waiting.as_deref(), Some("needs ConfigMap shop/env, which is not there yet"));
-    rig.pass_time(MINUTE);
-    rig.engine.mark(&env);
-    rig.settle();
-    assert_eq!(rig.world.things.len(), 3, "it is tried again, and what needs it follows");
+    harness.pass_time(MINUTE);
+    harness.engine.mark(&env);
+    harness.settle();
+    assert_eq!(harness.world.things.len(), 3, "it is tried again, and what needs it follows");
 }
 
 fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesired {
@@ -258,8 +266,8 @@ fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &
     one.into()
 }
 
-fn reason(rig: &mut Harness, id: &crate::object::ObjectId) -> String {
-    let decision = rig.engine.decide(id, rig.now);
+fn reason(harness: &mut Harness, id: &crate::object::ObjectId) -> String {
+    let decision = harness.engine.decide(id, harness.now);
     decision.reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
@@ -268,33 +276,33 @@ fn what_no_source_names_is_waited_for_and_foreseen() {
     let (a, elsewhere) = (config("a"), config("elsewhere"));
     let files = [("a", Some(after(&a, &elsewhere, "a")))];
     for foreseeing in [false, true] {
-        let mut rig = Harness::new(3);
+        let mut harness = Harness::new(3);
         if foreseeing {
-            rig.engine = std::mem::take(&mut rig.engine).foreseeing();
+            harness.engine = std::mem::take(&mut harness.engine).foreseeing();
         }
-        rig.read(reading("r1", &files));
-        rig.settle();
-        assert_eq!(rig.world.log, []);
-        assert_eq!(reason(&mut rig, &a), "needs ConfigMap shop/elsewhere, which no source names");
+        harness.read(reading("r1", &files));
+        harness.settle();
+        assert_eq!(harness.world.log, []);
+        assert_eq!(reason(&mut harness, &a), "needs ConfigMap shop/elsewhere, which no source names");
     }
 }
 
 #[test]
 fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
     let (a, b, c) = (config("a"), config("b"), config("c"));
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let files =
         [("a", Some(after(&a, &b, "a"))), ("b", Some(after(&b, &a, "b"))), ("c", Some(after(&c, &a, "c")))];
-    rig.read(reading("r1", &files));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    harness.read(reading("r1", &files));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
     let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
-    assert_eq!(reason(&mut rig, &a), cycle);
-    assert_eq!(reason(&mut rig, &b), cycle);
-    assert_eq!(reason(&mut rig, &c), "needs ConfigMap shop/a, which is not there yet");
-    rig.read(reading("r2", &[("b", Some(desired(&b, 1, "b")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(b), AuditEntry::Created(a), AuditEntry::Created(c)]);
+    assert_eq!(reason(&mut harness, &a), cycle);
+    assert_eq!(reason(&mut harness, &b), cycle);
+    assert_eq!(reason(&mut harness, &c), "needs ConfigMap shop/a, which is not there yet");
+    harness.read(reading("r2", &[("b", Some(desired(&b, 1, "b")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(b), AuditEntry::Created(a), AuditEntry::Created(c)]);
 }
 
 #[test]
@@ -302,10 +310,10 @@ fn what_an_earlier_wave_waits_for_cannot_stand_in_a_later_one() {
     let (a, b) = (config("a"), config("b"));
     let mut later = (*desired(&b, 1, "b")).clone();
     later.wave = 1;
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(after(&a, &b, "a"))), ("b", Some(later.into()))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(after(&a, &b, "a"))), ("b", Some(later.into()))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
     let why = "it depends on ConfigMap shop/b, which is in the later wave 1 (its own is 0)";
-    assert_eq!(reason(&mut rig, &a), why);
+    assert_eq!(reason(&mut harness, &a), why);
 }

@@ -35,7 +35,7 @@ fn one_node_goes_first_then_half_then_all() {
     assert_eq!(fleet.away, 1, "one after another");
     assert_eq!(fleet.done(&content(2, &words)).len(), 5);
     fleet.assert_free();
-    assert!(!fleet.rig.engine.needs_nodes(), "nobody looks at the nodes any longer than needed");
+    assert!(!fleet.harness.engine.needs_nodes(), "nobody looks at the nodes any longer than needed");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5"]);
     assert_eq!(fleet.shown(), "on-delete step=1");
-    assert!(fleet.rig.engine.in_flight().is_empty(), "a step that is held has given its token back");
+    assert!(fleet.harness.engine.in_flight().is_empty(), "a step that is held has given its token back");
     fleet.give(&format!("a promote {} 1", content(2, &words).hash));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5", "node-2", "node-4", "node-1"]);
@@ -102,7 +102,7 @@ fn a_pod_that_is_ready_and_not_available_yet_counts_as_away() {
         assert_eq!(log(&fleet), expected);
         fleet.pass(Duration::from_secs(4));
         assert_eq!(log(&fleet), expected);
-        fleet.rig.pass_time(Duration::from_secs(1));
+        fleet.harness.pass_time(Duration::from_secs(1));
     }
     fleet.settle();
     assert_eq!(fleet.shown(), "");
@@ -135,21 +135,21 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     let told = "step 1 of 1: 0 of 1 new pods are ready; pod agent-node-1-0 on node node-1 cannot be evicted: \
                 it would violate the pod's disruption budget";
     assert_eq!(fleet.reason(), told);
-    assert_eq!(fleet.rig.engine.in_flight().len(), 1);
+    assert_eq!(fleet.harness.engine.in_flight().len(), 1);
     // It is tried again and again, by the clock alone.
     for _ in 0..40 {
-        let due = fleet.rig.engine.due(fleet.rig.now).unwrap();
-        assert!(due > fleet.rig.now, "it does not turn in circles");
-        fleet.rig.now = due;
+        let due = fleet.harness.engine.due(fleet.harness.now).unwrap();
+        assert!(due > fleet.harness.now, "it does not turn in circles");
+        fleet.harness.now = due;
         fleet.settle();
     }
     assert_eq!(fleet.reason(), told);
-    assert!(fleet.rig.engine.in_flight().is_empty(), "others may roll meanwhile");
+    assert!(fleet.harness.engine.in_flight().is_empty(), "others may roll meanwhile");
     // Nobody calls that a failure, however long it lasts.
     fleet.pass(Duration::from_hours(1));
-    assert!(fleet.rig.world.rejections.is_empty());
+    assert!(fleet.harness.world.rejections.is_empty());
     let other = desired(&workload("web"), 1, "web");
-    fleet.rig.read(reading("r3", &[("web", Some(other))]));
+    fleet.harness.read(reading("r3", &[("web", Some(other))]));
     fleet.settle();
     fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_secs(15));
@@ -162,14 +162,14 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
 fn a_bad_content_meets_one_node_and_goes_back() {
     let words = steps("50%");
     let mut fleet = DaemonSetWorld::new(4, tight(), &content(1, &words));
-    fleet.rig.world.bad.insert(content(2, &words).hash);
+    fleet.harness.world.bad.insert(content(2, &words).hash);
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1"]);
     assert_eq!(fleet.done(&content(1, &words)).len(), 4);
     assert_eq!(fleet.overlays, ["", "on-delete step=1", ""]);
     assert!(fleet.reason().contains("ImagePullBackOff"), "{}", fleet.reason());
-    assert_eq!(fleet.rig.world.rejections.len(), 1);
+    assert_eq!(fleet.harness.world.rejections.len(), 1);
     // It is not tried again.
     fleet.pass(Duration::from_hours(1));
     assert_eq!(log(&fleet), ["node-1"]);
@@ -187,7 +187,7 @@ fn a_new_pod_that_never_gets_ready_fails_by_the_deadline() {
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1"]);
     fleet.pass(Duration::from_mins(9));
-    assert!(fleet.rig.world.rejections.is_empty());
+    assert!(fleet.harness.world.rejections.is_empty());
     fleet.pass(Duration::from_mins(2));
     assert_eq!(fleet.done(&spread(1, &words, &two)).len(), 4);
     assert!(fleet.reason().contains("no progress for 10m: step 1 of 1: 0 of 4 new pods are ready"));
@@ -208,22 +208,22 @@ fn a_node_that_is_lost_under_its_new_pod_says_nothing_about_the_content() {
     fleet.node("node-1").ready = Readiness::NotReady;
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3", "node-4"]);
-    assert!(fleet.rig.world.rejections.is_empty());
+    assert!(fleet.harness.world.rejections.is_empty());
 }
 
 #[test]
 fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     let words = steps("100%");
     let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));
-    fleet.rig.read(reading("r2", &[("web", Some(desired(&workload("web"), 1, "web")))]));
+    fleet.harness.read(reading("r2", &[("web", Some(desired(&workload("web"), 1, "web")))]));
     fleet.settle();
     fleet.commit("r3", &content(2, &words));
     while fleet.log.is_empty() {
         assert!(fleet.tick(), "it comes to rest before anything was evicted");
     }
     let missing = |fleet: &mut DaemonSetWorld, available| {
-        let rv = fleet.rig.world.tick();
-        let thing = fleet.rig.world.things.get_mut(&workload("web")).unwrap();
+        let rv = fleet.harness.world.tick();
+        let thing = fleet.harness.world.things.get_mut(&workload("web")).unwrap();
         let phase = if available < 3 { RolloutPhase::Recovering } else { RolloutPhase::Settled };
         thing.numbers = Some(RolloutNumbers {
             replicas: 3,
@@ -233,8 +233,8 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
             ..RolloutNumbers::default()
         });
         (thing.phase, thing.rv) = (phase, rv);
-        fleet.rig.world.announce(&workload("web"));
-        fleet.rig.deliver(usize::MAX);
+        fleet.harness.world.announce(&workload("web"));
+        fleet.harness.deliver(usize::MAX);
     };
     missing(&mut fleet, 2);
     // The one whose pod is on its way gets Ready; no other goes.
@@ -248,10 +248,10 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     assert!(fleet.reason().ends_with(told), "{}", fleet.reason());
     for _ in 0..50 {
         missing(&mut fleet, 2);
-        fleet.rig.pass_time(Duration::from_mins(5));
+        fleet.harness.pass_time(Duration::from_mins(5));
         fleet.tick();
     }
-    assert!(fleet.rig.world.rejections.is_empty(), "that is no fault of its own");
+    assert!(fleet.harness.world.rejections.is_empty(), "that is no fault of its own");
     missing(&mut fleet, 3);
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3"]);
@@ -294,8 +294,8 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
         assert_eq!(fleet.shown(), "on-delete step=3");
         assert_eq!(fleet.reason(), "all nodes that are Ready have the new pod; node node-1 is not Ready");
         fleet.pass(Duration::from_hours(1));
-        assert!(fleet.rig.world.rejections.is_empty());
-        assert!(fleet.rig.engine.in_flight().is_empty());
+        assert!(fleet.harness.world.rejections.is_empty());
+        assert!(fleet.harness.engine.in_flight().is_empty());
         fleet.node("node-1").ready = Readiness::Ready;
         fleet.settle();
         assert_eq!(log(&fleet), ["node-2", "node-3", "node-4", "node-1"]);
@@ -351,19 +351,23 @@ fn a_node_that_leaves_takes_its_part_of_the_step_along() {
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2"]);
-    assert!(fleet.rig.engine.in_flight().is_empty());
+    assert!(fleet.harness.engine.in_flight().is_empty());
     // The step is short of one again: that one is not taken without a claim.
     fleet.nodes.remove("node-1");
     for _ in 0..100 {
         let evicted = fleet.log.len();
         fleet.tick();
         if fleet.log.len() > evicted {
-            assert!(fleet.rig.world.book.claims.contains_key(&agent()), "{:?}", fleet.rig.world.book);
+            assert!(
+                fleet.harness.world.ledger.claims.contains_key(&agent()),
+                "{:?}",
+                fleet.harness.world.ledger
+            );
         }
     }
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3"]);
     assert_eq!(fleet.shown(), "on-delete step=1");
-    assert!(fleet.rig.engine.in_flight().is_empty());
+    assert!(fleet.harness.engine.in_flight().is_empty());
 }
 
 #[test]
@@ -377,16 +381,16 @@ fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_t
                 pods/eviction in namespace shop";
     assert_eq!(fleet.reason(), told);
     // Also while it is asked for once more.
-    fleet.rig.pass_time(Duration::from_secs(1));
-    let due = fleet.rig.engine.to_evict(fleet.rig.now);
+    fleet.harness.pass_time(Duration::from_secs(1));
+    let due = fleet.harness.engine.to_evict(fleet.harness.now);
     assert_eq!(due.len(), 1);
     assert_eq!(fleet.reason(), told);
     let lacks = "the user may not create pods/eviction in namespace shop".into();
-    fleet.rig.engine.evicted(&due[0], &EvictionOutcome::Denied(lacks), fleet.rig.now);
+    fleet.harness.engine.evicted(&due[0], &EvictionOutcome::Denied(lacks), fleet.harness.now);
     fleet.pass(Duration::from_mins(5));
     assert_eq!(fleet.reason(), told);
     // A reader of the cluster alone finds it in the rollout ledger.
-    let queue = fleet.rig.engine.queue();
+    let queue = fleet.harness.engine.queue();
     let words: Vec<String> = queue.iter().map(ToString::to_string).collect();
     assert_eq!(words, [format!("waiting: {told}")]);
     fleet.disruption = DisruptionBudgets::Allowed;
@@ -406,7 +410,7 @@ fn what_is_paused_evicts_nothing() {
     fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_hours(1));
     assert!(fleet.log.is_empty(), "{:?}", fleet.log);
-    assert!(fleet.rig.world.rejections.is_empty());
+    assert!(fleet.harness.world.rejections.is_empty());
     assert!(fleet.reason().ends_with("it is paused: lunch"), "{}", fleet.reason());
     fleet.ask(ObjectIntents::default());
     fleet.settle();

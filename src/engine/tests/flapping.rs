@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::harness::Harness;
 use super::pods::{self, pod};
-use super::rig::Harness;
 use super::world::{desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -23,17 +23,17 @@ fn web(content: u32, annotations: &serde_json::Value) -> SharedDesired {
 
 /// Returns a workload in its first step, with one new pod.
 fn in_a_step(annotations: &serde_json::Value) -> Harness {
-    let mut rig = Harness::new(1);
-    rig.engine = rig.fresh_with(Budget { deadline: 10 * SECOND, ..super::world::budget(1) });
+    let mut harness = Harness::new(1);
+    harness.engine = harness.fresh_with(Budget { deadline: 10 * SECOND, ..super::world::budget(1) });
     let id = workload("web");
-    rig.read(reading("r1", &[("web", Some(web(1, annotations)))]));
-    rig.settle();
-    rig.read(reading("r2", &[("web", Some(web(2, annotations)))]));
+    harness.read(reading("r1", &[("web", Some(web(1, annotations)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("web", Some(web(2, annotations)))]));
     for _ in 0..20 {
-        rig.engine.settle();
-        rig.step(&id);
-        rig.keep_book();
-        if rig.world.things[&id]
+        harness.engine.settle();
+        harness.step(&id);
+        harness.keep_ledger();
+        if harness.world.things[&id]
             .release
             .as_ref()
             .is_some_and(|release| release.hash == web(2, annotations).hash)
@@ -41,14 +41,17 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
             break;
         }
     }
-    assert!(matches!(rig.world.things[&id].shown, OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })));
-    rig.deliver(usize::MAX);
-    rig
+    assert!(matches!(
+        harness.world.things[&id].shown,
+        OverlayState::Under(Overlay::Surge { pods: 1, step: 1 })
+    ));
+    harness.deliver(usize::MAX);
+    harness
 }
 
-fn told(rig: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
+fn told(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
     let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
-    let rv = rig.engine.live(id).unwrap().rv;
+    let rv = harness.engine.live(id).unwrap().rv;
     let pods = WorkloadPods {
         rv,
         newest: Some("new".into()),
@@ -58,24 +61,24 @@ fn told(rig: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
         lost: None,
         refused: None,
     };
-    rig.engine.pods(id, pods);
-    rig.engine.advance(rig.now);
+    harness.engine.pods(id, pods);
+    harness.engine.advance(harness.now);
 }
 
 /// After how many seconds it fails, when its pod is Ready in every other second from the beginning to this one.
-fn fails_after(rig: &mut Harness, flaps: u64) -> Option<u64> {
+fn fails_after(harness: &mut Harness, flaps: u64) -> Option<u64> {
     let (id, mut steady) = (workload("web"), None);
     for second in 0..60 {
         if second == flaps {
-            steady = Some(rig.now);
+            steady = Some(harness.now);
         }
-        let ready = (second % 2 == 1).then_some(rig.now);
-        told(rig, &id, steady.or(ready));
-        if !rig.engine.take_failed().is_empty() {
+        let ready = (second % 2 == 1).then_some(harness.now);
+        told(harness, &id, steady.or(ready));
+        if !harness.engine.take_failed().is_empty() {
             return Some(second);
         }
-        rig.pass_time(SECOND);
-        rig.engine.advance(rig.now);
+        harness.pass_time(SECOND);
+        harness.engine.advance(harness.now);
     }
     None
 }

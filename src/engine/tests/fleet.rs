@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::harness::Harness;
 use super::pods::{pod, ready, waiting};
-use super::rig::Harness;
 use super::world::{desired, id, reading};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId};
@@ -38,7 +38,7 @@ pub(super) enum DisruptionBudgets {
 /// A world with one DaemonSet.
 #[derive(Clone)]
 pub(super) struct DaemonSetWorld {
-    pub(super) rig: Harness,
+    pub(super) harness: Harness,
     pub(super) nodes: BTreeMap<Arc<str>, FakeNode>,
     pub(super) disruption: DisruptionBudgets,
     /// Indicates whether the engine may not read the nodes.
@@ -84,19 +84,19 @@ pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> SharedDesi
 impl DaemonSetWorld {
     /// At rest with this content on so many nodes, under a budget.
     pub(super) fn new(nodes: usize, budget: Budget, first: &SharedDesired) -> Self {
-        let mut rig = Harness::new(3);
-        rig.engine = rig.fresh_with(budget);
-        rig.read(reading("r1", &[("agent", Some(first.clone()))]));
-        rig.settle();
+        let mut harness = Harness::new(3);
+        harness.engine = harness.fresh_with(budget);
+        harness.read(reading("r1", &[("agent", Some(first.clone()))]));
+        harness.settle();
         let node = |number: usize| {
             let name: Arc<str> = format!("node-{number}").into();
-            let since = Some(rig.now);
+            let since = Some(harness.now);
             let ready = Readiness::Ready;
             (name, FakeNode { ready, cordoned: false, canary: false, content: first.hash, number: 0, since })
         };
         let nodes = (1..=nodes).map(node).collect();
         let mut fleet = Self {
-            rig,
+            harness,
             nodes,
             disruption: DisruptionBudgets::Allowed,
             unreadable: false,
@@ -109,7 +109,7 @@ impl DaemonSetWorld {
             away: 0,
         };
         fleet.settle();
-        fleet.rig.world.log.clear();
+        fleet.harness.world.log.clear();
         fleet.away = 0;
         fleet
     }
@@ -119,20 +119,20 @@ impl DaemonSetWorld {
     }
 
     pub(super) fn commit(&mut self, revision: &str, content: &SharedDesired) {
-        self.rig.read(reading(revision, &[("agent", Some(content.clone()))]));
+        self.harness.read(reading(revision, &[("agent", Some(content.clone()))]));
     }
 
     /// Another process takes over; it knows only what the cluster and the source tell.
     pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &SharedDesired) {
-        self.rig.engine = self.rig.fresh_with(budget);
+        self.harness.engine = self.harness.fresh_with(budget);
         self.told = None;
         self.commit(revision, content);
-        self.rig.engine.mark_all();
+        self.harness.engine.mark_all();
     }
 
     /// Returns the overlay that the cluster shows.
     pub(super) fn shown(&self) -> String {
-        match self.rig.world.things[&agent()].shown {
+        match self.harness.world.things[&agent()].shown {
             OverlayState::Under(overlay) => overlay.to_string(),
             OverlayState::Plain => String::new(),
             other => format!("{other:?}"),
@@ -148,26 +148,26 @@ impl DaemonSetWorld {
     /// Nothing of the budget is taken any more.
     #[track_caller]
     pub(super) fn assert_free(&self) {
-        let book = &self.rig.world.book;
-        assert!(book.claims.is_empty() && book.units.is_empty(), "{book:?}");
+        let ledger = &self.harness.world.ledger;
+        assert!(ledger.claims.is_empty() && ledger.units.is_empty(), "{ledger:?}");
     }
 
     /// Returns the text about the DaemonSet.
     pub(super) fn reason(&mut self) -> String {
-        self.rig.decide(&agent()).reason.map(|reason| reason.to_string()).unwrap_or_default()
+        self.harness.decide(&agent()).reason.map(|reason| reason.to_string()).unwrap_or_default()
     }
 
     /// Sets the intents of people for the DaemonSet.
     pub(super) fn ask(&mut self, asked: ObjectIntents) {
-        let rv = self.rig.world.tick();
-        let thing = self.rig.world.things.get_mut(&agent()).unwrap();
+        let rv = self.harness.world.tick();
+        let thing = self.harness.world.things.get_mut(&agent()).unwrap();
         (thing.asked, thing.rv) = (Some(Box::new(asked)), rv);
-        self.rig.world.announce(&agent());
+        self.harness.world.announce(&agent());
     }
 
     /// Gives an order about the DaemonSet.
     pub(super) fn give(&mut self, words: &str) {
-        self.rig.give(&agent(), words);
+        self.harness.give(&agent(), words);
     }
 
     /// Goes on until nothing happens any more at this time.
@@ -177,36 +177,36 @@ impl DaemonSetWorld {
                 return;
             }
         }
-        panic!("it never comes to rest: {:#?}", self.rig.world.log);
+        panic!("it never comes to rest: {:#?}", self.harness.world.log);
     }
 
     /// One turn of everything; whether anything happened.
     pub(super) fn tick(&mut self) -> bool {
-        let mut happened = !self.rig.world.events.is_empty();
-        self.rig.deliver(usize::MAX);
+        let mut happened = !self.harness.world.events.is_empty();
+        self.harness.deliver(usize::MAX);
         happened |= self.control();
-        self.rig.deliver(usize::MAX);
+        self.harness.deliver(usize::MAX);
         self.tell_nodes();
         self.tell_pods();
-        self.rig.carry_out();
-        self.rig.engine.advance(self.rig.now);
+        self.harness.carry_out();
+        self.harness.engine.advance(self.harness.now);
         happened |= self.evict();
-        let book = self.rig.world.book.clone();
-        self.rig.keep_book();
-        self.rig.strike_orders();
-        self.rig.engine.settle();
-        let dirty: BTreeSet<ObjectId> = self.rig.engine.take_dirty().into_iter().collect();
+        let ledger = self.harness.world.ledger.clone();
+        self.harness.keep_ledger();
+        self.harness.strike_orders();
+        self.harness.engine.settle();
+        let dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         for id in &dirty {
-            self.rig.step(id);
+            self.harness.step(id);
         }
         let away = self.nodes.len() - self.available();
         self.away = self.away.max(away);
-        happened || !dirty.is_empty() || book != self.rig.world.book
+        happened || !dirty.is_empty() || ledger != self.harness.world.ledger
     }
 
     /// Acts as the DaemonSet's controller and the kubelets.
     fn control(&mut self) -> bool {
-        let thing = &self.rig.world.things[&agent()];
+        let thing = &self.harness.world.things[&agent()];
         let (content, shown) = (thing.release.as_ref().unwrap().hash, self.shown());
         let mut changed = false;
         if !shown.starts_with("on-delete") {
@@ -222,12 +222,12 @@ impl DaemonSetWorld {
         }
         changed |= self.count(content);
         // One turn later, so that a pod is seen without being Ready.
-        let bad = &self.rig.world.bad;
+        let bad = &self.harness.world.bad;
         if !changed {
             let new = |node: &&mut FakeNode| node.since.is_none() && node.ready == Readiness::Ready;
             let good = |node: &&mut FakeNode| !bad.contains(&node.content) && self.mute != Some(node.content);
             for node in self.nodes.values_mut().filter(new).filter(good) {
-                (node.since, changed) = (Some(self.rig.now), true);
+                (node.since, changed) = (Some(self.harness.now), true);
             }
             changed |= self.count(content);
         }
@@ -239,7 +239,7 @@ impl DaemonSetWorld {
     }
 
     fn is_old(&self, since: Instant) -> bool {
-        self.rig.now.duration_since(since) >= self.young
+        self.harness.now.duration_since(since) >= self.young
     }
 
     /// Updates the DaemonSet's status.
@@ -274,19 +274,19 @@ impl DaemonSetWorld {
         if self.overlays.last() != Some(&shown) {
             self.overlays.push(shown);
         }
-        let thing = self.rig.world.things.get_mut(&agent()).unwrap();
+        let thing = self.harness.world.things.get_mut(&agent()).unwrap();
         if thing.numbers == Some(numbers) && thing.phase == phase {
             return false;
         }
         (thing.numbers, thing.phase) = (Some(numbers), phase);
-        thing.rv = self.rig.world.clock + 1;
-        self.rig.world.tick();
-        self.rig.world.announce(&agent());
+        thing.rv = self.harness.world.clock + 1;
+        self.harness.world.tick();
+        self.harness.world.announce(&agent());
         true
     }
 
     fn tell_nodes(&mut self) {
-        let engine = &mut self.rig.engine;
+        let engine = &mut self.harness.engine;
         if !engine.needs_nodes() {
             if self.told.take().is_some() {
                 engine.nodes(NodeChange::Closed);
@@ -314,18 +314,18 @@ impl DaemonSetWorld {
     }
 
     fn tell_pods(&mut self) {
-        if !self.rig.engine.to_follow().iter().any(|(id, _)| *id == agent()) {
+        if !self.harness.engine.to_follow().iter().any(|(id, _)| *id == agent()) {
             return;
         }
-        let thing = &self.rig.world.things[&agent()];
+        let thing = &self.harness.world.things[&agent()];
         let newest = thing.release.as_ref().unwrap().hash.to_string();
-        let bad = &self.rig.world.bad;
+        let bad = &self.harness.world.bad;
         let facts = |(name, node): (&Arc<str>, &FakeNode)| {
             let (pod_name, revision) = (format!("agent-{name}-{}", node.number), node.content.to_string());
             let facts = match node.since {
                 Some(since) => ready(&pod_name, &revision, since),
                 None if bad.contains(&node.content) => {
-                    waiting(pod(&pod_name, &revision), "ImagePullBackOff", self.rig.now)
+                    waiting(pod(&pod_name, &revision), "ImagePullBackOff", self.harness.now)
                 }
                 None => pod(&pod_name, &revision),
             };
@@ -340,13 +340,13 @@ impl DaemonSetWorld {
             lost: None,
             refused: None,
         };
-        self.rig.engine.pods(&agent(), pods);
+        self.harness.engine.pods(&agent(), pods);
     }
 
     fn evict(&mut self) -> bool {
-        let due = self.rig.engine.to_evict(self.rig.now);
+        let due = self.harness.engine.to_evict(self.harness.now);
         for pod in &due {
-            let content = self.rig.world.things[&agent()].release.as_ref().unwrap().hash;
+            let content = self.harness.world.things[&agent()].release.as_ref().unwrap().hash;
             let node = self.nodes.get_mut(&pod.node).unwrap();
             assert_eq!(*pod.name, *format!("agent-{}-{}", pod.node, node.number));
             let answer = if self.disruption == DisruptionBudgets::Denied {
@@ -361,14 +361,14 @@ impl DaemonSetWorld {
                 self.log.push(pod.node.clone());
                 EvictionOutcome::Going
             };
-            self.rig.engine.evicted(pod, &answer, self.rig.now);
+            self.harness.engine.evicted(pod, &answer, self.harness.now);
         }
         !due.is_empty()
     }
 
     /// Lets time pass, and what comes of it happen.
     pub(super) fn pass(&mut self, time: Duration) {
-        self.rig.pass_time(time);
+        self.harness.pass_time(time);
         self.settle();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::change::ImpactKind;
 use crate::engine::*;
@@ -21,27 +21,27 @@ fn like(content: SharedDesired, other: &SharedDesired) -> SharedDesired {
 
 /// Returns a cluster at rest, in which the only token is taken by the workload `a`, which never ends.
 fn busy() -> Harness {
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &[("a", Some(desired(&workload("a"), 1, "a"))), ("web", Some(web(1)))]));
-    rig.settle();
-    rig.read(reading("r2", &[("a", Some(desired(&workload("a"), 2, "a")))]));
-    assert!(matches!(rig.step(&workload("a")), Some(Action::Apply(_))));
-    rig.world.log.clear();
-    rig.world.dry_runs = 0;
-    rig
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &[("a", Some(desired(&workload("a"), 1, "a"))), ("web", Some(web(1)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(desired(&workload("a"), 2, "a")))]));
+    assert!(matches!(harness.step(&workload("a")), Some(Action::Apply(_))));
+    harness.world.log.clear();
+    harness.world.dry_runs = 0;
+    harness
 }
 
-fn reason(rig: &mut Harness, id: &ObjectId) -> Option<String> {
-    rig.decide(id).reason.map(|reason| reason.to_string())
+fn reason(harness: &mut Harness, id: &ObjectId) -> Option<String> {
+    harness.decide(id).reason.map(|reason| reason.to_string())
 }
 
 #[test]
 fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
     let check = |candidate: SharedDesired, told: Option<ImpactKind>, expected: RestartRisk| {
-        let mut rig = busy();
-        rig.world.impacts.extend(told.map(|told| (candidate.hash, told)));
-        rig.read(reading("r3", &[("web", Some(candidate))]));
-        let decision = rig.decide(&workload("web"));
+        let mut harness = busy();
+        harness.world.impacts.extend(told.map(|told| (candidate.hash, told)));
+        harness.read(reading("r3", &[("web", Some(candidate))]));
+        let decision = harness.decide(&workload("web"));
         match expected {
             RestartRisk::No => {
                 let Action::Apply(apply) = decision.action else { panic!("{told:?}: {decision:?}") };
@@ -53,7 +53,7 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
             }
             RestartRisk::Maybe => assert!(matches!(decision.reason, Some(Reason::Budget(_))), "{decision:?}"),
         }
-        assert_eq!(rig.world.dry_runs, 1);
+        assert_eq!(harness.world.dry_runs, 1);
     };
     let same = like(web(2), &web(1));
     check(web(2), None, RestartRisk::Maybe);
@@ -70,98 +70,98 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
 
 #[test]
 fn an_answer_holds_for_one_content_and_one_generation() {
-    let mut rig = busy();
-    rig.read(reading("r3", &[("web", Some(web(2)))]));
-    let asked = |rig: &mut Harness, expected: usize, why: &str| {
-        rig.decide(&workload("web"));
-        assert_eq!(rig.world.dry_runs, expected, "{why}");
+    let mut harness = busy();
+    harness.read(reading("r3", &[("web", Some(web(2)))]));
+    let asked = |harness: &mut Harness, expected: usize, why: &str| {
+        harness.decide(&workload("web"));
+        assert_eq!(harness.world.dry_runs, expected, "{why}");
     };
-    asked(&mut rig, 1, "a new content");
-    asked(&mut rig, 1, "nothing has changed");
-    rig.world.things.get_mut(&workload("web")).unwrap().rv = 100;
-    rig.world.announce(&workload("web"));
-    rig.deliver(usize::MAX);
-    asked(&mut rig, 1, "only the status has changed");
-    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    asked(&mut harness, 1, "a new content");
+    asked(&mut harness, 1, "nothing has changed");
+    harness.world.things.get_mut(&workload("web")).unwrap().rv = 100;
+    harness.world.announce(&workload("web"));
+    harness.deliver(usize::MAX);
+    asked(&mut harness, 1, "only the status has changed");
+    let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     (thing.rv, thing.shape) = (101, 101);
-    rig.world.announce(&workload("web"));
-    rig.deliver(usize::MAX);
-    asked(&mut rig, 2, "the spec has changed");
-    rig.read(reading("r4", &[("web", Some(web(3)))]));
-    asked(&mut rig, 3, "another content");
+    harness.world.announce(&workload("web"));
+    harness.deliver(usize::MAX);
+    asked(&mut harness, 2, "the spec has changed");
+    harness.read(reading("r4", &[("web", Some(web(3)))]));
+    asked(&mut harness, 3, "another content");
 }
 
 #[test]
 fn what_the_server_refuses_asks_for_no_token() {
-    let mut rig = busy();
-    rig.read(reading("r3", &[("web", Some(web(2)))]));
-    let decision = rig.engine.decide(&workload("web"), rig.now);
+    let mut harness = busy();
+    harness.read(reading("r3", &[("web", Some(web(2)))]));
+    let decision = harness.engine.decide(&workload("web"), harness.now);
     assert!(matches!(decision.action, Action::DryRun(_)), "{decision:?}");
     let refused =
         WriteFailure::Refused("spec.selector: field is immutable".into(), RefusalRule::Immutable, None);
-    rig.engine.outcome(&workload("web"), &decision.action, ActionResult::Failed(refused), rig.now);
-    let told = reason(&mut rig, &workload("web")).unwrap();
+    harness.engine.outcome(&workload("web"), &decision.action, ActionResult::Failed(refused), harness.now);
+    let told = reason(&mut harness, &workload("web")).unwrap();
     assert!(told.starts_with("spec.selector: field is immutable; with the annotation"), "{told}");
-    assert!(!rig.engine.rollouts.asked.contains_key(&workload("web")));
+    assert!(!harness.engine.rollouts.asked.contains_key(&workload("web")));
 }
 
 #[test]
 fn a_question_without_an_answer_is_asked_again_later() {
-    let mut rig = busy();
-    rig.read(reading("r3", &[("web", Some(web(2)))]));
-    let action = rig.engine.decide(&workload("web"), rig.now).action;
+    let mut harness = busy();
+    harness.read(reading("r3", &[("web", Some(web(2)))]));
+    let action = harness.engine.decide(&workload("web"), harness.now).action;
     let lost = WriteFailure::Unknown("the API server does not answer".into(), Duration::from_secs(3));
-    rig.engine.outcome(&workload("web"), &action, ActionResult::Failed(lost), rig.now);
-    assert!(reason(&mut rig, &workload("web")).unwrap().contains("the API server does not answer"));
-    rig.pass_time(Duration::from_secs(3));
-    assert!(matches!(rig.engine.decide(&workload("web"), rig.now).action, Action::DryRun(_)));
+    harness.engine.outcome(&workload("web"), &action, ActionResult::Failed(lost), harness.now);
+    assert!(reason(&mut harness, &workload("web")).unwrap().contains("the API server does not answer"));
+    harness.pass_time(Duration::from_secs(3));
+    assert!(matches!(harness.engine.decide(&workload("web"), harness.now).action, Action::DryRun(_)));
 }
 
 #[test]
 fn a_configuration_does_not_wait_for_a_workload_that_restarts_nothing() {
-    let mut rig = busy();
+    let mut harness = busy();
     let with_env = |content| {
         let mut web = (*web(content)).clone();
         web.needs = [config("env")].into();
         SharedDesired::from(web)
     };
     let env = |content| Some(desired(&config("env"), content, "env"));
-    rig.world.impacts.insert(with_env(2).hash, ImpactKind::InPlace);
-    rig.world.impacts.insert(with_env(3).hash, ImpactKind::InPlace);
-    rig.read(reading("r3", &[("web", Some(with_env(2))), ("env", env(1))]));
+    harness.world.impacts.insert(with_env(2).hash, ImpactKind::InPlace);
+    harness.world.impacts.insert(with_env(3).hash, ImpactKind::InPlace);
+    harness.read(reading("r3", &[("web", Some(with_env(2))), ("env", env(1))]));
     for id in [config("env"), workload("web"), config("env"), workload("web")] {
-        rig.deliver(usize::MAX);
-        rig.step(&id);
+        harness.deliver(usize::MAX);
+        harness.step(&id);
     }
-    rig.world.log.clear();
-    rig.read(reading("r4", &[("web", Some(with_env(3))), ("env", env(2))]));
-    assert!(reason(&mut rig, &config("env")).is_some(), "the server has not been asked");
+    harness.world.log.clear();
+    harness.read(reading("r4", &[("web", Some(with_env(3))), ("env", env(2))]));
+    assert!(reason(&mut harness, &config("env")).is_some(), "the server has not been asked");
     for id in [workload("web"), config("env"), workload("web")] {
-        rig.deliver(usize::MAX);
-        rig.step(&id);
+        harness.deliver(usize::MAX);
+        harness.step(&id);
     }
     let changed = [AuditEntry::Changed(config("env")), AuditEntry::Changed(workload("web"))];
-    assert_eq!(rig.world.log, changed);
+    assert_eq!(harness.world.log, changed);
 }
 
 #[test]
 fn what_is_taken_over_as_it_is_takes_no_token() {
-    let mut rig = busy();
-    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    let mut harness = busy();
+    let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     // Made by hand, with just this content.
     (thing.release, thing.labelled, thing.rv) = (None, false, 200);
-    rig.world.announce(&workload("web"));
-    rig.deliver(usize::MAX);
-    rig.engine.forget(&workload("web"));
-    rig.world.impacts.insert(web(1).hash, ImpactKind::InPlace);
-    let mut engine = rig.fresh(1);
-    std::mem::swap(&mut rig.engine, &mut engine);
-    rig.read(reading("r2", &[("web", Some(web(1))), ("a", Some(desired(&workload("a"), 2, "a")))]));
+    harness.world.announce(&workload("web"));
+    harness.deliver(usize::MAX);
+    harness.engine.forget(&workload("web"));
+    harness.world.impacts.insert(web(1).hash, ImpactKind::InPlace);
+    let mut engine = harness.fresh(1);
+    std::mem::swap(&mut harness.engine, &mut engine);
+    harness.read(reading("r2", &[("web", Some(web(1))), ("a", Some(desired(&workload("a"), 2, "a")))]));
     let mut applied = None;
     for _ in 0..3 {
-        applied = applied.or_else(|| rig.step(&workload("web")));
+        applied = applied.or_else(|| harness.step(&workload("web")));
     }
-    let Some(Action::Apply(apply)) = applied else { panic!("{:?}", rig.decide(&workload("web"))) };
+    let Some(Action::Apply(apply)) = applied else { panic!("{:?}", harness.decide(&workload("web"))) };
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Adopt, RestartRisk::No));
 }
 
@@ -169,23 +169,23 @@ fn what_is_taken_over_as_it_is_takes_no_token() {
 fn whoever_is_asked_about_keeps_the_place_in_the_queue() {
     let names = ["a", "web"];
     let files = |content| names.map(|name| (name, Some(desired(&workload(name), content, name))));
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(reading("r2", &files(2)));
-    let first = rig.engine.decide(&workload("a"), rig.now);
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &files(2)));
+    let first = harness.engine.decide(&workload("a"), harness.now);
     assert!(matches!(first.action, Action::DryRun(_)), "{first:?}");
     // The later one is answered first.
-    let later = rig.decide(&workload("web"));
+    let later = harness.decide(&workload("web"));
     assert!(matches!(later.reason, Some(Reason::Budget(_))), "{later:?}");
-    rig.settle();
-    assert_eq!(rig.world.log, names.map(|name| AuditEntry::Changed(workload(name))));
+    harness.settle();
+    assert_eq!(harness.world.log, names.map(|name| AuditEntry::Changed(workload(name))));
     // A change that restarts nothing gives its place up.
-    rig.world.impacts.insert(desired(&workload("a"), 3, "a").hash, ImpactKind::InPlace);
-    rig.read(reading("r3", &files(3)));
-    assert!(matches!(rig.engine.decide(&workload("a"), rig.now).action, Action::DryRun(_)));
-    assert!(matches!(rig.decide(&workload("web")).reason, Some(Reason::Budget(_))));
-    rig.decide(&workload("a"));
-    assert!(matches!(rig.decide(&workload("web")).action, Action::Apply(_)));
+    harness.world.impacts.insert(desired(&workload("a"), 3, "a").hash, ImpactKind::InPlace);
+    harness.read(reading("r3", &files(3)));
+    assert!(matches!(harness.engine.decide(&workload("a"), harness.now).action, Action::DryRun(_)));
+    assert!(matches!(harness.decide(&workload("web")).reason, Some(Reason::Budget(_))));
+    harness.decide(&workload("a"));
+    assert!(matches!(harness.decide(&workload("web")).action, Action::Apply(_)));
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::harness::Harness;
 use super::pods::pod;
-use super::rig::Harness;
 use super::world::{desired, gvk, id, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -14,51 +14,51 @@ fn db() -> ObjectId {
 
 /// Returns a set at its first content, which is held where a rollout fails.
 fn at_rest() -> Harness {
-    let mut rig = Harness::new(1);
+    let mut harness = Harness::new(1);
     let budget =
         Budget { deadline: Duration::from_secs(10), on_failure: OnFailure::Hold, ..super::world::budget(1) };
-    rig.engine = rig.fresh_with(budget);
+    harness.engine = harness.fresh_with(budget);
     let kind = db().group_kind();
-    let mut inventory = rig.engine.source(0).inventory.clone().unwrap();
+    let mut inventory = harness.engine.source(0).inventory.clone().unwrap();
     inventory.kinds.insert(kind.clone());
-    rig.engine.inventory(0, inventory);
-    rig.engine.served(gvk(&db()), KindAvailability::Yes);
-    rig.engine.list_started(&kind);
-    rig.engine.list_complete(&kind);
-    commit(&mut rig, 1);
-    rig.settle();
-    rig
+    harness.engine.inventory(0, inventory);
+    harness.engine.served(gvk(&db()), KindAvailability::Yes);
+    harness.engine.list_started(&kind);
+    harness.engine.list_complete(&kind);
+    commit(&mut harness, 1);
+    harness.settle();
+    harness
 }
 
-fn commit(rig: &mut Harness, content: u32) {
-    rig.read(reading(&format!("r{content}"), &[("db", Some(desired(&db(), content, "db")))]));
+fn commit(harness: &mut Harness, content: u32) {
+    harness.read(reading(&format!("r{content}"), &[("db", Some(desired(&db(), content, "db")))]));
 }
 
 /// Lets the newest content be written; the rollout that it begins does not end.
-fn begin(rig: &mut Harness, content: u32) {
-    commit(rig, content);
+fn begin(harness: &mut Harness, content: u32) {
+    commit(harness, content);
     let wanted = desired(&db(), content, "db").hash;
-    let shows = |rig: &Harness| rig.world.things[&db()].release.as_ref().map(|release| release.hash);
+    let shows = |harness: &Harness| harness.world.things[&db()].release.as_ref().map(|release| release.hash);
     for _ in 0..20 {
-        if shows(rig) == Some(wanted) {
+        if shows(harness) == Some(wanted) {
             break;
         }
-        rig.engine.settle();
-        rig.step(&db());
-        rig.keep_book();
+        harness.engine.settle();
+        harness.step(&db());
+        harness.keep_ledger();
     }
-    assert_eq!(shows(rig), Some(wanted));
-    rig.deliver(usize::MAX);
+    assert_eq!(shows(harness), Some(wanted));
+    harness.deliver(usize::MAX);
 }
 
 /// The last pod is of this revision, and not Ready; the newest revision is another.
-fn told(rig: &mut Harness, revision: &str, newest: &str) {
+fn told(harness: &mut Harness, revision: &str, newest: &str) {
     let pod = |ordinal: u32| PodFacts {
         uid: Uid(format!("{ordinal}").into()),
         ready: if ordinal == 2 { Readiness::NotReady } else { Readiness::Ready },
         ..pod(&format!("db-{ordinal}"), if ordinal == 2 { revision } else { "r1" })
     };
-    let rv = rig.engine.live(&db()).unwrap().rv;
+    let rv = harness.engine.live(&db()).unwrap().rv;
     let pods = WorkloadPods {
         rv,
         current: None,
@@ -68,55 +68,55 @@ fn told(rig: &mut Harness, revision: &str, newest: &str) {
         lost: None,
         refused: None,
     };
-    rig.engine.pods(&db(), pods);
-    rig.engine.advance(rig.now);
+    harness.engine.pods(&db(), pods);
+    harness.engine.advance(harness.now);
 }
 
-fn freed(rig: &mut Harness) -> Vec<String> {
-    rig.engine.to_free(rig.now).iter().map(|pod| pod.name.to_string()).collect()
+fn freed(harness: &mut Harness) -> Vec<String> {
+    harness.engine.to_free(harness.now).iter().map(|pod| pod.name.to_string()).collect()
 }
 
 #[test]
 fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
-    let mut rig = at_rest();
-    begin(&mut rig, 2);
-    told(&mut rig, "r2", "r2");
-    rig.pass_time(Duration::from_secs(11));
-    rig.engine.advance(rig.now);
-    rig.keep_book();
-    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
-    assert!(freed(&mut rig).is_empty(), "nobody has decided yet");
-    begin(&mut rig, 3);
-    told(&mut rig, "r2", "r3");
-    assert_eq!(freed(&mut rig), ["db-2"]);
+    let mut harness = at_rest();
+    begin(&mut harness, 2);
+    told(&mut harness, "r2", "r2");
+    harness.pass_time(Duration::from_secs(11));
+    harness.engine.advance(harness.now);
+    harness.keep_ledger();
+    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert!(freed(&mut harness).is_empty(), "nobody has decided yet");
+    begin(&mut harness, 3);
+    told(&mut harness, "r2", "r3");
+    assert_eq!(freed(&mut harness), ["db-2"]);
     // One more content in the middle of that changes nothing about it.
-    begin(&mut rig, 4);
-    told(&mut rig, "r2", "r4");
-    assert_eq!(freed(&mut rig), ["db-2"]);
+    begin(&mut harness, 4);
+    told(&mut harness, "r2", "r4");
+    assert_eq!(freed(&mut harness), ["db-2"]);
 }
 
 #[test]
 fn a_pod_of_a_rollout_that_goes_on_may_just_be_slow() {
-    let mut rig = at_rest();
-    begin(&mut rig, 2);
-    told(&mut rig, "r2", "r2");
-    begin(&mut rig, 3);
-    told(&mut rig, "r2", "r3");
-    assert!(freed(&mut rig).is_empty());
+    let mut harness = at_rest();
+    begin(&mut harness, 2);
+    told(&mut harness, "r2", "r2");
+    begin(&mut harness, 3);
+    told(&mut harness, "r2", "r3");
+    assert!(freed(&mut harness).is_empty());
 }
 
 /// A step holds a partition, and a pod below it is in trouble.
 #[test]
 fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
     let check = |revision: &str, current: Option<&str>, partition: u32, expected: &[&str]| {
-        let mut rig = at_rest();
-        begin(&mut rig, 2);
-        begin(&mut rig, 3);
-        let mut live = rig.engine.live(&db()).unwrap().clone();
+        let mut harness = at_rest();
+        begin(&mut harness, 2);
+        begin(&mut harness, 3);
+        let mut live = harness.engine.live(&db()).unwrap().clone();
         live.rv = ResourceVersion(live.rv.0 + 1);
         live.rolling.as_mut().unwrap().partition = partition;
         let rv = live.rv;
-        rig.engine.seen(&db(), live);
+        harness.engine.seen(&db(), live);
         let pod = |ordinal: u32| PodFacts {
             uid: Uid(format!("{ordinal}").into()),
             ready: if ordinal == 1 { Readiness::NotReady } else { Readiness::Ready },
@@ -132,8 +132,8 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
             lost: None,
             refused: None,
         };
-        rig.engine.pods(&db(), pods);
-        assert_eq!(freed(&mut rig), expected, "{revision} {current:?} {partition}");
+        harness.engine.pods(&db(), pods);
+        assert_eq!(freed(&mut harness), expected, "{revision} {current:?} {partition}");
     };
     check("r2", Some("r1"), 2, &["db-1"]);
     // It would be made anew as it is.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -25,68 +25,68 @@ fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesir
 }
 
 /// Somebody else changes what we own of an object.
-fn drift(rig: &mut Harness, id: &ObjectId) {
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(id).unwrap();
+fn drift(harness: &mut Harness, id: &ObjectId) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
     (thing.drifted, thing.rv, thing.shape) = (true, rv, rv);
-    rig.world.announce(id);
+    harness.world.announce(id);
 }
 
 /// Somebody else puts an annotation on an object.
-fn mark(rig: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(id).unwrap();
+fn mark(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
     (thing.asks, thing.rv) = (asks, rv);
-    rig.world.announce(id);
+    harness.world.announce(id);
 }
 
-fn told(rig: &mut Harness, id: &ObjectId) -> Option<Reason> {
-    rig.decide(id).reason
+fn told(harness: &mut Harness, id: &ObjectId) -> Option<Reason> {
+    harness.decide(id).reason
 }
 
 #[test]
 fn what_is_disabled_is_neither_made_nor_changed_nor_repaired() {
     let a = config("a");
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled)))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [], "it is not made");
-    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
-    rig.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
-    rig.world.log.clear();
-    rig.read(reading("r3", &[("a", Some(plain(&a, 3, ReconcilePolicy::Disabled)))]));
-    rig.settle();
-    drift(&mut rig, &a);
-    rig.settle();
-    assert_eq!(rig.world.log, [], "it is neither changed nor repaired");
-    rig.read(reading("r4", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a)], "what drifted meanwhile is repaired");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [], "it is not made");
+    assert_eq!(told(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
+    harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
+    harness.world.log.clear();
+    harness.read(reading("r3", &[("a", Some(plain(&a, 3, ReconcilePolicy::Disabled)))]));
+    harness.settle();
+    drift(&mut harness, &a);
+    harness.settle();
+    assert_eq!(harness.world.log, [], "it is neither changed nor repaired");
+    harness.read(reading("r4", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a)], "what drifted meanwhile is repaired");
 }
 
 #[test]
 fn a_mark_on_the_object_counts_as_long_as_it_is_there() {
     let a = config("a");
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    rig.settle();
-    rig.world.log.clear();
-    mark(&mut rig, &a, ReconcilePolicy::Disabled);
-    drift(&mut rig, &a);
-    rig.settle();
-    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    harness.world.log.clear();
+    mark(&mut harness, &a, ReconcilePolicy::Disabled);
+    drift(&mut harness, &a);
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
     // A new process reads it off the object.
-    rig.engine = rig.fresh(3);
-    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
-    mark(&mut rig, &a, ReconcilePolicy::Enabled);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a)]);
+    harness.engine = harness.fresh(3);
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    mark(&mut harness, &a, ReconcilePolicy::Enabled);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a)]);
 }
 
 #[test]
@@ -98,15 +98,15 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
     };
     let check = |asks: ReconcilePolicy, on_it: ReconcilePolicy, expected: &[AuditEntry]| {
         let a = config("a");
-        let mut rig = Harness::new(3);
-        rig.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
-        rig.settle();
-        rig.world.log.clear();
-        rig.engine.read(0, held(&a));
-        mark(&mut rig, &a, on_it);
-        drift(&mut rig, &a);
-        rig.settle();
-        assert_eq!(rig.world.log, expected, "{asks:?} {on_it:?}");
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
+        harness.settle();
+        harness.world.log.clear();
+        harness.engine.read(0, held(&a));
+        mark(&mut harness, &a, on_it);
+        drift(&mut harness, &a);
+        harness.settle();
+        assert_eq!(harness.world.log, expected, "{asks:?} {on_it:?}");
     };
     check(ReconcilePolicy::Enabled, ReconcilePolicy::Enabled, &[AuditEntry::Changed(config("a"))]);
     check(ReconcilePolicy::Enabled, ReconcilePolicy::Disabled, &[]);
@@ -124,21 +124,21 @@ fn held(id: &ObjectId) -> FileFacts {
 #[test]
 fn what_is_only_created_is_made_again_and_never_changed() {
     let a = config("a");
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::OnlyCreate)))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(a.clone())]);
-    rig.world.log.clear();
-    drift(&mut rig, &a);
-    rig.settle();
-    rig.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::OnlyCreate)))]));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
-    assert_eq!(told(&mut rig, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
-    rig.world.things.remove(&a);
-    rig.world.announce(&a);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(a)]);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::OnlyCreate)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
+    harness.world.log.clear();
+    drift(&mut harness, &a);
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::OnlyCreate)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    assert_eq!(told(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
+    harness.world.things.remove(&a);
+    harness.world.announce(&a);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(a)]);
 }
 
 #[test]
@@ -149,31 +149,31 @@ fn what_is_left_alone_holds_nobody_up_where_it_is_there() {
         asking(&b, 1, ReconcilePolicy::Enabled, |wanted| (wanted.needs, wanted.wave) = (needs, 1))
     };
     // Its wave is over without it.
-    let mut rig = Harness::new(3);
-    rig.read(reading(
+    let mut harness = Harness::new(3);
+    harness.read(reading(
         "r1",
         &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled))), ("b", Some(second(&[])))],
     ));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(b.clone())]);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(b.clone())]);
     // An object that needs it waits until somebody creates it.
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let needs = second(std::slice::from_ref(&a));
-    rig.read(reading(
+    harness.read(reading(
         "r1",
         &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled))), ("b", Some(needs.clone()))],
     ));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
-    assert_eq!(told(&mut rig, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    assert_eq!(told(&mut harness, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
     // And where it is there, its own change is not waited for.
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Enabled)))]));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Disabled))), ("b", Some(needs))]));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Created(b)]);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Enabled)))]));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Disabled))), ("b", Some(needs))]));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Created(b)]);
 }
 
 #[test]
@@ -183,13 +183,13 @@ fn a_workload_that_is_left_alone_holds_its_unit_up_for_nothing() {
         let web = asking(&b, content, reconcile, |wanted| wanted.needs = [a.clone()].into());
         [("a", Some(desired(&a, content, "a"))), ("b", Some(web))]
     };
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &both(1, ReconcilePolicy::Enabled)));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(reading("r2", &both(2, ReconcilePolicy::Disabled)));
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())]);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &both(1, ReconcilePolicy::Enabled)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &both(2, ReconcilePolicy::Disabled)));
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())]);
 }
 
 #[test]
@@ -206,25 +206,25 @@ fn it_is_no_refusal_and_is_at_rest() {
 fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied() {
     for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
         let a = config("a");
-        let mut rig = Harness::new(3);
-        rig.engine.set_opt_out(0, opt_out);
-        rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-        rig.settle();
-        rig.world.log.clear();
-        assert!(rig.engine.opt_outs(0, rig.now).is_empty());
-        mark(&mut rig, &a, ReconcilePolicy::Disabled);
-        drift(&mut rig, &a);
-        rig.settle();
-        let told: Vec<_> = rig.engine.opt_outs(0, rig.now).into_iter().collect();
+        let mut harness = Harness::new(3);
+        harness.engine.set_opt_out(0, opt_out);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        harness.settle();
+        harness.world.log.clear();
+        assert!(harness.engine.opt_outs(0, harness.now).is_empty());
+        mark(&mut harness, &a, ReconcilePolicy::Disabled);
+        drift(&mut harness, &a);
+        harness.settle();
+        let told: Vec<_> = harness.engine.opt_outs(0, harness.now).into_iter().collect();
         assert_eq!(told, [(a.clone(), RECONCILE)], "{opt_out:?}");
         let expected = match opt_out {
             OptOutPolicy::Allowed => vec![],
             OptOutPolicy::Denied => vec![AuditEntry::Changed(a.clone())],
         };
-        assert_eq!(rig.world.log, expected, "{opt_out:?}");
-        mark(&mut rig, &a, ReconcilePolicy::Enabled);
-        rig.settle();
-        assert!(rig.engine.opt_outs(0, rig.now).is_empty(), "{opt_out:?}");
+        assert_eq!(harness.world.log, expected, "{opt_out:?}");
+        mark(&mut harness, &a, ReconcilePolicy::Enabled);
+        harness.settle();
+        assert!(harness.engine.opt_outs(0, harness.now).is_empty(), "{opt_out:?}");
     }
 }
 
@@ -232,12 +232,12 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
 fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     let a = config("a");
     let kept = asking(&a, 1, ReconcilePolicy::Enabled, |wanted| wanted.traits.keep = KeepPolicy::Asked);
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(kept)), ("b", Some(desired(&config("b"), 1, "b")))]));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(reading("r2", &[("a", None)]));
-    rig.settle();
-    assert_eq!(rig.world.log, [], "its manifest said so, and nothing on the object does");
-    assert!(matches!(told(&mut rig, &a), Some(Reason::Kept(_))));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(kept)), ("b", Some(desired(&config("b"), 1, "b")))]));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &[("a", None)]));
+    harness.settle();
+    assert_eq!(harness.world.log, [], "its manifest said so, and nothing on the object does");
+    assert!(matches!(told(&mut harness, &a), Some(Reason::Kept(_))));
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::harness::Harness;
 use super::restart;
-use super::rig::Harness;
 use super::world::{config, desired, reading, workload};
 use crate::engine::lookups::counted;
 use crate::engine::*;
@@ -58,50 +58,51 @@ fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesired)> {
 
 /// Makes all objects of a source as the loop does, and returns how many lookups that took.
 fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
-    let mut rig = Harness::new(3);
-    rig.engine.config_key(restart::key(&[1; 16]));
+    let mut harness = Harness::new(3);
+    harness.engine.config_key(restart::key(&[1; 16]));
     let files = files(shape, count);
     let files: Vec<(&str, Option<SharedDesired>)> =
         files.iter().map(|(file, wanted)| (&**file, Some(wanted.clone()))).collect();
     counted();
-    rig.read(reading("r1", &files));
+    harness.read(reading("r1", &files));
     let (mut queue, mut queued) = (VecDeque::new(), BTreeSet::new());
     let mut written: Vec<(ObjectId, Action, ActionResult)> = Vec::new();
     loop {
         for (id, action, outcome) in written.drain(..) {
             if matches!(first, FirstSignal::Event) {
-                rig.deliver(1);
+                harness.deliver(1);
             }
-            rig.engine.outcome(&id, &action, outcome, rig.now);
+            harness.engine.outcome(&id, &action, outcome, harness.now);
         }
-        rig.deliver(usize::MAX);
-        rig.engine.advance(rig.now);
-        rig.keep_book();
-        rig.engine.settle();
-        let wake = |rig: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
-            queue.extend(rig.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));
-        };
-        wake(&mut rig, &mut queue, &mut queued);
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        harness.keep_ledger();
+        harness.engine.settle();
+        let wake =
+            |harness: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
+                queue.extend(harness.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));
+            };
+        wake(&mut harness, &mut queue, &mut queued);
         while written.len() < CONCURRENCY {
             let Some(id) = queue.pop_front() else { break };
             queued.remove(&id);
-            let decision = rig.engine.decide(&id, rig.now);
+            let decision = harness.engine.decide(&id, harness.now);
             match decision.action {
                 action @ Action::Apply(_) => {
-                    rig.engine.dispatched(&id, &action);
-                    let outcome = rig.world.perform(&id, &action);
+                    harness.engine.dispatched(&id, &action);
+                    let outcome = harness.world.perform(&id, &action);
                     written.push((id, action, outcome));
                 }
-                _ => drop(rig.act(&id, decision)),
+                _ => drop(harness.act(&id, decision)),
             }
-            wake(&mut rig, &mut queue, &mut queued);
+            wake(&mut harness, &mut queue, &mut queued);
         }
-        if written.is_empty() && queue.is_empty() && rig.world.events.is_empty() {
+        if written.is_empty() && queue.is_empty() && harness.world.events.is_empty() {
             break;
         }
     }
     let lookups = counted();
-    assert_eq!(rig.world.things.len(), count, "{shape:?} {first:?}");
+    assert_eq!(harness.world.things.len(), count, "{shape:?} {first:?}");
     lookups
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
@@ -32,65 +32,65 @@ fn hash(id: &ObjectId, content: u32) -> crate::object::ContentHash {
 
 /// Returns a cluster in which revision r1 is at rest, and whose web fails with its second content.
 fn at_rest() -> Harness {
-    let mut rig = Harness::new(4);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.world.log.clear();
-    rig.world.bad.insert(hash(&workload("web"), 2));
-    rig
+    let mut harness = Harness::new(4);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.world.bad.insert(hash(&workload("web"), 2));
+    harness
 }
 
 /// The files of a source, with this content.
 pub(super) type FileSet = fn(u32) -> Vec<(&'static str, Option<SharedDesired>)>;
 
 #[track_caller]
-pub(super) fn assert_all_show(rig: &Harness, ids: &[ObjectId], content: u32) {
+pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32) {
     for id in ids {
-        let shown = rig.world.things[id].release.as_ref().map(|release| release.hash);
-        assert_eq!(shown, Some(hash(id, content)), "{id}: {:#?}", rig.world.log);
+        let shown = harness.world.things[id].release.as_ref().map(|release| release.hash);
+        assert_eq!(shown, Some(hash(id, content)), "{id}: {:#?}", harness.world.log);
     }
 }
 
 /// Asserts that all of a unit that failed with its second content is held, for a reason that begins
 /// and ends so, until there is a third one.
 #[track_caller]
-pub(super) fn assert_held(rig: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
-    assert_all_show(rig, ids, 2);
-    assert_eq!(rig.world.rejections[0].way, RejectionAction::Hold);
-    assert!(rig.engine.in_flight().is_empty(), "it holds a token for ever");
-    assert!(rig.world.is_free());
+pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
+    assert_all_show(harness, ids, 2);
+    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert!(harness.engine.in_flight().is_empty(), "it holds a token for ever");
+    assert!(harness.world.is_free());
     for id in ids {
-        let reason = reason(rig, id);
+        let reason = reason(harness, id);
         assert!(reason.starts_with(told[0]) && reason.ends_with(told[1]), "{id}: {reason}");
     }
     // It does not loop, and neither does the next process.
-    let count = rig.world.log.len();
-    rig.engine = rig.fresh(4);
-    rig.read(reading("r2", &files(2)));
-    rig.engine.mark_all();
-    rig.settle();
-    assert_eq!(rig.world.log.len(), count, "{:#?}", rig.world.log);
+    let count = harness.world.log.len();
+    harness.engine = harness.fresh(4);
+    harness.read(reading("r2", &files(2)));
+    harness.engine.mark_all();
+    harness.settle();
+    assert_eq!(harness.world.log.len(), count, "{:#?}", harness.world.log);
     // A new content ends it.
-    rig.read(reading("r3", &files(3)));
-    rig.settle();
-    assert_all_show(rig, ids, 3);
-    assert!(rig.world.rejections.is_empty());
+    harness.read(reading("r3", &files(3)));
+    harness.settle();
+    assert_all_show(harness, ids, 3);
+    assert!(harness.world.rejections.is_empty());
 }
 
-fn reason(rig: &mut Harness, id: &ObjectId) -> String {
-    rig.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
+fn reason(harness: &mut Harness, id: &ObjectId) -> String {
+    harness.decide(id).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
 /// Whichever of them it is, the others do not go back without it.
 #[test]
 fn where_one_of_a_unit_cannot_be_read_any_more_all_of_it_stays() {
     for lost in ids() {
-        let mut rig = at_rest();
-        rig.history.remove(&hash(&lost, 1));
-        rig.read(reading("r2", &files(2)));
-        rig.settle();
+        let mut harness = at_rest();
+        harness.history.remove(&hash(&lost, 1));
+        harness.read(reading("r2", &files(2)));
+        harness.settle();
         let why = format!("; it cannot go back, as revision r1 of {lost} cannot be read any more");
-        assert_held(&mut rig, &ids(), files, ["revision r2 failed: Deployment shop/web: ", &why]);
+        assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/web: ", &why]);
     }
 }
 
@@ -99,22 +99,22 @@ fn where_one_of_a_unit_cannot_be_read_any_more_all_of_it_stays() {
 fn at_no_point_a_unit_goes_back_in_part() {
     for lost in ids() {
         for point in 0..60 {
-            let mut rig = at_rest();
-            rig.history.remove(&hash(&lost, 1));
-            rig.read(reading("r2", &files(2)));
+            let mut harness = at_rest();
+            harness.history.remove(&hash(&lost, 1));
+            harness.read(reading("r2", &files(2)));
             for _ in 0..point {
-                rig.turn();
+                harness.turn();
             }
-            rig.engine = rig.fresh(4);
-            rig.read(reading("r2", &files(2)));
-            rig.engine.mark_all();
-            rig.settle();
-            assert_all_show(&rig, &ids(), 2);
+            harness.engine = harness.fresh(4);
+            harness.read(reading("r2", &files(2)));
+            harness.engine.mark_all();
+            harness.settle();
+            assert_all_show(&harness, &ids(), 2);
             let changed = |id: ObjectId| {
-                rig.world.log.iter().filter(|w| **w == AuditEntry::Changed(id.clone())).count()
+                harness.world.log.iter().filter(|w| **w == AuditEntry::Changed(id.clone())).count()
             };
             for id in ids() {
-                assert_eq!(changed(id.clone()), 1, "{id}, {lost}, {point}: {:#?}", rig.world.log);
+                assert_eq!(changed(id.clone()), 1, "{id}, {lost}, {point}: {:#?}", harness.world.log);
             }
         }
     }
@@ -123,52 +123,52 @@ fn at_no_point_a_unit_goes_back_in_part() {
 /// The history is rewritten in the middle of a way back: what is back already need not be read.
 #[test]
 fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
-    let mut rig = at_rest();
-    rig.read(reading("r2", &files(2)));
-    let first = |rig: &Harness| {
-        let release = rig.world.things[&config("env")].release.clone();
-        rig.world.rejections.first().is_some_and(|one| one.way == RejectionAction::RollBack)
+    let mut harness = at_rest();
+    harness.read(reading("r2", &files(2)));
+    let first = |harness: &Harness| {
+        let release = harness.world.things[&config("env")].release.clone();
+        harness.world.rejections.first().is_some_and(|one| one.way == RejectionAction::RollBack)
             && release.is_some_and(|release| release.hash == hash(&config("env"), 1))
     };
     for _ in 0..200 {
-        if !first(&rig) {
-            rig.turn();
+        if !first(&harness) {
+            harness.turn();
         }
     }
-    assert!(first(&rig), "{:#?}", rig.world.log);
-    rig.history.remove(&hash(&config("env"), 1));
-    rig.engine = rig.fresh(4);
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    assert_all_show(&rig, &ids(), 1);
-    let told = reason(&mut rig, &config("env"));
+    assert!(first(&harness), "{:#?}", harness.world.log);
+    harness.history.remove(&hash(&config("env"), 1));
+    harness.engine = harness.fresh(4);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert_all_show(&harness, &ids(), 1);
+    let told = reason(&mut harness, &config("env"));
     assert!(told.ends_with("; it is back at revision r1, which cannot be read any more"), "{told}");
-    assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
+    assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
 }
 
 /// Contents come from several revisions, and are read one by one.
 #[test]
 fn nothing_goes_back_before_all_of_it_has_been_read() {
-    let mut rig = at_rest();
-    rig.read(reading("r2", &files(2)));
+    let mut harness = at_rest();
+    harness.read(reading("r2", &files(2)));
     for _ in 0..200 {
-        if rig.world.rejections.is_empty() {
-            rig.turn();
+        if harness.world.rejections.is_empty() {
+            harness.turn();
         }
     }
-    assert_eq!(rig.world.rejections.len(), 1, "{:#?}", rig.world.log);
-    rig.world.log.clear();
+    assert_eq!(harness.world.rejections.len(), 1, "{:#?}", harness.world.log);
+    harness.world.log.clear();
     let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
-        rig.engine.resolved(id, &release(id), rig.history.get(&hash(id, 1)).cloned());
-        rig.engine.settle();
-        for id in rig.engine.take_dirty() {
-            let decision = rig.engine.decide(&id, rig.now);
+        harness.engine.resolved(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
+        harness.engine.settle();
+        for id in harness.engine.take_dirty() {
+            let decision = harness.engine.decide(&id, harness.now);
             assert!(!matches!(decision.action, Action::Apply(_)), "{id}: {decision:?}");
         }
     }
-    rig.settle();
-    assert_all_show(&rig, &ids(), 1);
+    harness.settle();
+    assert_all_show(&harness, &ids(), 1);
 }
 
 /// A process that has just started does not know yet which objects exist, and must not take one for
@@ -177,19 +177,19 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();
     for state in [KindState::Syncing, KindState::Blind("no".into(), crate::object::ErrorClass::Transient)] {
-        let mut rig = at_rest();
-        rig.engine.informer(&maps, state.clone());
+        let mut harness = at_rest();
+        harness.engine.informer(&maps, state.clone());
         for id in &ids()[..2] {
-            rig.engine.gone(id);
+            harness.engine.gone(id);
         }
-        rig.read(reading("r2", &files(2)));
+        harness.read(reading("r2", &files(2)));
         for _ in 0..3 {
             for id in ids() {
-                rig.step(&id);
+                harness.step(&id);
             }
-            rig.keep_book();
+            harness.keep_ledger();
         }
-        let units = rig.world.book.units.iter();
+        let units = harness.world.ledger.units.iter();
         let absent: Vec<&UnitMember> = units
             .flat_map(|unit| unit.members.values())
             .filter(|member| member.good == LastGood::Absent)
@@ -198,14 +198,14 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         if state != KindState::Syncing {
             continue;
         }
-        assert!(rig.world.log.is_empty(), "{:?}", rig.world.log);
+        assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
         for id in &ids()[..2] {
-            rig.world.announce(id);
+            harness.world.announce(id);
         }
-        rig.deliver(usize::MAX);
-        rig.engine.informer(&maps, KindState::Synced);
-        rig.settle();
-        assert_all_show(&rig, &ids(), 1);
+        harness.deliver(usize::MAX);
+        harness.engine.informer(&maps, KindState::Synced);
+        harness.settle();
+        assert_all_show(&harness, &ids(), 1);
     }
 }
 
@@ -216,24 +216,24 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
         web.needs = names.iter().map(|name| config(name)).collect();
         SharedDesired::from(web)
     };
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("web", Some(uses(1, &[])))]));
-    rig.settle();
-    rig.world.bad.insert(uses(2, &["new"]).hash);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("web", Some(uses(1, &[])))]));
+    harness.settle();
+    harness.world.bad.insert(uses(2, &["new"]).hash);
     let new = desired(&config("new"), 1, "new");
-    rig.read(reading("r2", &[("web", Some(uses(2, &["new"]))), ("new", Some(new))]));
+    harness.read(reading("r2", &[("web", Some(uses(2, &["new"]))), ("new", Some(new))]));
     for _ in 0..100 {
-        rig.turn();
+        harness.turn();
         // Nothing else happens any more from here on.
-        if !rig.world.rejections.is_empty() && !rig.engine.unresolved().is_empty() {
+        if !harness.world.rejections.is_empty() && !harness.engine.unresolved().is_empty() {
             break;
         }
     }
-    assert!(!rig.engine.unresolved().is_empty());
-    rig.deliver(usize::MAX);
-    rig.engine.settle();
-    rig.resolve();
-    let decision = rig.decide(&config("new"));
+    assert!(!harness.engine.unresolved().is_empty());
+    harness.deliver(usize::MAX);
+    harness.engine.settle();
+    harness.resolve();
+    let decision = harness.decide(&config("new"));
     let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();
     assert!(!told.contains("is not decided yet"), "{told}");
 }

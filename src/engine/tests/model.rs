@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{World, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId};
@@ -107,7 +107,7 @@ enum ModelStep {
 #[derive(Clone)]
 struct ExhaustiveModel<'a> {
     case: &'a ModelCase,
-    rig: Harness,
+    harness: Harness,
     pods: [[ModelPod; 3]; 3],
     commit: usize,
     crashes: u32,
@@ -116,17 +116,17 @@ struct ExhaustiveModel<'a> {
 impl<'a> ExhaustiveModel<'a> {
     /// The first commit is at rest.
     fn new(case: &'a ModelCase) -> Self {
-        let mut rig = Harness::new(case.most);
-        rig.engine = rig.fresh_with(case.budget());
+        let mut harness = Harness::new(case.most);
+        harness.engine = harness.fresh_with(case.budget());
         let wanted = case.wanted(0);
         let pods = std::array::from_fn(|number| [ModelPod(wanted[number + 1].hash, true); 3]);
-        rig.world.bad =
+        harness.world.bad =
             case.bad.iter().map(|(name, content)| desired(&workload(name), *content, "").hash).collect();
-        let mut model = Self { case, rig, pods, commit: 0, crashes: 0 };
+        let mut model = Self { case, harness, pods, commit: 0, crashes: 0 };
         model.read();
-        model.rig.settle();
+        model.harness.settle();
         for name in NAMES {
-            if let Some(thing) = model.rig.world.things.get_mut(&workload(name)) {
+            if let Some(thing) = model.harness.world.things.get_mut(&workload(name)) {
                 let full = RolloutNumbers {
                     replicas: 3,
                     updated: 3,
@@ -138,10 +138,10 @@ impl<'a> ExhaustiveModel<'a> {
                 thing.numbers = Some(full);
             }
         }
-        model.rig.world.events.clear();
+        model.harness.world.events.clear();
         model.restart();
-        model.rig.settle();
-        model.rig.world.log.clear();
+        model.harness.settle();
+        model.harness.world.log.clear();
         model
     }
 
@@ -150,17 +150,17 @@ impl<'a> ExhaustiveModel<'a> {
         let wanted = self.case.wanted(self.commit);
         let files: Vec<(&str, Option<SharedDesired>)> =
             ["env", "a", "b", "c"].into_iter().zip(wanted).map(|(file, want)| (file, Some(want))).collect();
-        self.rig.read(reading(&revision, &files));
+        self.harness.read(reading(&revision, &files));
         for lost in &self.case.lost {
-            self.rig.history.remove(&desired(&config("env"), *lost, "env").hash);
+            self.harness.history.remove(&desired(&config("env"), *lost, "env").hash);
         }
     }
 
     fn restart(&mut self) {
-        self.rig.world.events.clear();
-        self.rig.engine = self.rig.fresh_with(self.case.budget());
+        self.harness.world.events.clear();
+        self.harness.engine = self.harness.fresh_with(self.case.budget());
         self.read();
-        self.rig.engine.mark_all();
+        self.harness.engine.mark_all();
     }
 
     fn wanted(&self, number: usize) -> ContentHash {
@@ -168,21 +168,24 @@ impl<'a> ExhaustiveModel<'a> {
     }
 
     fn content(&self, id: &ObjectId) -> ContentHash {
-        self.rig.world.things[id].release.as_ref().unwrap().hash
+        self.harness.world.things[id].release.as_ref().unwrap().hash
     }
 
     /// Returns the next pod to be made available, or else to be replaced.
     fn next_pod(&self, number: usize) -> Option<usize> {
         let (wanted, pods) = (self.wanted(number), &self.pods[number]);
-        let away =
-            pods.iter().position(|pod| !(pod.1 || pod.0 == wanted && self.rig.world.bad.contains(&pod.0)));
+        let away = pods
+            .iter()
+            .position(|pod| !(pod.1 || pod.0 == wanted && self.harness.world.bad.contains(&pod.0)));
         let stuck = pods.iter().any(|pod| !pod.1);
         away.or_else(|| pods.iter().position(|pod| pod.0 != wanted).filter(|_| !stuck))
     }
 
     fn is_stuck(&self, number: usize) -> bool {
         let wanted = self.wanted(number);
-        self.pods[number].iter().any(|pod| !pod.1 && pod.0 == wanted && self.rig.world.bad.contains(&pod.0))
+        self.pods[number]
+            .iter()
+            .any(|pod| !pod.1 && pod.0 == wanted && self.harness.world.bad.contains(&pod.0))
     }
 
     fn numbers(&self, number: usize) -> RolloutNumbers {
@@ -207,7 +210,7 @@ impl<'a> ExhaustiveModel<'a> {
 
     /// Returns whether the controller has something to do, or to tell.
     fn is_moving(&self, number: usize) -> bool {
-        let thing = &self.rig.world.things[&workload(NAMES[number])];
+        let thing = &self.harness.world.things[&workload(NAMES[number])];
         let told = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
             == Some(self.numbers(number));
         let blamed = !self.is_stuck(number) || thing.failed == Some(self.wanted(number));
@@ -236,8 +239,8 @@ impl<'a> ExhaustiveModel<'a> {
         }
         let (numbers, stuck) = (self.numbers(number), self.is_stuck(number));
         let id = workload(NAMES[number]);
-        let rv = self.rig.world.tick();
-        let thing = self.rig.world.things.get_mut(&id).unwrap();
+        let rv = self.harness.world.tick();
+        let thing = self.harness.world.things.get_mut(&id).unwrap();
         (thing.numbers, thing.phase, thing.rv) = (Some(numbers), numbers.phase, rv);
         thing.failed = match next {
             // It gets somewhere.
@@ -245,26 +248,26 @@ impl<'a> ExhaustiveModel<'a> {
             None if stuck => Some(wanted),
             None => thing.failed,
         };
-        self.rig.world.announce(&id);
+        self.harness.world.announce(&id);
     }
 
     fn steps(&self) -> Vec<ModelStep> {
         let mut steps = Vec::new();
-        let told = |place: &usize| self.rig.world.events.iter().any(|(id, _)| *id == told_of(*place));
+        let told = |place: &usize| self.harness.world.events.iter().any(|(id, _)| *id == told_of(*place));
         steps.extend((0..=NAMES.len()).filter(told).map(ModelStep::Deliver));
-        if !self.rig.engine.dirty.is_empty() {
+        if !self.harness.engine.dirty.is_empty() {
             steps.push(ModelStep::Turn);
         }
-        if self.rig.engine.next_book().is_some() {
+        if self.harness.engine.next_ledger().is_some() {
             steps.push(ModelStep::Claims);
         }
-        if self.rig.engine.next_rejections(0).is_some() {
+        if self.harness.engine.next_rejections(0).is_some() {
             steps.push(ModelStep::Parents);
         }
-        if !self.rig.engine.unresolved().is_empty() {
+        if !self.harness.engine.unresolved().is_empty() {
             steps.push(ModelStep::Resolve);
         }
-        if !self.rig.engine.rollouts.to_tell.is_empty() {
+        if !self.harness.engine.rollouts.to_tell.is_empty() {
             steps.push(ModelStep::Told);
         }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
@@ -281,10 +284,10 @@ impl<'a> ExhaustiveModel<'a> {
         match step {
             ModelStep::Deliver(place) => self.deliver(&told_of(place)),
             ModelStep::Turn => self.turn(),
-            ModelStep::Claims => self.rig.keep_claims(),
-            ModelStep::Parents => self.rig.keep_parents(),
-            ModelStep::Resolve => self.rig.resolve(),
-            ModelStep::Told => self.rig.tell_failures(),
+            ModelStep::Claims => self.harness.keep_claims(),
+            ModelStep::Parents => self.harness.keep_parents(),
+            ModelStep::Resolve => self.harness.resolve(),
+            ModelStep::Told => self.harness.tell_failures(),
             ModelStep::Controller(number) => self.control(number),
             ModelStep::Commit => {
                 self.commit += 1;
@@ -296,36 +299,36 @@ impl<'a> ExhaustiveModel<'a> {
             }
         }
         // The loop begins each turn with this.
-        self.rig.engine.advance(self.rig.now);
-        self.rig.engine.settle();
+        self.harness.engine.advance(self.harness.now);
+        self.harness.engine.settle();
     }
 
     /// The oldest event about one object arrives.
     fn deliver(&mut self, id: &ObjectId) {
-        let events = &mut self.rig.world.events;
+        let events = &mut self.harness.world.events;
         let Some(oldest) = events.iter().position(|(about, _)| about == id) else { return };
         match events.remove(oldest).1 {
-            Some(thing) => self.rig.engine.seen(id, World::live(id, &thing)),
-            None => self.rig.engine.gone(id),
+            Some(thing) => self.harness.engine.seen(id, World::live(id, &thing)),
+            None => self.harness.engine.gone(id),
         }
     }
 
     /// Decisions of the loop, until one of them writes.
     fn turn(&mut self) {
-        let mut dirty: BTreeSet<ObjectId> = self.rig.engine.take_dirty().into_iter().collect();
+        let mut dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         while let Some(first) = dirty.pop_first() {
-            let decision = self.rig.engine.decide(&first, self.rig.now);
+            let decision = self.harness.engine.decide(&first, self.harness.now);
             if let Action::Apply(apply) = &decision.action {
                 self.judge(apply);
             }
-            let wrote = self.rig.act(&first, decision).is_some();
+            let wrote = self.harness.act(&first, decision).is_some();
             // A decision may be what others wait for.
-            dirty.extend(self.rig.engine.take_dirty());
+            dirty.extend(self.harness.engine.take_dirty());
             if wrote {
                 break;
             }
         }
-        self.rig.engine.dirty.extend(dirty);
+        self.harness.engine.dirty.extend(dirty);
     }
 
     /// Checks that rejected content is not applied again while the newest commit asks for exactly
@@ -333,7 +336,7 @@ impl<'a> ExhaustiveModel<'a> {
     fn judge(&self, apply: &ApplyRequest) {
         let wanted: BTreeMap<ObjectId, ContentHash> =
             self.case.wanted(self.commit).iter().map(|want| (want.id.clone(), want.hash)).collect();
-        for rejection in &self.rig.world.rejections {
+        for rejection in &self.harness.world.rejections {
             let members = &rejection.unit.members;
             let asked = members.iter().all(|(id, member)| wanted.get(id) == member.content.as_ref());
             let content = members.get(&apply.want.id).and_then(|member| member.content);
@@ -354,7 +357,7 @@ impl<'a> ExhaustiveModel<'a> {
             (0..3).filter(|number| self.pods[*number].iter().any(|pod| pod.0 != self.wanted(*number)));
         let held = |number: &usize| {
             let id = workload(NAMES[*number]);
-            let mut rejections = self.rig.world.rejections.iter();
+            let mut rejections = self.harness.world.rejections.iter();
             rejections.any(|one| one.way == RejectionAction::Hold && one.unit.members.contains_key(&id))
         };
         let replacing: Vec<&str> =
@@ -365,11 +368,11 @@ impl<'a> ExhaustiveModel<'a> {
         };
         let whole = (0..self.case.commits.len())
             .any(|commit| at(commit, &config("env")) && at(commit, &workload("a")));
-        let book = &self.rig.world.book;
-        let recorded = book.units.iter().any(|unit| unit.members.contains_key(&config("env")));
-        let claimed = book.claims.contains_key(&workload("a"));
+        let ledger = &self.harness.world.ledger;
+        let recorded = ledger.units.iter().any(|unit| unit.members.contains_key(&config("env")));
+        let claimed = ledger.claims.contains_key(&workload("a"));
         let going_back =
-            self.rig.world.rejections.iter().any(|one| one.unit.members.contains_key(&config("env")));
+            self.harness.world.rejections.iter().any(|one| one.unit.members.contains_key(&config("env")));
         assert!(whole || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
     }
 
@@ -378,10 +381,10 @@ impl<'a> ExhaustiveModel<'a> {
         let last = self.case.commits.len() - 1;
         for (number, name) in NAMES.into_iter().enumerate() {
             let content = |commit: usize| self.case.wanted(commit)[number + 1].hash;
-            let good = |commit: usize| !self.rig.world.bad.contains(&content(commit));
+            let good = |commit: usize| !self.harness.world.bad.contains(&content(commit));
             let shown = self.wanted(number);
             if name == "a" && !self.case.lost.is_empty() {
-                let held = self.rig.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
+                let held = self.harness.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
                 assert!(held && shown == content(last), "it went back in part: {:?}", self.case);
                 continue;
             }
@@ -393,7 +396,7 @@ impl<'a> ExhaustiveModel<'a> {
                 let whole = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
                 assert!(whole, "{name} is not whole at the end: {:?}", self.case);
             } else {
-                let held = self.rig.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
+                let held = self.harness.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
                 assert!(held, "{name} is not held: {:?}", self.case);
             }
         }
@@ -403,14 +406,14 @@ impl<'a> ExhaustiveModel<'a> {
             wanted[0].hash == env && wanted[1].hash == self.wanted(0)
         });
         assert!(together, "the unit is torn at the end: {:?}", self.case);
-        assert!(self.rig.world.is_free(), "{:?}", self.case);
+        assert!(self.harness.world.is_free(), "{:?}", self.case);
     }
 
     /// Returns a print that tells one state from another, whatever the versions are.
     fn print(&self) -> u64 {
         let mut print = self.print_world();
-        let engine = &self.rig.engine;
-        for (id, thing) in &self.rig.world.things {
+        let engine = &self.harness.engine;
+        for (id, thing) in &self.harness.world.things {
             let live = engine.live(id);
             let _ = write!(
                 print,
@@ -419,9 +422,9 @@ impl<'a> ExhaustiveModel<'a> {
                 live.is_some_and(|live| live.rv.0 == thing.rv),
                 engine.entry(id).map(|entry| entry_print(entry, live)),
             );
-            print.write_str(&engine.roll_words(id)).unwrap();
+            print.write_str(&engine.rollout_words(id)).unwrap();
         }
-        let mut events: Vec<&(ObjectId, Option<WorldObject>)> = self.rig.world.events.iter().collect();
+        let mut events: Vec<&(ObjectId, Option<WorldObject>)> = self.harness.world.events.iter().collect();
         events.sort_by_key(|(id, _)| id);
         for (id, thing) in events {
             let told = thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
@@ -440,15 +443,15 @@ impl<'a> ExhaustiveModel<'a> {
 
     /// Returns the same of the cluster and the source alone: all that is left when the process ends.
     fn print_world(&self) -> StateHash {
-        let (mut print, world) = (StateHash::default(), &self.rig.world);
+        let (mut print, world) = (StateHash::default(), &self.harness.world);
         for thing in world.things.values() {
             let _ =
                 write!(print, "{:?}{:?}{:?}{:?}", thing.release, thing.phase, thing.numbers, thing.failed);
         }
         // Past units decide nothing.
-        let book = (&world.book.claims, &world.book.units);
+        let ledger = (&world.ledger.claims, &world.ledger.units);
         let pods = self.pods.map(|pods| pods.map(|pod| (pod.0, pod.1)));
-        let _ = write!(print, "{book:?}{:?}{pods:?}{} {}", world.rejections, self.commit, self.crashes);
+        let _ = write!(print, "{ledger:?}{:?}{pods:?}{} {}", world.rejections, self.commit, self.crashes);
         print
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rig::{Harness, release_key};
+use super::harness::{Harness, release_key};
 use super::world::{SET, World, config, desired, id, reading};
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -12,15 +12,15 @@ const UNKNOWN: &str = "applyset-unknown-v1";
 
 /// Returns a rig in which one object stands as wanted.
 fn settled(a: &ObjectId) -> Harness {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(desired(a, 1, "a")))]));
-    rig.settle();
-    rig
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(a, 1, "a")))]));
+    harness.settle();
+    harness
 }
 
 /// Returns the view of an object that somebody has marked as another owner's, and has changed.
-fn theirs(rig: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
-    let live = World::live(id, &rig.world.things[id]);
+fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
+    let live = World::live(id, &harness.world.things[id]);
     LiveObject {
         rv: ResourceVersion(live.rv.0 + 100),
         owner,
@@ -38,17 +38,19 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
 
 /// Returns the decision once a watch by label no longer shows the object, and a look has found this
 /// view. Fields that our entry lacks are found on the way.
-fn decided(rig: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
-    rig.engine.gone(id);
-    assert_eq!(rig.engine.decide(id, rig.now).action, Action::Look);
-    rig.engine.looked(id, LiveLookup::Found(Box::new(live)));
-    let decision = rig.engine.decide(id, rig.now);
+fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
+    harness.engine.gone(id);
+    assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
+    harness.engine.looked(id, LiveLookup::Found(Box::new(live)));
+    let decision = harness.engine.decide(id, harness.now);
     let Action::Compare(want, form) = &decision.action else { return decision };
-    let shown = rig.engine.shown(id).unwrap();
+    let shown = harness.engine.shown(id).unwrap();
     let (content, shape, values) = (form.hash(want), shown.ours.clone(), shown.values);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
-    rig.engine.verified(id, VerifiedCoverage { content, overlay: None, started: None, shape, values, cover });
-    rig.engine.decide(id, rig.now)
+    harness
+        .engine
+        .verified(id, VerifiedCoverage { content, overlay: None, started: None, shape, values, cover });
+    harness.engine.decide(id, harness.now)
 }
 
 fn is_repair(decision: &Decision) -> bool {
@@ -63,17 +65,17 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
     {
         for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
             let a = config("a");
-            let mut rig = settled(&a);
-            rig.engine.set_opt_out(0, opt_out);
-            let live = LiveObject { opt_out: Some(word), ..theirs(&rig, &a, owner.clone()) };
-            let decision = decided(&mut rig, &a, live);
+            let mut harness = settled(&a);
+            harness.engine.set_opt_out(0, opt_out);
+            let live = LiveObject { opt_out: Some(word), ..theirs(&harness, &a, owner.clone()) };
+            let decision = decided(&mut harness, &a, live);
             match opt_out {
                 OptOutPolicy::Allowed => {
                     assert_eq!(decision, Decision::wait(Reason::OptedOut(word)), "{owner:?}")
                 }
                 OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
-            let told: Vec<_> = rig.engine.opt_outs(0, rig.now).into_iter().collect();
+            let told: Vec<_> = harness.engine.opt_outs(0, harness.now).into_iter().collect();
             assert_eq!(told, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
         }
     }
@@ -86,12 +88,12 @@ fn what_was_never_ours_is_another_owners_whatever_the_policy() {
     {
         for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
             let a = config("a");
-            let mut rig = settled(&a);
-            rig.engine.set_opt_out(0, opt_out);
-            let live = theirs(&rig, &a, owner.clone());
+            let mut harness = settled(&a);
+            harness.engine.set_opt_out(0, opt_out);
+            let live = theirs(&harness, &a, owner.clone());
             // Made anew by somebody else, under the same name.
             let live = LiveObject { uid: Uid("new".into()), release: None, ours: None, ..live };
-            let decision = decided(&mut rig, &a, live);
+            let decision = decided(&mut harness, &a, live);
             assert!(matches!(decision.reason, Some(Reason::Owned(_))), "{owner:?}: {decision:?}");
         }
     }
@@ -101,16 +103,16 @@ fn what_was_never_ours_is_another_owners_whatever_the_policy() {
 fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_better() {
     let check = |seal: Option<&str>, is_stamped: bool, restarts: bool, is_new: bool, expected: bool| {
         let a = config("a");
-        let mut rig = settled(&a);
-        let live = read_as(theirs(&rig, &a, ObjectOwner::Ours(UNKNOWN.into())), seal, &a);
+        let mut harness = settled(&a);
+        let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(UNKNOWN.into())), seal, &a);
         let live =
             if is_stamped { live } else { LiveObject { claim: None, ours: Some("theirs".into()), ..live } };
         let live = if is_new { LiveObject { uid: Uid("new".into()), ..live } } else { live };
         if restarts {
-            rig.engine = Harness { world: World::default(), ..rig.clone() }.fresh(3);
-            rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+            harness.engine = Harness { world: World::default(), ..harness.clone() }.fresh(3);
+            harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
         }
-        let decision = decided(&mut rig, &a, live);
+        let decision = decided(&mut harness, &a, live);
         let told = format!("{seal:?} {is_stamped} {restarts} {is_new}: {decision:?}");
         assert_eq!(is_repair(&decision), expected, "{told}");
         assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{told}");
@@ -134,12 +136,12 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
 #[test]
 fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none() {
     let a = config("a");
-    let mut rig = with_other(&a);
-    let live = read_as(theirs(&rig, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
-    rig.engine.seen(&a, live);
-    rig.read(reading("r2", &[("a", None)]));
-    rig.engine.settle();
-    let action = rig.engine.decide(&a, rig.now).action;
+    let mut harness = with_other(&a);
+    let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
+    harness.engine.seen(&a, live);
+    harness.read(reading("r2", &[("a", None)]));
+    harness.engine.settle();
+    let action = harness.engine.decide(&a, harness.now).action;
     assert!(!matches!(action, Action::Delete(..)), "{action:?}");
 }
 
@@ -151,11 +153,11 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
     ] {
         for is_stamped in [true, false] {
             let a = config("a");
-            let mut rig = settled(&a);
-            rig.engine.set_adopt(0, adopt);
-            let live = LiveObject { ours: None, ..theirs(&rig, &a, owner.clone()) };
+            let mut harness = settled(&a);
+            harness.engine.set_adopt(0, adopt);
+            let live = LiveObject { ours: None, ..theirs(&harness, &a, owner.clone()) };
             let live = if is_stamped { live } else { LiveObject { release: None, ..live } };
-            let decision = decided(&mut rig, &a, live);
+            let decision = decided(&mut harness, &a, live);
             assert!(is_repair(&decision), "{owner:?} {is_stamped}: {decision:?}");
         }
     }
@@ -163,13 +165,19 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
 
 /// As [`settled`], with another source that wants nothing yet.
 fn with_other(a: &ObjectId) -> Harness {
-    let mut rig = settled(a);
+    let mut harness = settled(a);
     let radius = BlastRadius { count: 100, percent: 100 };
-    rig.engine.add_source(SourceState::new("other", OTHER, AdoptPolicy::IfUnowned, PrunePolicy::On, radius));
+    harness.engine.add_source(SourceState::new(
+        "other",
+        OTHER,
+        AdoptPolicy::IfUnowned,
+        PrunePolicy::On,
+        radius,
+    ));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
-    rig.engine.inventory(1, Inventory { kinds, ..Inventory::default() });
-    rig.engine.read(1, reading("o1", &[]));
-    rig
+    harness.engine.inventory(1, Inventory { kinds, ..Inventory::default() });
+    harness.engine.read(1, reading("o1", &[]));
+    harness
 }
 
 fn web() -> ObjectId {
@@ -179,12 +187,12 @@ fn web() -> ObjectId {
 /// Returns an object of the first source, of which a new content waits, under the label of the other one.
 fn relabelled(seal: Option<&str>) -> Harness {
     let a = web();
-    let mut rig = with_other(&a);
-    rig.engine.served(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
-    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    let live = theirs(&rig, &a, ObjectOwner::Ours(OTHER.into()));
-    rig.engine.seen(&a, read_as(live, seal, &a));
-    rig
+    let mut harness = with_other(&a);
+    harness.engine.served(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let live = theirs(&harness, &a, ObjectOwner::Ours(OTHER.into()));
+    harness.engine.seen(&a, read_as(live, seal, &a));
+    harness
 }
 
 fn given(verb: OrderVerb) -> Order {
@@ -200,11 +208,11 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
             OrderVerb::Undo(None),
             OrderVerb::PromoteFull(desired(&web(), 2, "a").hash),
         ] {
-            let mut rig = relabelled(seal);
-            rig.engine.take_orders(1, vec![given(verb.clone())]);
-            rig.engine.carry_out_orders();
+            let mut harness = relabelled(seal);
+            harness.engine.take_orders(1, vec![given(verb.clone())]);
+            harness.engine.carry_out_orders();
             let told: Vec<String> =
-                rig.engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
+                harness.engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
             let none =
                 "nothing was done: Deployment shop/web is no object of source other (ordered by somebody)";
             assert_eq!(told, [none], "{seal:?} {verb:?}");
@@ -215,58 +223,58 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
 #[test]
 fn a_promotion_is_that_of_the_source_that_brings_the_content() {
     let promoted = |of: SourceId| {
-        let mut rig = relabelled(None);
+        let mut harness = relabelled(None);
         let content = desired(&web(), 2, "a");
-        rig.engine.take_orders(of, vec![given(OrderVerb::PromoteFull(content.hash))]);
-        let live = rig.engine.live(&web()).unwrap().clone();
-        rig.engine.promotion(&web(), &content, &live)
+        harness.engine.take_orders(of, vec![given(OrderVerb::PromoteFull(content.hash))]);
+        let live = harness.engine.live(&web()).unwrap().clone();
+        harness.engine.promotion(&web(), &content, &live)
     };
     assert_eq!(promoted(1), PromotionRequest::None);
     assert_eq!(promoted(0), PromotionRequest::Full);
 }
 
 /// Somebody's pause on an object that looks like one of the first source.
-fn paused(rig: &mut Harness, id: &ObjectId, number: usize) {
+fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
     let token: Arc<str> = format!("{number}-t").into();
-    let thing = rig.world.things.values().next().unwrap();
+    let thing = harness.world.things.values().next().unwrap();
     let live = World::live(id, thing);
     let asked =
         ObjectIntents { paused: Some(PauseIntent { token, reason: "".into() }), ..ObjectIntents::default() };
     let live = LiveObject { uid: Uid(format!("u{number}").into()), asked: Some(Box::new(asked)), ..live };
-    rig.engine.seen(id, live);
+    harness.engine.seen(id, live);
 }
 
 #[test]
 fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
     let a = config("z");
-    let mut rig = settled(&a);
+    let mut harness = settled(&a);
     for number in 0..150 {
         let copy = id("", "ConfigMap", "elsewhere", &format!("copy-{number:03}"));
-        paused(&mut rig, &copy, number);
-        let live = read_as(rig.engine.live(&copy).unwrap().clone(), None, &copy);
-        rig.engine.seen(&copy, live);
+        paused(&mut harness, &copy, number);
+        let live = read_as(harness.engine.live(&copy).unwrap().clone(), None, &copy);
+        harness.engine.seen(&copy, live);
     }
-    paused(&mut rig, &a, 999);
-    rig.engine.carry_out_orders();
-    let told = rig.engine.next_acknowledged(0).unwrap();
+    paused(&mut harness, &a, 999);
+    harness.engine.carry_out_orders();
+    let told = harness.engine.next_acknowledged(0).unwrap();
     let told: Vec<&str> = told.iter().map(|one| &*one.token).collect();
     assert_eq!(told, ["999-t"]);
-    assert_eq!(rig.engine.opt_outs(0, rig.now).into_keys().collect::<Vec<_>>(), [a]);
-    assert_eq!(rig.engine.untold_states(0), 0);
+    assert_eq!(harness.engine.opt_outs(0, harness.now).into_keys().collect::<Vec<_>>(), [a]);
+    assert_eq!(harness.engine.untold_states(0), 0);
 }
 
 #[test]
 fn how_many_pauses_are_not_told_is_known() {
     let a = config("a");
-    let mut rig = settled(&a);
+    let mut harness = settled(&a);
     let names: Vec<String> = (0..130).map(|number| format!("more-{number:03}")).collect();
     let files: Vec<_> = names.iter().map(|name| (&**name, Some(desired(&config(name), 1, name)))).collect();
-    rig.read(reading("r2", &files));
-    rig.settle();
+    harness.read(reading("r2", &files));
+    harness.settle();
     for (number, name) in names.iter().enumerate() {
-        paused(&mut rig, &config(name), number);
+        paused(&mut harness, &config(name), number);
     }
-    rig.engine.carry_out_orders();
-    assert_eq!(rig.engine.next_acknowledged(0).unwrap().len(), 100);
-    assert_eq!(rig.engine.untold_states(0), 30);
+    harness.engine.carry_out_orders();
+    assert_eq!(harness.engine.next_acknowledged(0).unwrap().len(), 100);
+    assert_eq!(harness.engine.untold_states(0), 30);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId};
@@ -14,26 +14,26 @@ fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
     vec![("env", Some(env)), ("web", Some(Arc::new(web)))]
 }
 
-fn shown(rig: &Harness, id: &ObjectId) -> ContentHash {
-    rig.world.things[id].release.as_ref().unwrap().hash
+fn shown(harness: &Harness, id: &ObjectId) -> ContentHash {
+    harness.world.things[id].release.as_ref().unwrap().hash
 }
 
-fn contents(rig: &Harness) -> [bool; 2] {
-    [config("env"), workload("web")].map(|id| shown(rig, &id) == desired(&id, 2, "").hash)
+fn contents(harness: &Harness) -> [bool; 2] {
+    [config("env"), workload("web")].map(|id| shown(harness, &id) == desired(&id, 2, "").hash)
 }
 
-fn pause(rig: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) {
+fn pause(harness: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) {
     let Some(id) = paused else {
-        let known = rig.engine.source(0).inventory.clone().unwrap();
+        let known = harness.engine.source(0).inventory.clone().unwrap();
         let paused = token.and_then(PauseIntent::parse);
-        rig.world.paused.clone_from(&paused);
-        return rig.engine.inventory(0, Inventory { paused, ..known });
+        harness.world.paused.clone_from(&paused);
+        return harness.engine.inventory(0, Inventory { paused, ..known });
     };
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(id).unwrap();
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
     (thing.rv, thing.asked) = (rv, ObjectIntents::parse(None, token, None));
     let live = World::live(id, thing);
-    rig.engine.seen(id, live);
+    harness.engine.seen(id, live);
 }
 
 #[test]
@@ -42,23 +42,23 @@ fn whenever_somebody_pauses_a_unit_is_released_whole_or_not_at_all() {
     let mut seen = [false; 2];
     for paused in [Some(&env), Some(&web), None] {
         for point in 0..40 {
-            let mut rig = Harness::new(1);
-            rig.read(reading("r1", &files(1)));
-            rig.settle();
-            rig.read(reading("r2", &files(2)));
+            let mut harness = Harness::new(1);
+            harness.read(reading("r1", &files(1)));
+            harness.settle();
+            harness.read(reading("r2", &files(2)));
             for _ in 0..point {
-                rig.turn();
+                harness.turn();
             }
-            pause(&mut rig, paused, Some("1-a"));
-            rig.settle();
-            let [first, second] = contents(&rig);
-            assert_eq!(first, second, "{paused:?}, {point}: {:#?}", rig.world.log);
-            assert!(rig.engine.in_flight().is_empty(), "{paused:?}, {point}");
+            pause(&mut harness, paused, Some("1-a"));
+            harness.settle();
+            let [first, second] = contents(&harness);
+            assert_eq!(first, second, "{paused:?}, {point}: {:#?}", harness.world.log);
+            assert!(harness.engine.in_flight().is_empty(), "{paused:?}, {point}");
             seen[usize::from(first)] = true;
-            pause(&mut rig, paused, None);
-            rig.settle();
-            assert_eq!(contents(&rig), [true, true], "{paused:?}, {point}");
-            assert!(rig.world.is_free(), "{paused:?}, {point}");
+            pause(&mut harness, paused, None);
+            harness.settle();
+            assert_eq!(contents(&harness), [true, true], "{paused:?}, {point}");
+            assert!(harness.world.is_free(), "{paused:?}, {point}");
         }
     }
     assert_eq!(seen, [true, true], "both come up");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{SET, config, desired, reading, workload};
 use crate::engine::*;
 
@@ -17,14 +17,14 @@ fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
 
 /// One workload may roll, and a new revision changes four; the last is of a later wave.
 fn changed() -> Harness {
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.read(reading("r2", &files(2)));
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
     for name in ["a", "b", "c", "late"] {
-        rig.step(&workload(name));
+        harness.step(&workload(name));
     }
-    rig
+    harness
 }
 
 fn words(queue: &[QueuedObject]) -> Vec<String> {
@@ -43,20 +43,20 @@ fn expected() -> Vec<String> {
 
 #[test]
 fn each_that_waits_has_its_place_and_its_reason() {
-    let mut rig = changed();
-    assert_eq!(words(&rig.engine.queue()), expected());
+    let mut harness = changed();
+    assert_eq!(words(&harness.engine.queue()), expected());
     // In the words in which the object itself is told of.
-    let told = rig.decide(&workload("b")).reason.map(|reason| reason.to_string());
+    let told = harness.decide(&workload("b")).reason.map(|reason| reason.to_string());
     assert_eq!(told.as_deref(), Some(FULL));
-    rig.finish_rollouts();
-    rig.settle();
-    assert!(rig.engine.queue().is_empty(), "{:?}", rig.engine.queue());
+    harness.finish_rollouts();
+    harness.settle();
+    assert!(harness.engine.queue().is_empty(), "{:?}", harness.engine.queue());
 }
 
 /// Nobody rolls it out.
 #[test]
 fn what_a_source_wanted_that_is_gone_does_not_wait() {
-    let mut rig = changed();
+    let mut harness = changed();
     let gone = |number: u32| QueuedObject {
         id: workload("gone"),
         applyset: "gone-v1".into(),
@@ -64,103 +64,103 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
         reason: "a daemon says so".into(),
     };
     let foreign = QueuedObject { applyset: "other-v1".into(), ..gone(1) };
-    let mut book = rig.world.book.clone();
-    book.queue = vec![gone(1), foreign.clone(), gone(2)];
-    rig.engine.book(book);
-    rig.engine.settle();
-    rig.engine.retire("gone-v1".into());
+    let mut ledger = harness.world.ledger.clone();
+    ledger.queue = vec![gone(1), foreign.clone(), gone(2)];
+    harness.engine.ledger(ledger);
+    harness.engine.settle();
+    harness.engine.retire("gone-v1".into());
     let mut telling = QueuePublication::default();
-    assert_eq!(telling.book(&mut rig.engine, rig.now), None);
-    let told = telling.book(&mut rig.engine, rig.now + EVERY).expect("it is told");
+    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None);
+    let told = telling.ledger(&mut harness.engine, harness.now + EVERY).expect("it is told");
     assert_eq!(told.queue[0], foreign);
     assert_eq!(words(&told.queue[1..]), expected());
 }
 
 #[test]
 fn what_is_not_there_yet_waits_in_no_queue() {
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &files(1)));
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
     for name in ["late", "a"] {
-        rig.step(&workload(name));
+        harness.step(&workload(name));
     }
-    assert!(rig.engine.queue().is_empty(), "{:?}", rig.engine.queue());
+    assert!(harness.engine.queue().is_empty(), "{:?}", harness.engine.queue());
 }
 
 #[test]
 fn the_queue_is_told_when_it_changes_and_not_too_often() {
-    let mut rig = changed();
+    let mut harness = changed();
     let foreign = QueuedObject {
         id: config("other"),
         applyset: "other-v1".into(),
         place: Some((1, 1)),
         reason: "another daemon says so".into(),
     };
-    let mut book = rig.world.book.clone();
-    book.queue = vec![foreign.clone()];
-    rig.engine.book(book);
-    rig.engine.settle();
-    let (mut telling, begun) = (QueuePublication::default(), rig.now);
-    assert_eq!(telling.book(&mut rig.engine, begun), None);
+    let mut ledger = harness.world.ledger.clone();
+    ledger.queue = vec![foreign.clone()];
+    harness.engine.ledger(ledger);
+    harness.engine.settle();
+    let (mut telling, begun) = (QueuePublication::default(), harness.now);
+    assert_eq!(telling.ledger(&mut harness.engine, begun), None);
     assert_eq!(telling.due, Some(begun + EVERY));
     let later = begun + EVERY;
-    let told = telling.book(&mut rig.engine, later).expect("it is told");
+    let told = telling.ledger(&mut harness.engine, later).expect("it is told");
     assert_eq!(told.queue[0], foreign);
     assert_eq!(words(&told.queue[1..]), expected());
     // A queue that comes back from the ledger is not published again.
-    rig.engine.book(told.clone());
-    rig.engine.settle();
-    assert_eq!(telling.book(&mut rig.engine, later), None);
-    assert_eq!(telling.book(&mut rig.engine, later + EVERY), None);
-    assert_eq!(telling.book(&mut rig.engine, later + EVERY * 9), None);
+    harness.engine.ledger(told.clone());
+    harness.engine.settle();
+    assert_eq!(telling.ledger(&mut harness.engine, later), None);
+    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY), None);
+    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY * 9), None);
     assert_eq!(telling.due, None);
     // The process died in the middle of the write, or it went wrong: it is told again.
-    telling.failed(&mut rig.engine);
-    rig.engine.book(RolloutLedger { queue: vec![foreign.clone()], ..told });
-    let again = telling.book(&mut rig.engine, later + EVERY * 11).expect("it is told again");
+    telling.failed(&mut harness.engine);
+    harness.engine.ledger(RolloutLedger { queue: vec![foreign.clone()], ..told });
+    let again = telling.ledger(&mut harness.engine, later + EVERY * 11).expect("it is told again");
     assert_eq!(again.queue.len(), 4);
     // A process that ends takes its own part out, and nothing else.
-    rig.engine.book(again.clone());
+    harness.engine.ledger(again.clone());
     let left = RolloutLedger { queue: vec![foreign.clone()], ..again.clone() };
-    assert_eq!(rig.engine.unqueued_book(), Some(left.clone()));
-    rig.engine.book(left);
-    assert_eq!(rig.engine.unqueued_book(), None);
+    assert_eq!(harness.engine.unqueued_ledger(), Some(left.clone()));
+    harness.engine.ledger(left);
+    assert_eq!(harness.engine.unqueued_ledger(), None);
     // Another process of the same source says otherwise: that alone is no reason to write.
-    rig.engine.book(RolloutLedger { queue: vec![foreign.clone()], ..again });
-    rig.engine.settle();
-    assert_eq!(telling.book(&mut rig.engine, later + EVERY * 20), None);
-    rig.finish_rollouts();
-    rig.settle();
-    let empty = telling.book(&mut rig.engine, later + EVERY * 30).expect("that it is empty is told");
+    harness.engine.ledger(RolloutLedger { queue: vec![foreign.clone()], ..again });
+    harness.engine.settle();
+    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY * 20), None);
+    harness.finish_rollouts();
+    harness.settle();
+    let empty = telling.ledger(&mut harness.engine, later + EVERY * 30).expect("that it is empty is told");
     assert_eq!(empty.queue, [foreign]);
-    rig.engine.book(empty);
-    rig.engine.settle();
-    assert_eq!(telling.book(&mut rig.engine, later + Duration::from_hours(1)), None);
+    harness.engine.ledger(empty);
+    harness.engine.settle();
+    assert_eq!(telling.ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
 }
 
 #[test]
 fn the_queue_goes_out_beside_the_claims() {
-    let mut rig = changed();
-    let (mut telling, now) = (QueuePublication::default(), rig.now);
-    let book = rig.world.book.clone();
-    let told = telling.beside(&mut rig.engine, book, now);
+    let mut harness = changed();
+    let (mut telling, now) = (QueuePublication::default(), harness.now);
+    let ledger = harness.world.ledger.clone();
+    let told = telling.beside(&mut harness.engine, ledger, now);
     assert_eq!(words(&told.queue), expected());
     let seals = HashSeals::default();
     assert_eq!(RolloutLedger::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
-    assert_eq!(telling.book(&mut rig.engine, now + EVERY), None);
-    assert_eq!(rig.engine.without_queue(told.clone()).queue, []);
+    assert_eq!(telling.ledger(&mut harness.engine, now + EVERY), None);
+    assert_eq!(harness.engine.without_queue(told.clone()).queue, []);
     // A moment later what is claimed goes out, and the rest stays as it was told until the queue is told again.
     let (telling, later) = (&mut QueuePublication::default(), now + EVERY * 2);
-    telling.beside(&mut rig.engine, told.clone(), later);
+    telling.beside(&mut harness.engine, told.clone(), later);
     let mut next = told.clone();
     let claimed = told.queue[0].id.clone();
     let claim = next.claims.values().next().unwrap().clone();
     next.claims.insert(claimed.clone(), claim);
-    let next = telling.beside(&mut rig.engine, next, later + EVERY / 2);
+    let next = telling.beside(&mut harness.engine, next, later + EVERY / 2);
     assert_eq!(next.queue, told.queue[1..]);
-    rig.engine.book(next);
-    assert_eq!(telling.book(&mut rig.engine, later + EVERY / 2), None);
+    harness.engine.ledger(next);
+    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY / 2), None);
     assert_eq!(telling.due, Some(later + EVERY));
-    let again = telling.book(&mut rig.engine, later + EVERY).expect("it is told again");
+    let again = telling.ledger(&mut harness.engine, later + EVERY).expect("it is told again");
     assert_ne!(again.queue, told.queue[1..]);
 }
 
@@ -171,20 +171,20 @@ fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
         let one = |name: &Arc<str>| (name.clone(), Some(desired(&workload(name), content, name)));
         names.iter().map(one).collect()
     };
-    let mut rig = Harness::new(1);
-    let read = |rig: &mut Harness, revision: &str, content| {
+    let mut harness = Harness::new(1);
+    let read = |harness: &mut Harness, revision: &str, content| {
         let files = files(content);
         let files: Vec<(&str, Option<SharedDesired>)> =
             files.iter().map(|(name, file)| (&**name, file.clone())).collect();
-        rig.read(reading(revision, &files));
+        harness.read(reading(revision, &files));
     };
-    read(&mut rig, "r1", 1);
-    rig.settle();
-    read(&mut rig, "r2", 2);
+    read(&mut harness, "r1", 1);
+    harness.settle();
+    read(&mut harness, "r2", 2);
     for name in &names {
-        rig.step(&workload(name));
+        harness.step(&workload(name));
     }
-    let queue = rig.engine.queue();
+    let queue = harness.engine.queue();
     assert_eq!(queue.len(), TOLD);
     assert_eq!(queue[TOLD - 1].place, Some((100, 149)));
     assert!(queue.iter().all(|queued| &*queued.applyset == SET));

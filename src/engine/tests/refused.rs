@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ContentHash;
@@ -22,42 +22,42 @@ fn hash(content: u32) -> ContentHash {
 /// All but web's way back is done, and its write is on its way.
 fn going_back() -> (Harness, Action) {
     let web = workload("web");
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.world.bad.insert(hash(2));
-    rig.read(reading("r2", &files(2)));
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.bad.insert(hash(2));
+    harness.read(reading("r2", &files(2)));
     for _ in 0..200 {
-        rig.deliver(usize::MAX);
-        rig.finish_rollouts();
-        rig.deliver(usize::MAX);
-        rig.engine.advance(rig.now);
-        rig.keep_book();
-        rig.engine.settle();
-        for id in rig.engine.take_dirty() {
-            let decision = rig.decide(&id);
+        harness.deliver(usize::MAX);
+        harness.finish_rollouts();
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        harness.keep_ledger();
+        harness.engine.settle();
+        for id in harness.engine.take_dirty() {
+            let decision = harness.decide(&id);
             match &decision.action {
-                Action::Apply(apply) if id == web && !rig.world.rejections.is_empty() => {
+                Action::Apply(apply) if id == web && !harness.world.rejections.is_empty() => {
                     assert_eq!(apply.want.hash, hash(1));
-                    return (rig, decision.action);
+                    return (harness, decision.action);
                 }
-                _ => drop(rig.act(&id, decision)),
+                _ => drop(harness.act(&id, decision)),
             }
         }
     }
-    panic!("it never goes back: {:#?}", rig.world.log);
+    panic!("it never goes back: {:#?}", harness.world.log);
 }
 
 /// Sends the way back again as often as rhumb wants, refused each time, and says how often.
-fn refuse(rig: &mut Harness, mut action: Action, refusal: &WriteFailure) -> u32 {
+fn refuse(harness: &mut Harness, mut action: Action, refusal: &WriteFailure) -> u32 {
     let web = workload("web");
     for count in 1..20 {
-        rig.engine.dispatched(&web, &action);
-        rig.engine.outcome(&web, &action, ActionResult::Failed(refusal.clone()), rig.now);
-        rig.keep_book();
-        rig.pass_time(Duration::from_secs(2));
-        rig.engine.advance(rig.now);
-        match rig.decide(&web).action {
+        harness.engine.dispatched(&web, &action);
+        harness.engine.outcome(&web, &action, ActionResult::Failed(refusal.clone()), harness.now);
+        harness.keep_ledger();
+        harness.pass_time(Duration::from_secs(2));
+        harness.engine.advance(harness.now);
+        match harness.decide(&web).action {
             next @ Action::Apply(_) => action = next,
             _ => return count,
         }
@@ -74,22 +74,22 @@ fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
         (RefusalRule::Other, soon, 5),
         (RefusalRule::Rights, soon, 5),
     ] {
-        let (mut rig, action) = going_back();
-        let count = refuse(&mut rig, action, &WriteFailure::Refused("no".into(), rule, after));
+        let (mut harness, action) = going_back();
+        let count = refuse(&mut harness, action, &WriteFailure::Refused("no".into(), rule, after));
         assert_eq!(count, times, "{rule:?}, {after:?}");
-        let rejection = &rig.world.rejections[0];
+        let rejection = &harness.world.rejections[0];
         assert_eq!(rejection.way, RejectionAction::Hold);
         assert!(rejection.cause.contains("; going back failed too: Deployment shop/web: refused: no"));
-        rig.settle();
-        assert!(rig.engine.in_flight().is_empty(), "it keeps its token");
-        assert!(rig.world.is_free());
+        harness.settle();
+        assert!(harness.engine.in_flight().is_empty(), "it keeps its token");
+        assert!(harness.world.is_free());
         // Others go on.
         let other = desired(&workload("other"), 1, "other");
-        rig.read(reading("r3", &[("other", Some(other))]));
-        rig.settle();
-        rig.read(reading("r4", &[("other", Some(desired(&workload("other"), 2, "other")))]));
-        rig.settle();
-        let shown = rig.world.things[&workload("other")].release.as_ref().map(|release| release.hash);
+        harness.read(reading("r3", &[("other", Some(other))]));
+        harness.settle();
+        harness.read(reading("r4", &[("other", Some(desired(&workload("other"), 2, "other")))]));
+        harness.settle();
+        let shown = harness.world.things[&workload("other")].release.as_ref().map(|release| release.hash);
         assert_eq!(shown, Some(desired(&workload("other"), 2, "other").hash));
     }
 }
@@ -101,13 +101,13 @@ fn a_way_back_that_fails_for_now_is_tried_again() {
         WriteFailure::Refused("no answer".into(), RefusalRule::Webhook, Some(soon)),
         WriteFailure::Unknown("no answer".into(), soon),
     ] {
-        let (mut rig, action) = going_back();
-        assert_eq!(refuse(&mut rig, action, &failure), 20, "{failure}");
-        assert_eq!(rig.world.rejections[0].way, RejectionAction::RollBack);
-        rig.engine.mark_all();
-        rig.settle();
-        let shown = rig.world.things[&workload("web")].release.as_ref().map(|release| release.hash);
+        let (mut harness, action) = going_back();
+        assert_eq!(refuse(&mut harness, action, &failure), 20, "{failure}");
+        assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+        harness.engine.mark_all();
+        harness.settle();
+        let shown = harness.world.things[&workload("web")].release.as_ref().map(|release| release.hash);
         assert_eq!(shown, Some(hash(1)), "{failure}");
-        assert!(rig.world.is_free());
+        assert!(harness.world.is_free());
     }
 }

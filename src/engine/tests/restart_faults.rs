@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
+use super::harness::Harness;
 use super::restart::{at_rest, begin_anew, both, carried, data, env, foreseen, key, spoil, tell, web, wrote};
-use super::rig::Harness;
 use super::world::{World, config, desired, reading, workload};
 use crate::engine::*;
 
 #[test]
 fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
     for turns in 0..60 {
-        let mut rig = at_rest(3);
-        let bad = foreseen(&rig, &[("env", Some(env(2)))], 1);
-        spoil(&mut rig, &web(1, &["tls"]), bad);
-        rig.read(reading("r2", &[("env", Some(env(2)))]));
+        let mut harness = at_rest(3);
+        let bad = foreseen(&harness, &[("env", Some(env(2)))], 1);
+        spoil(&mut harness, &web(1, &["tls"]), bad);
+        harness.read(reading("r2", &[("env", Some(env(2)))]));
         for _ in 0..turns {
-            rig.turn();
+            harness.turn();
         }
-        rig.world.events.clear();
-        begin_anew(&mut rig, "r2", env(2), 1);
-        rig.engine.mark_all();
-        rig.settle();
+        harness.world.events.clear();
+        begin_anew(&mut harness, "r2", env(2), 1);
+        harness.engine.mark_all();
+        harness.settle();
         let there_and_back = [config("env"), workload("web"), config("env"), workload("web")];
-        assert_eq!(rig.world.log, wrote(&there_and_back), "after {turns} turns");
-        assert_eq!(carried(&rig), None, "after {turns} turns");
-        assert!(rig.world.is_free(), "after {turns} turns");
-        assert!(rig.engine.in_flight().is_empty());
+        assert_eq!(harness.world.log, wrote(&there_and_back), "after {turns} turns");
+        assert_eq!(carried(&harness), None, "after {turns} turns");
+        assert!(harness.world.is_free(), "after {turns} turns");
+        assert!(harness.engine.in_flight().is_empty());
     }
 }
 
@@ -43,76 +43,78 @@ fn three(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
 
 #[test]
 fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &three(1)));
-    tell(&mut rig, 1);
-    rig.engine.config_key(key(&[1; 16]));
-    rig.settle();
-    rig.world.log.clear();
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &three(1)));
+    tell(&mut harness, 1);
+    harness.engine.config_key(key(&[1; 16]));
+    harness.settle();
+    harness.world.log.clear();
     let mut most = 0;
-    rig.read(reading("r2", &three(2)));
+    harness.read(reading("r2", &three(2)));
     for _ in 0..100 {
-        rig.turn();
-        most = most.max(rig.engine.in_flight().len());
+        harness.turn();
+        most = most.max(harness.engine.in_flight().len());
     }
-    rig.settle();
+    harness.settle();
     let all = [config("env"), workload("a"), workload("b"), workload("web")];
-    assert_eq!((rig.world.log.clone(), most), (wrote(&all), 1));
+    assert_eq!((harness.world.log.clone(), most), (wrote(&all), 1));
     // The last of them does not come up.
-    rig.world.log.clear();
-    let mut other = rig.clone();
+    harness.world.log.clear();
+    let mut other = harness.clone();
     other.read(reading("elsewhere", &three(3)));
     other.settle();
     let bad = other.world.things[&workload("web")].runs().unwrap();
-    rig.world.bad.insert(bad);
-    rig.read(reading("r3", &three(3)));
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 8, "{:?}", rig.world.log);
-    let told = |rig: &Harness, name| rig.world.things[&workload(name)].started.unwrap().data;
+    harness.world.bad.insert(bad);
+    harness.read(reading("r3", &three(3)));
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 8, "{:?}", harness.world.log);
+    let told = |harness: &Harness, name| harness.world.things[&workload(name)].started.unwrap().data;
     for name in ["a", "b", "web"] {
-        assert_ne!(told(&rig, name), told(&other, name), "{name}");
+        assert_ne!(told(&harness, name), told(&other, name), "{name}");
     }
-    assert_eq!(rig.world.things[&config("env")].release.clone().unwrap().hash, env(2).hash);
-    assert!(rig.world.is_free());
+    assert_eq!(harness.world.things[&config("env")].release.clone().unwrap().hash, env(2).hash);
+    assert!(harness.world.is_free());
 }
 
 #[test]
 fn what_changes_in_the_middle_of_a_restart_replaces_it() {
-    let mut rig = at_rest(1);
-    tell(&mut rig, 2);
-    rig.step(&workload("web"));
-    assert_eq!(rig.world.log, wrote(&[workload("web")]));
+    let mut harness = at_rest(1);
+    tell(&mut harness, 2);
+    harness.step(&workload("web"));
+    assert_eq!(harness.world.log, wrote(&[workload("web")]));
     // Other data, and then another template.
-    tell(&mut rig, 3);
-    rig.deliver(usize::MAX);
-    rig.step(&workload("web"));
-    assert_eq!(rig.world.log, wrote(&[workload("web"), workload("web")]));
-    rig.read(reading("r2", &both(env(2), web(2, &["tls"]))));
-    rig.settle();
-    assert_eq!(rig.world.log[2..], wrote(&[config("env"), workload("web")]));
-    assert_eq!(rig.world.things[&workload("web")].release.clone().unwrap().hash, web(2, &[]).hash);
-    assert!(rig.world.is_free());
+    tell(&mut harness, 3);
+    harness.deliver(usize::MAX);
+    harness.step(&workload("web"));
+    assert_eq!(harness.world.log, wrote(&[workload("web"), workload("web")]));
+    harness.read(reading("r2", &both(env(2), web(2, &["tls"]))));
+    harness.settle();
+    assert_eq!(harness.world.log[2..], wrote(&[config("env"), workload("web")]));
+    assert_eq!(harness.world.things[&workload("web")].release.clone().unwrap().hash, web(2, &[]).hash);
+    assert!(harness.world.is_free());
 }
 
 #[test]
 fn what_somebody_takes_off_is_put_back_under_the_budget() {
-    let mut rig = at_rest(3);
-    tell(&mut rig, 2);
-    rig.settle();
-    let hashed = carried(&rig);
+    let mut harness = at_rest(3);
+    tell(&mut harness, 2);
+    harness.settle();
+    let hashed = carried(&harness);
     // The annotation of the workload: what the template carries is not known then, and may change.
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     (thing.started, thing.rv) = (None, rv);
     let mut live = World::live(&workload("web"), thing);
     live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
-    rig.engine.seen(&workload("web"), live);
-    let Action::Apply(apply) = rig.decide(&workload("web")).action else { panic!("it is to be repaired") };
+    harness.engine.seen(&workload("web"), live);
+    let Action::Apply(apply) = harness.decide(&workload("web")).action else {
+        panic!("it is to be repaired")
+    };
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
     assert_eq!(apply.form.started.unwrap().template(), hashed);
     // Nobody knows what it should be.
-    rig.engine.config_forgotten(&config("tls"));
-    let waits = rig.decide(&workload("web"));
+    harness.engine.config_forgotten(&config("tls"));
+    let waits = harness.decide(&workload("web"));
     assert_eq!(waits.action, Action::Nothing, "{waits:?}");
 }
 
@@ -121,32 +123,33 @@ fn what_no_way_back_mends_holds_no_token() {
     // A commit that changes nothing that pods read comes together with bad data of somebody else.
     let mut labelled = (*env(2)).clone();
     labelled.config = env(1).config.clone();
-    let mut rig = at_rest(1);
-    let bad = foreseen(&rig, &[], 2);
-    spoil(&mut rig, &web(1, &["tls"]), bad);
-    rig.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
-    rig.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
-    rig.settle();
-    assert_eq!(rig.world.book.claims.len(), 0, "{:?}", rig.world.log);
-    assert!(rig.engine.in_flight().is_empty());
-    let told =
-        |rig: &mut Harness, id| rig.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default();
+    let mut harness = at_rest(1);
+    let bad = foreseen(&harness, &[], 2);
+    spoil(&mut harness, &web(1, &["tls"]), bad);
+    harness.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
+    harness.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
+    harness.settle();
+    assert_eq!(harness.world.ledger.claims.len(), 0, "{:?}", harness.world.log);
+    assert!(harness.engine.in_flight().is_empty());
+    let told = |harness: &mut Harness, id| {
+        harness.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default()
+    };
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
     let ends = "; rhumb cannot bring back what is not in git; its content stays that of revision r1";
-    let web = told(&mut rig, workload("web"));
+    let web = told(&mut harness, workload("web"));
     assert!(web.starts_with(named) && web.ends_with(ends), "{web}");
-    let env = told(&mut rig, config("env"));
+    let env = told(&mut harness, config("env"));
     assert!(env.ends_with("; it is back at revision r1"), "{env}");
     // Others go on.
-    rig.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
-    rig.settle();
-    rig.read(reading("r4", &[("a", Some(desired(&workload("a"), 2, "a")))]));
-    rig.settle();
+    harness.read(reading("r3", &[("a", Some(desired(&workload("a"), 1, "a")))]));
+    harness.settle();
+    harness.read(reading("r4", &[("a", Some(desired(&workload("a"), 2, "a")))]));
+    harness.settle();
     let a = desired(&workload("a"), 2, "a");
-    assert_eq!(rig.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
-    tell(&mut rig, 3);
-    rig.settle();
-    assert_eq!(rig.world.things[&workload("web")].phase, RolloutPhase::Settled);
+    assert_eq!(harness.world.things[&workload("a")].release.clone().unwrap().hash, a.hash);
+    tell(&mut harness, 3);
+    harness.settle();
+    assert_eq!(harness.world.things[&workload("web")].phase, RolloutPhase::Settled);
 }
 
 #[test]
@@ -154,13 +157,14 @@ fn data_of_somebody_else_are_blamed_where_a_commit_restarts_nothing() {
     let mut labelled = (*web(2, &["tls"])).clone();
     labelled.template = web(1, &["tls"]).template;
     let labelled = Arc::new(labelled);
-    let mut rig = at_rest(1);
-    let bad = foreseen(&rig, &[("web", Some(labelled.clone()))], 2);
-    spoil(&mut rig, &labelled, bad);
-    rig.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
-    rig.read(reading("r2", &[("web", Some(labelled))]));
-    rig.settle();
-    let told = rig.world.rejections.iter().map(|rejection| &*rejection.cause).collect::<Vec<_>>().concat();
+    let mut harness = at_rest(1);
+    let bad = foreseen(&harness, &[("web", Some(labelled.clone()))], 2);
+    spoil(&mut harness, &labelled, bad);
+    harness.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
+    harness.read(reading("r2", &[("web", Some(labelled))]));
+    harness.settle();
+    let told =
+        harness.world.rejections.iter().map(|rejection| &*rejection.cause).collect::<Vec<_>>().concat();
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap tls changed: ";
     assert!(told.starts_with(named), "{told}");
     assert!(told.contains("rhumb cannot bring back what is not in git"), "{told}");
@@ -168,23 +172,23 @@ fn data_of_somebody_else_are_blamed_where_a_commit_restarts_nothing() {
 
 #[test]
 fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
-    let mut rig = at_rest(3);
+    let mut harness = at_rest(3);
     let until = "2999-01-01T00:00:00Z";
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&config("env")).unwrap();
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&config("env")).unwrap();
     thing.asked = ObjectIntents::parse(None, None, Some(&format!("t until={until} busy")));
     thing.rv = rv;
     assert!(thing.asked.is_some());
-    rig.world.announce(&config("env"));
-    rig.settle();
-    rig.read(reading("r2", &[("env", Some(env(2)))]));
-    tell(&mut rig, 2);
-    rig.settle();
-    assert_eq!(rig.world.log, wrote(&[workload("web")]), "for the Secret alone");
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&config("env")).unwrap();
+    harness.world.announce(&config("env"));
+    harness.settle();
+    harness.read(reading("r2", &[("env", Some(env(2)))]));
+    tell(&mut harness, 2);
+    harness.settle();
+    assert_eq!(harness.world.log, wrote(&[workload("web")]), "for the Secret alone");
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&config("env")).unwrap();
     (thing.asked, thing.rv) = (None, rv);
-    rig.world.announce(&config("env"));
-    rig.settle();
-    assert_eq!(rig.world.log[1..], wrote(&[config("env"), workload("web")]));
+    harness.world.announce(&config("env"));
+    harness.settle();
+    assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));
 }

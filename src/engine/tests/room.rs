@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, SET, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -17,53 +17,53 @@ fn files(count: usize, content: u32) -> Vec<(String, Option<SharedDesired>)> {
     used.chain([("web".to_owned(), Some(Arc::new(web)))]).collect()
 }
 
-fn read(rig: &mut Harness, revision: &str, files: &[(String, Option<SharedDesired>)]) {
+fn read(harness: &mut Harness, revision: &str, files: &[(String, Option<SharedDesired>)]) {
     let files: Vec<(&str, Option<SharedDesired>)> =
         files.iter().map(|(file, wanted)| (&**file, wanted.clone())).collect();
-    rig.read(reading(revision, &files));
+    harness.read(reading(revision, &files));
 }
 
 /// Returns a world in which all objects change, and the number of those written.
 fn change_all(count: usize) -> (Harness, usize) {
-    let mut rig = Harness::new(3);
-    read(&mut rig, "r1", &files(count, 1));
-    rig.settle();
-    rig.world.log.clear();
-    read(&mut rig, "r2", &files(count, 2));
-    rig.settle();
-    let changed = rig.world.log.iter().filter(|wrote| matches!(wrote, AuditEntry::Changed(_))).count();
-    (rig, changed)
+    let mut harness = Harness::new(3);
+    read(&mut harness, "r1", &files(count, 1));
+    harness.settle();
+    harness.world.log.clear();
+    read(&mut harness, "r2", &files(count, 2));
+    harness.settle();
+    let changed = harness.world.log.iter().filter(|wrote| matches!(wrote, AuditEntry::Changed(_))).count();
+    (harness, changed)
 }
 
 #[test]
 fn a_unit_whose_record_is_too_large_is_refused_by_name_and_nothing_of_it_is_written() {
-    let (mut rig, changed) = change_all(1900);
+    let (mut harness, changed) = change_all(1900);
     assert_eq!(changed, 0);
-    assert!(rig.world.is_free());
+    assert!(harness.world.is_free());
     for id in [workload("web"), config(&format!("{:0>253}", 7))] {
-        let reason = rig.decide(&id).reason.expect("it is refused");
+        let reason = harness.decide(&id).reason.expect("it is refused");
         assert!(reason.is_refusal(), "{reason:?}");
         let told = reason.to_string();
         for part in ["1901 objects", "Deployment shop/web", "600 kB", "fewer of them in one commit"] {
             assert!(told.contains(part), "{told} names {part}");
         }
     }
-    assert_eq!(rig.engine.next_book(), None);
+    assert_eq!(harness.engine.next_ledger(), None);
     // A commit that leaves most of them as they were is released.
     let mut few = files(1900, 1);
     few.splice(..3, files(3, 3).into_iter().take(3));
     few.pop();
     few.extend(files(1900, 3).pop());
-    read(&mut rig, "r3", &few);
-    rig.settle();
-    assert_eq!(rig.world.log.iter().filter(|wrote| matches!(wrote, AuditEntry::Changed(_))).count(), 4);
+    read(&mut harness, "r3", &few);
+    harness.settle();
+    assert_eq!(harness.world.log.iter().filter(|wrote| matches!(wrote, AuditEntry::Changed(_))).count(), 4);
 }
 
 #[test]
 fn a_unit_whose_record_fits_is_released() {
-    let (rig, changed) = change_all(150);
+    let (harness, changed) = change_all(150);
     assert_eq!(changed, 151);
-    assert!(rig.world.is_free());
+    assert!(harness.world.is_free());
 }
 
 fn id(name: &str) -> ObjectId {
@@ -111,14 +111,14 @@ fn no_record_is_larger_than_it_is_taken_for() {
             rest: u32::MAX,
             at: Some(jiff::Timestamp::UNIX_EPOCH),
         };
-        let book = RolloutLedger {
+        let ledger = RolloutLedger {
             claims,
             units: vec![unit(name, 50), unit(name, 1)],
             starts: (0..50).map(start).collect(),
             tallies: vec![tally],
             ..RolloutLedger::default()
         };
-        let (text, bytes) = (book.text(&HashSeals::default()).unwrap().len(), book.bytes());
+        let (text, bytes) = (ledger.text(&HashSeals::default()).unwrap().len(), ledger.bytes());
         assert!(text <= bytes + 30, "{name:?}: {text} bytes are taken for {bytes}");
     }
 }
@@ -132,16 +132,16 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
         reason: "x".repeat(length).into(),
     };
     let check = |queue: usize, past: usize, expected: (usize, usize)| {
-        let book = RolloutLedger {
+        let ledger = RolloutLedger {
             units: vec![unit("unit", 100)],
             past: vec![unit("past", past)],
             queue: vec![queued(queue)],
             ..RolloutLedger::default()
         };
-        let text = book.bounded_text(&HashSeals::default()).unwrap();
+        let text = ledger.bounded_text(&HashSeals::default()).unwrap();
         assert!(text.len() <= FULL, "{}", text.len());
         let read = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
-        assert_eq!(read.units, book.units);
+        assert_eq!(read.units, ledger.units);
         assert_eq!((read.queue.len(), read.past.len()), expected);
     };
     check(10, 10, (1, 1));

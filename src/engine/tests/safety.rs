@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, SET, World, WorldObject, config, desired, gvk, id, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -22,7 +22,7 @@ fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) ->
 /// Returns an engine that watches these kinds and shows nothing yet.
 fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     let mut engine = Engine::new(super::world::budget(3));
-    engine.release_key(ReadState::Value(super::rig::release_key()));
+    engine.release_key(ReadState::Value(super::harness::release_key()));
     for set in sets {
         let radius = BlastRadius { count: 100, percent: 100 };
         let number =
@@ -144,44 +144,44 @@ fn replaced(restarted: bool) -> (Harness, ObjectId) {
     let (old, new, web) = (config("old"), config("new"), workload("web"));
     let needing =
         |need: &ObjectId, content| with(&web, content, |wanted| wanted.needs = [need.clone()].into());
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let other = |name| (name, Some(desired(&config(name), 1, name)));
-    rig.read(reading("r1", &[other("old"), other("x"), ("web", Some(needing(&old, 1)))]));
-    rig.settle();
-    rig.world.log.clear();
+    harness.read(reading("r1", &[other("old"), other("x"), ("web", Some(needing(&old, 1)))]));
+    harness.settle();
+    harness.world.log.clear();
     if restarted {
-        rig.engine = rig.fresh(3);
-        rig.read(reading("r2", &[other("new"), other("x"), ("web", Some(needing(&new, 2)))]));
+        harness.engine = harness.fresh(3);
+        harness.read(reading("r2", &[other("new"), other("x"), ("web", Some(needing(&new, 2)))]));
     } else {
-        rig.read(reading("r2", &[("old", None), other("new"), ("web", Some(needing(&new, 2)))]));
+        harness.read(reading("r2", &[("old", None), other("new"), ("web", Some(needing(&new, 2)))]));
     }
-    (rig, old)
+    (harness, old)
 }
 
 #[test]
 fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
     for restarted in [false, true] {
-        let (mut rig, old) = replaced(restarted);
+        let (mut harness, old) = replaced(restarted);
         let web = workload("web");
         for _ in 0..10 {
-            for id in rig.engine.take_dirty() {
-                rig.step(&id);
+            for id in harness.engine.take_dirty() {
+                harness.step(&id);
             }
             // The rollout goes on.
-            for (id, thing) in rig.world.events.drain(..).collect::<Vec<_>>() {
+            for (id, thing) in harness.world.events.drain(..).collect::<Vec<_>>() {
                 let Some(thing) = thing else { continue };
                 let health = Health::new(HealthStatus::InProgress, "rolls");
                 let live = World::live(&id, &thing);
-                rig.engine.seen(&id, if id == web { LiveObject { health, ..live } } else { live });
+                harness.engine.seen(&id, if id == web { LiveObject { health, ..live } } else { live });
             }
         }
         let expected = [AuditEntry::Created(config("new")), AuditEntry::Changed(web.clone())];
-        assert_eq!(rig.world.log, expected, "restarted: {restarted}");
-        rig.settle();
+        assert_eq!(harness.world.log, expected, "restarted: {restarted}");
+        harness.settle();
         assert!(
-            matches!(&rig.world.log[2..], [AuditEntry::Deleted(id, _)] if *id == old),
+            matches!(&harness.world.log[2..], [AuditEntry::Deleted(id, _)] if *id == old),
             "{:?}",
-            rig.world.log
+            harness.world.log
         );
     }
 }

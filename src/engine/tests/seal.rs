@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{budget, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -40,7 +40,7 @@ fn unit() -> Unit {
     }
 }
 
-fn book() -> RolloutLedger {
+fn ledger() -> RolloutLedger {
     RolloutLedger { units: vec![unit()], past: vec![unit()], ..RolloutLedger::default() }
 }
 
@@ -51,7 +51,7 @@ fn rejections() -> Vec<Rejection> {
 #[test]
 fn the_hash_of_a_secret_is_written_only_under_a_seal() {
     let seals = seals(&[1]);
-    let texts = [book().text(&seals).unwrap(), rejections_text(&rejections(), &seals).unwrap()];
+    let texts = [ledger().text(&seals).unwrap(), rejections_text(&rejections(), &seals).unwrap()];
     for text in &texts {
         for content in [1, 2] {
             let told = |id: &ObjectId| text.contains(&release(id, content).hash.to_string());
@@ -60,12 +60,12 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
         }
         assert!(text.contains("\"~") && text.contains("@r1"), "{text}");
     }
-    assert_eq!(RolloutLedger::parse(&texts[0], &seals).unwrap(), book());
+    assert_eq!(RolloutLedger::parse(&texts[0], &seals).unwrap(), ledger());
     assert_eq!(parse_rejections(&texts[1], &seals), rejections());
     assert_eq!(RolloutLedger::sealing(&texts[0], &seals).unwrap(), SealStatus::Fine);
     assert_eq!(rejections_sealing(&texts[1], &seals), SealStatus::Fine);
     // Without a key it is not written at all.
-    assert_eq!(book().text(&HashSeals::default()), None);
+    assert_eq!(ledger().text(&HashSeals::default()), None);
     assert_eq!(rejections_text(&rejections(), &HashSeals::default()), None);
 }
 
@@ -108,9 +108,9 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
         }
         text
     };
-    let older = plain(book().text(&seals(&[1])).unwrap());
+    let older = plain(ledger().text(&seals(&[1])).unwrap());
     for seals in [HashSeals::default(), seals(&[2])] {
-        assert_eq!(RolloutLedger::parse(&older, &seals).unwrap(), book());
+        assert_eq!(RolloutLedger::parse(&older, &seals).unwrap(), ledger());
         assert_eq!(RolloutLedger::sealing(&older, &seals).unwrap(), SealStatus::Stale);
     }
     let older = plain(rejections_text(&rejections(), &seals(&[1])).unwrap());
@@ -164,62 +164,62 @@ fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 3] {
 }
 
 fn at_rest() -> Harness {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness
 }
 
 #[track_caller]
-fn assert_shows(rig: &Harness, expected: [u32; 3]) {
+fn assert_shows(harness: &Harness, expected: [u32; 3]) {
     for (id, content) in [workload("alone"), secret(), workload("web")].into_iter().zip(expected) {
-        let shown = rig.world.things[&id].release.as_ref().map(|release| release.hash);
-        assert_eq!(shown, Some(desired(&id, content, "").hash), "{id}: {:#?}", rig.world.log);
+        let shown = harness.world.things[&id].release.as_ref().map(|release| release.hash);
+        assert_eq!(shown, Some(desired(&id, content, "").hash), "{id}: {:#?}", harness.world.log);
     }
 }
 
 #[test]
 fn what_is_released_with_a_secret_waits_for_the_key() {
-    let mut rig = at_rest();
-    assert!(!rig.engine.needs_key());
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    assert_shows(&rig, [2, 1, 1]);
-    assert!(rig.engine.needs_key() && rig.engine.is_reading_data());
-    let reasons = |rig: &mut Harness| [secret(), workload("web")].map(|id| rig.decide(&id).reason);
-    assert!(matches!(reasons(&mut rig), [Some(Reason::Reading(_)), Some(Reason::Reading(_))]));
-    rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
-    rig.settle();
+    let mut harness = at_rest();
+    assert!(!harness.engine.needs_key());
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert_shows(&harness, [2, 1, 1]);
+    assert!(harness.engine.needs_key() && harness.engine.is_reading_data());
+    let reasons = |harness: &mut Harness| [secret(), workload("web")].map(|id| harness.decide(&id).reason);
+    assert!(matches!(reasons(&mut harness), [Some(Reason::Reading(_)), Some(Reason::Reading(_))]));
+    harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+    harness.settle();
     let why = Some(Reason::Sealed("forbidden".into()));
-    assert_eq!(reasons(&mut rig), [why.clone(), why]);
-    assert!(!rig.engine.is_reading_data());
-    rig.engine.config_key(ReadState::Value(key(1)));
-    rig.settle();
-    assert_shows(&rig, [2, 2, 2]);
+    assert_eq!(reasons(&mut harness), [why.clone(), why]);
+    assert!(!harness.engine.is_reading_data());
+    harness.engine.config_key(ReadState::Value(key(1)));
+    harness.settle();
+    assert_shows(&harness, [2, 2, 2]);
 }
 
 #[test]
 fn nothing_begins_while_the_budget_object_is_locked() {
-    let mut rig = at_rest();
-    rig.engine = rig.fresh(3);
-    rig.engine.lock_book();
-    rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    assert_shows(&rig, [1, 1, 1]);
-    assert_eq!(rig.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
-    rig.engine.config_key(ReadState::Value(key(1)));
-    rig.engine.book(rig.world.book.clone());
-    rig.settle();
-    assert_shows(&rig, [2, 2, 2]);
+    let mut harness = at_rest();
+    harness.engine = harness.fresh(3);
+    harness.engine.lock_ledger();
+    harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert_shows(&harness, [1, 1, 1]);
+    assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
+    harness.engine.config_key(ReadState::Value(key(1)));
+    harness.engine.ledger(harness.world.ledger.clone());
+    harness.settle();
+    assert_shows(&harness, [2, 2, 2]);
 }
 
 #[test]
 fn an_inventory_that_is_locked_is_not_read() {
-    let mut rig = at_rest();
-    let inventory = rig.engine.source(0).inventory.clone().unwrap();
+    let mut harness = at_rest();
+    let inventory = harness.engine.source(0).inventory.clone().unwrap();
     let mut engine = Engine::new(budget(3));
-    engine.release_key(ReadState::Value(super::rig::release_key()));
+    engine.release_key(ReadState::Value(super::harness::release_key()));
     engine.add_source(SourceState::new(
         "test",
         super::world::SET,
@@ -235,51 +235,51 @@ fn an_inventory_that_is_locked_is_not_read() {
     engine.list_complete(&secret().group_kind());
     engine.read(0, reading("r1", &[("secret", Some(desired))]));
     engine.looked(&secret(), LiveLookup::Absent);
-    assert_eq!(engine.decide(&secret(), rig.now).reason, Some(Reason::Sealed("forbidden".into())));
+    assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
     engine.inventory(0, inventory);
-    assert!(matches!(engine.decide(&secret(), rig.now).action, Action::Apply(_)));
-    rig.settle();
+    assert!(matches!(engine.decide(&secret(), harness.now).action, Action::Apply(_)));
+    harness.settle();
 }
 
 #[test]
 fn an_inventory_that_is_locked_later_counts_no_more() {
-    let mut rig = at_rest();
-    let inventory = rig.engine.source(0).inventory.clone().unwrap();
-    rig.engine.config_key(ReadState::Unreadable("forbidden".into()));
-    rig.engine.lock_inventory(0);
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    assert_shows(&rig, [1, 1, 1]);
-    assert_eq!(rig.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
-    rig.read(reading("r3", &[("alone", None)]));
-    rig.settle();
-    assert_shows(&rig, [1, 1, 1]);
-    rig.engine.config_key(ReadState::Value(key(1)));
-    rig.engine.inventory(0, inventory);
-    rig.read(reading("r4", &files(4)));
-    rig.settle();
-    assert_shows(&rig, [4, 4, 4]);
+    let mut harness = at_rest();
+    let inventory = harness.engine.source(0).inventory.clone().unwrap();
+    harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.lock_inventory(0);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert_shows(&harness, [1, 1, 1]);
+    assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
+    harness.read(reading("r3", &[("alone", None)]));
+    harness.settle();
+    assert_shows(&harness, [1, 1, 1]);
+    harness.engine.config_key(ReadState::Value(key(1)));
+    harness.engine.inventory(0, inventory);
+    harness.read(reading("r4", &files(4)));
+    harness.settle();
+    assert_shows(&harness, [4, 4, 4]);
 }
 
 /// Returns a world whose second revision of web is bad. The record after so many turns is read
 /// under another key.
 fn another_key(point: usize) -> Harness {
-    let mut rig = at_rest();
-    rig.engine.config_key(ReadState::Value(key(1)));
-    rig.world.bad.insert(web(2).hash);
-    rig.read(reading("r2", &files(2)));
+    let mut harness = at_rest();
+    harness.engine.config_key(ReadState::Value(key(1)));
+    harness.world.bad.insert(web(2).hash);
+    harness.read(reading("r2", &files(2)));
     for _ in 0..point {
-        rig.turn();
+        harness.turn();
     }
     let (old, new) = (seals(&[1]), seals(&[2]));
-    rig.world.book = RolloutLedger::parse(&rig.world.book.text(&old).unwrap(), &new).unwrap();
-    let rejected = parse_rejections(&rejections_text(&rig.world.rejections, &old).unwrap(), &new);
-    rig.world.rejections = rejected.into_iter().map(Rejection::held_where_unreadable).collect();
-    rig.engine = rig.fresh(3);
-    rig.engine.config_key(ReadState::Value(key(2)));
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    rig
+    harness.world.ledger = RolloutLedger::parse(&harness.world.ledger.text(&old).unwrap(), &new).unwrap();
+    let rejected = parse_rejections(&rejections_text(&harness.world.rejections, &old).unwrap(), &new);
+    harness.world.rejections = rejected.into_iter().map(Rejection::held_where_unreadable).collect();
+    harness.engine = harness.fresh(3);
+    harness.engine.config_key(ReadState::Value(key(2)));
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    harness
 }
 
 #[test]
@@ -287,32 +287,32 @@ fn whenever_the_key_is_lost_all_ends_and_nothing_bad_is_tried_again() {
     let web = workload("web");
     let (mut backs, mut helds) = (0, 0);
     for point in 0..60 {
-        let mut rig = another_key(point);
-        let before = rig.world.log.len();
-        let rejected: Vec<Rejection> = rig.world.rejections.clone();
+        let mut harness = another_key(point);
+        let before = harness.world.log.len();
+        let rejected: Vec<Rejection> = harness.world.rejections.clone();
         assert_eq!(rejected.len(), 1, "{point}: {rejected:#?}");
         match rejected[0].way {
             RejectionAction::RollBack => {
                 backs += 1;
-                assert_shows(&rig, [2, 1, 1]);
+                assert_shows(&harness, [2, 1, 1]);
             }
             RejectionAction::Hold => {
                 helds += 1;
                 assert!(rejected[0].cause.contains("password"), "{point}: {}", rejected[0].cause);
-                let reason = rig.decide(&web).reason;
+                let reason = harness.decide(&web).reason;
                 assert!(matches!(reason, Some(Reason::Rejected(_))), "{point}: {reason:?}");
             }
         }
         for _ in 0..3 {
-            rig.engine.mark_all();
-            rig.settle();
+            harness.engine.mark_all();
+            harness.settle();
         }
-        assert_eq!(rig.world.log.len(), before, "{point}: {:#?}", rig.world.log);
-        assert!(rig.world.is_free(), "{point}");
+        assert_eq!(harness.world.log.len(), before, "{point}: {:#?}", harness.world.log);
+        assert!(harness.world.is_free(), "{point}");
         // The next content is released as ever.
-        rig.read(reading("r3", &files(3)));
-        rig.settle();
-        assert_shows(&rig, [3, 3, 3]);
+        harness.read(reading("r3", &files(3)));
+        harness.settle();
+        assert_shows(&harness, [3, 3, 3]);
     }
     assert!(backs > 3 && helds > 3, "{backs} {helds}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{SET, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
@@ -30,15 +30,15 @@ pub(super) fn budget(unavailable: &str, starts_per_minute: u32) -> Budget {
 
 /// Workloads of three pods each at rest in revision r1, by a process that has just started.
 pub(super) fn at_rest(names: &[&str], budget: &Budget) -> Harness {
-    let mut rig = Harness::new(9);
-    rig.read(reading("r1", &files(names, 1)));
-    rig.settle();
-    rig.pass_time(Duration::from_hours(1));
-    rig.engine = rig.fresh_with(budget.clone());
-    rig.read(reading("r1", &files(names, 1)));
-    rig.settle();
-    rig.world.log.clear();
-    rig
+    let mut harness = Harness::new(9);
+    harness.read(reading("r1", &files(names, 1)));
+    harness.settle();
+    harness.pass_time(Duration::from_hours(1));
+    harness.engine = harness.fresh_with(budget.clone());
+    harness.read(reading("r1", &files(names, 1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness
 }
 
 pub(super) fn elsewhere(name: &str) -> ObjectId {
@@ -68,14 +68,14 @@ pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
 }
 
 /// Another process writes what its source takes.
-pub(super) fn tell(rig: &mut Harness, tally: BudgetTally) {
-    rig.world.book.tallies.retain(|known| known.applyset != tally.applyset);
-    rig.world.book.tallies.push(tally);
-    rig.engine.book(rig.world.book.clone());
+pub(super) fn tell(harness: &mut Harness, tally: BudgetTally) {
+    harness.world.ledger.tallies.retain(|known| known.applyset != tally.applyset);
+    harness.world.ledger.tallies.push(tally);
+    harness.engine.ledger(harness.world.ledger.clone());
 }
 
-pub(super) fn reason(rig: &mut Harness, name: &str) -> String {
-    rig.decide(&workload(name)).reason.map(|reason| reason.to_string()).unwrap_or_default()
+pub(super) fn reason(harness: &mut Harness, name: &str) -> String {
+    harness.decide(&workload(name)).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -83,18 +83,18 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
     // The others' tallies, the budget, and the reason for which a workload that takes one pod down
     // waits.
     let check = |told: BudgetTally, most: &str, expected: &str| {
-        let mut rig = at_rest(&["web"], &budget(most, 100));
-        tell(&mut rig, told);
-        rig.read(reading("r2", &files(&["web"], 2)));
-        rig.settle();
-        assert_eq!(rig.world.log.is_empty(), !expected.is_empty(), "{expected}");
+        let mut harness = at_rest(&["web"], &budget(most, 100));
+        tell(&mut harness, told);
+        harness.read(reading("r2", &files(&["web"], 2)));
+        harness.settle();
+        assert_eq!(harness.world.log.is_empty(), !expected.is_empty(), "{expected}");
         if !expected.is_empty() {
-            assert_eq!(reason(&mut rig, "web"), expected);
+            assert_eq!(reason(&mut harness, "web"), expected);
         }
         // The others' tallies change, and with them the workloads that may start.
-        tell(&mut rig, tally(0, &[], 0));
-        rig.settle();
-        assert!(!rig.world.log.is_empty(), "it waits for nobody");
+        tell(&mut harness, tally(0, &[], 0));
+        harness.settle();
+        assert!(!harness.world.log.is_empty(), "it waits for nobody");
     };
     let short = |away: u32, most: u32| {
         format!("{away} of {most} pods that may be unavailable are, and it takes down 1 more")
@@ -112,35 +112,35 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
 
 #[test]
 fn what_a_claim_stands_for_is_not_counted_twice() {
-    let mut rig = at_rest(&["web"], &budget("2", 100));
-    rig.world.book.claims.insert(elsewhere("api"), theirs(1));
-    tell(&mut rig, tally(3, &[("api", 1)], 0));
-    assert_eq!(rig.engine.usage().unavailable, (1, 2));
-    assert_eq!(rig.world.book.pods_away(), 1);
-    let words = rig.world.book.holder_words(&rig.world.book.claims[&elsewhere("api")]);
+    let mut harness = at_rest(&["web"], &budget("2", 100));
+    harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
+    tell(&mut harness, tally(3, &[("api", 1)], 0));
+    assert_eq!(harness.engine.usage().unavailable, (1, 2));
+    assert_eq!(harness.world.ledger.pods_away(), 1);
+    let words = harness.world.ledger.holder_words(&harness.world.ledger.claims[&elsewhere("api")]);
     assert_eq!(words, "source theirs, process 12 on host");
 }
 
 #[test]
 fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
-    let mut rig = at_rest(&["web", "api"], &budget("100%", 100));
-    rig.world.book = RolloutLedger { begun: rig.world.book.begun, ..RolloutLedger::default() };
-    rig.engine.book(rig.world.book.clone());
+    let mut harness = at_rest(&["web", "api"], &budget("100%", 100));
+    harness.world.ledger = RolloutLedger { begun: harness.world.ledger.begun, ..RolloutLedger::default() };
+    harness.engine.ledger(harness.world.ledger.clone());
     let mut telling = QueuePublication::default();
-    let told = |book: &RolloutLedger| {
-        let ours = book.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
+    let told = |ledger: &RolloutLedger| {
+        let ours = ledger.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
         (ours.pods, ours.away.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>())
     };
-    assert_eq!(telling.book(&mut rig.engine, rig.now), None);
-    rig.pass_time(EVERY);
+    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None);
+    harness.pass_time(EVERY);
     assert_eq!(
-        telling.book(&mut rig.engine, rig.now),
+        telling.ledger(&mut harness.engine, harness.now),
         None,
         "how many there are is no reason for a first write"
     );
-    let sick = |rig: &mut Harness, available: u32| {
-        let rv = rig.world.tick();
-        let thing = rig.world.things.get_mut(&workload("api")).unwrap();
+    let sick = |harness: &mut Harness, available: u32| {
+        let rv = harness.world.tick();
+        let thing = harness.world.things.get_mut(&workload("api")).unwrap();
         (thing.rv, thing.phase) = (rv, RolloutPhase::Recovering);
         thing.numbers = Some(RolloutNumbers {
             replicas: 3,
@@ -149,31 +149,31 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
             available,
             ..RolloutNumbers::default()
         });
-        rig.world.announce(&workload("api"));
-        rig.deliver(usize::MAX);
-        rig.engine.settle();
+        harness.world.announce(&workload("api"));
+        harness.deliver(usize::MAX);
+        harness.engine.settle();
     };
-    sick(&mut rig, 1);
-    rig.pass_time(EVERY);
-    let book = telling.book(&mut rig.engine, rig.now).expect("what is unavailable is told");
-    assert_eq!(told(&book), (6, vec![("api".to_owned(), 2)]));
-    rig.world.book = book.clone();
-    rig.engine.book(book);
-    rig.engine.settle();
-    rig.pass_time(EVERY);
-    assert_eq!(telling.book(&mut rig.engine, rig.now), None, "it is told already");
+    sick(&mut harness, 1);
+    harness.pass_time(EVERY);
+    let ledger = telling.ledger(&mut harness.engine, harness.now).expect("what is unavailable is told");
+    assert_eq!(told(&ledger), (6, vec![("api".to_owned(), 2)]));
+    harness.world.ledger = ledger.clone();
+    harness.engine.ledger(ledger);
+    harness.engine.settle();
+    harness.pass_time(EVERY);
+    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None, "it is told already");
     // The claim and these numbers are one write.
-    sick(&mut rig, 2);
-    rig.read(reading("r2", &files(&["web", "api"], 2)));
-    rig.deliver(usize::MAX);
-    rig.decide(&workload("web"));
-    assert!(rig.world.book.claims.contains_key(&workload("web")));
-    assert_eq!(told(&rig.world.book), (6, vec![("api".to_owned(), 1)]));
+    sick(&mut harness, 2);
+    harness.read(reading("r2", &files(&["web", "api"], 2)));
+    harness.deliver(usize::MAX);
+    harness.decide(&workload("web"));
+    assert!(harness.world.ledger.claims.contains_key(&workload("web")));
+    assert_eq!(told(&harness.world.ledger), (6, vec![("api".to_owned(), 1)]));
 }
 
 #[test]
 fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
-    let mut rig = at_rest(&["web"], &budget("2", 100));
+    let mut harness = at_rest(&["web"], &budget("2", 100));
     let told = BudgetTally {
         applyset: SET.into(),
         name: "test".into(),
@@ -181,159 +181,159 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
         away: [(workload("gone"), 2)].into(),
         ..BudgetTally::default()
     };
-    rig.world.book.tallies = vec![told];
+    harness.world.ledger.tallies = vec![told];
     for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
-        rig.engine.informer(&kind, KindState::Syncing);
+        harness.engine.informer(&kind, KindState::Syncing);
     }
-    rig.engine.book(rig.world.book.clone());
-    assert_eq!(rig.engine.usage().unavailable, (2, 2));
+    harness.engine.ledger(harness.world.ledger.clone());
+    assert_eq!(harness.engine.usage().unavailable, (2, 2));
     for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
-        rig.engine.informer(&kind, KindState::Synced);
+        harness.engine.informer(&kind, KindState::Synced);
     }
-    assert_eq!(rig.engine.usage().unavailable, (0, 2), "they are seen now, and this one is gone");
+    assert_eq!(harness.engine.usage().unavailable, (0, 2), "they are seen now, and this one is gone");
 }
 
 /// The publisher may have ended, and its pods be healthy by now.
 #[test]
 fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
-    let mut rig = at_rest(&["web"], &budget("2", 100));
-    tell(&mut rig, tally(3, &[("api", 2)], 0));
-    assert!(rig.engine.others().is_empty(), "nothing waits for it");
-    rig.read(reading("r2", &files(&["web"], 2)));
-    rig.settle();
-    assert_eq!(rig.engine.others(), [elsewhere("api")]);
-    assert!(rig.engine.waits_for_others());
-    let mut live = rig.engine.shown(&workload("web")).cloned().unwrap();
-    let mut seen = |rig: &mut Harness, available: u32, expected: u32| {
+    let mut harness = at_rest(&["web"], &budget("2", 100));
+    tell(&mut harness, tally(3, &[("api", 2)], 0));
+    assert!(harness.engine.others().is_empty(), "nothing waits for it");
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
+    assert_eq!(harness.engine.others(), [elsewhere("api")]);
+    assert!(harness.engine.waits_for_others());
+    let mut live = harness.engine.shown(&workload("web")).cloned().unwrap();
+    let mut seen = |harness: &mut Harness, available: u32, expected: u32| {
         live.rolling = Some(RolloutNumbers {
             replicas: 9,
             available,
             phase: RolloutPhase::Recovering,
             ..RolloutNumbers::default()
         });
-        rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
-        assert_eq!(rig.engine.usage().unavailable.0, expected, "{available}");
+        harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+        assert_eq!(harness.engine.usage().unavailable.0, expected, "{available}");
     };
-    seen(&mut rig, 0, 2);
-    seen(&mut rig, 8, 1);
-    rig.pass_time(Duration::from_secs(10));
-    rig.engine.advance(rig.now);
-    assert_eq!(rig.engine.usage().unavailable.0, 2, "it was seen too long ago");
-    rig.engine.other_seen(&elsewhere("api"), None, rig.now);
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 1);
+    seen(&mut harness, 0, 2);
+    seen(&mut harness, 8, 1);
+    harness.pass_time(Duration::from_secs(10));
+    harness.engine.advance(harness.now);
+    assert_eq!(harness.engine.usage().unavailable.0, 2, "it was seen too long ago");
+    harness.engine.other_seen(&elsewhere("api"), None, harness.now);
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 1);
 }
 
 #[test]
 fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole() {
-    let mut rig = at_rest(&["web"], &budget("2", 100));
+    let mut harness = at_rest(&["web"], &budget("2", 100));
     let names: Vec<String> = (0..20).map(|number| format!("api-{number}")).collect();
     let away: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
-    tell(&mut rig, tally(100, &away, 30));
-    rig.read(reading("r2", &files(&["web"], 2)));
-    rig.settle();
+    tell(&mut harness, tally(100, &away, 30));
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
     let mut seen = std::collections::BTreeSet::new();
     while seen.len() < names.len() {
-        assert!(rig.world.log.is_empty(), "after {} looks", seen.len());
-        let looks = rig.engine.others();
+        assert!(harness.world.log.is_empty(), "after {} looks", seen.len());
+        let looks = harness.engine.others();
         assert!(looks.iter().any(|id| !seen.contains(id)), "each comes in its turn");
         for id in looks {
-            rig.engine.other_seen(&id, None, rig.now);
+            harness.engine.other_seen(&id, None, harness.now);
             seen.insert(id);
         }
-        rig.pass_time(Duration::from_secs(3));
+        harness.pass_time(Duration::from_secs(3));
     }
-    rig.settle();
-    assert!(!rig.world.log.is_empty(), "{}", reason(&mut rig, "web"));
+    harness.settle();
+    assert!(!harness.world.log.is_empty(), "{}", reason(&mut harness, "web"));
 }
 
 #[test]
 fn starts_of_a_minute_outlive_processes() {
     let names = ["a", "b", "c", "d", "e"];
     let budget = budget("100%", 2);
-    let mut rig = at_rest(&names, &budget);
-    rig.read(reading("r2", &files(&names, 2)));
+    let mut harness = at_rest(&names, &budget);
+    harness.read(reading("r2", &files(&names, 2)));
     // The number of writes when a new process has gone on at each of these seconds.
     for (second, expected) in [(0, 2), (1, 2), (30, 2), (59, 2), (60, 4), (61, 4), (119, 4), (120, 5)] {
-        rig.now = rig.epoch + Duration::from_hours(1) + Duration::from_secs(second);
-        rig.engine = rig.fresh_with(budget.clone());
-        rig.read(reading("r2", &files(&names, 2)));
-        rig.engine.mark_all();
-        rig.settle();
-        assert_eq!(rig.world.log.len(), expected, "after {second} s");
+        harness.now = harness.epoch + Duration::from_hours(1) + Duration::from_secs(second);
+        harness.engine = harness.fresh_with(budget.clone());
+        harness.read(reading("r2", &files(&names, 2)));
+        harness.engine.mark_all();
+        harness.settle();
+        assert_eq!(harness.world.log.len(), expected, "after {second} s");
     }
     // Nothing but time has to pass in one that lives, either.
-    assert_eq!(rig.engine.usage().starts, (1, 2));
-    rig.pass_time(Duration::from_mins(1));
-    rig.engine.advance(rig.now);
-    assert_eq!(rig.engine.usage().starts, (0, 2));
+    assert_eq!(harness.engine.usage().starts, (1, 2));
+    harness.pass_time(Duration::from_mins(1));
+    harness.engine.advance(harness.now);
+    assert_eq!(harness.engine.usage().starts, (0, 2));
 }
 
 #[test]
 fn starts_of_other_processes_count_and_are_kept() {
-    let mut rig = at_rest(&["web"], &budget("100%", 2));
+    let mut harness = at_rest(&["web"], &budget("100%", 2));
     let start = |name: &str| RolloutStart {
         id: elsewhere(name),
         applyset: THEIRS.into(),
-        at: jiff::Timestamp::UNIX_EPOCH + rig.now.duration_since(rig.epoch),
+        at: jiff::Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch),
     };
-    rig.world.book.starts = vec![start("a"), start("b")];
-    rig.engine.book(rig.world.book.clone());
-    rig.read(reading("r2", &files(&["web"], 2)));
-    rig.settle();
-    assert_eq!(reason(&mut rig, "web"), "2 rollouts have begun in this minute");
-    rig.pass_time(Duration::from_mins(1));
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 1);
-    assert_eq!(rig.world.book.starts.len(), 3);
+    harness.world.ledger.starts = vec![start("a"), start("b")];
+    harness.engine.ledger(harness.world.ledger.clone());
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
+    assert_eq!(reason(&mut harness, "web"), "2 rollouts have begun in this minute");
+    harness.pass_time(Duration::from_mins(1));
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 1);
+    assert_eq!(harness.world.ledger.starts.len(), 3);
 }
 
 #[test]
 fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
-    let mut rig = at_rest(&["a", "b"], &Budget { soak: Duration::from_mins(1), ..budget("100%", 100) });
-    rig.engine.claim_as("one");
-    rig.read(reading("r2", &files(&["a", "b"], 2)));
+    let mut harness = at_rest(&["a", "b"], &Budget { soak: Duration::from_mins(1), ..budget("100%", 100) });
+    harness.engine.claim_as("one");
+    harness.read(reading("r2", &files(&["a", "b"], 2)));
     for name in ["a", "b"] {
-        rig.step(&workload(name));
-        rig.step(&workload(name));
-        rig.deliver(usize::MAX);
-        rig.engine.advance(rig.now);
+        harness.step(&workload(name));
+        harness.step(&workload(name));
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
     }
-    let of = |book: &RolloutLedger| {
-        let claims = book.claims.iter();
+    let of = |ledger: &RolloutLedger| {
+        let claims = ledger.claims.iter();
         claims.map(|(id, claim)| (id.name().to_owned(), claim.left)).collect::<Vec<_>>()
     };
-    let begun = of(&rig.world.book);
+    let begun = of(&harness.world.ledger);
     assert!(!begun.is_empty());
-    let left = rig.engine.last_book().unwrap();
+    let left = harness.engine.last_ledger().unwrap();
     assert_eq!(of(&left), begun.iter().map(|(name, _)| (name.clone(), true)).collect::<Vec<_>>());
     // It soaks, and nobody will be there to see it.
-    rig.finish_rollouts();
-    rig.deliver(usize::MAX);
-    rig.engine.advance(rig.now);
-    assert_eq!(of(&rig.world.book), begun, "it is not over yet");
-    assert_eq!(of(&rig.engine.last_book().unwrap()), []);
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+    assert_eq!(of(&harness.world.ledger), begun, "it is not over yet");
+    assert_eq!(of(&harness.engine.last_ledger().unwrap()), []);
 }
 
 #[test]
 fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
     // The time for which its workload must rest: left in good order, or not.
     for (left, rest) in [(true, Duration::from_secs(10)), (false, SPENT)] {
-        let mut rig = at_rest(
+        let mut harness = at_rest(
             &["web"],
             &Budget { soak: Duration::from_secs(10), max_workloads: 1, ..budget("100%", 100) },
         );
         let claim = RolloutClaim { left, ..theirs(1) };
-        rig.world.book.claims.insert(elsewhere("api"), claim);
-        rig.engine.book(rig.world.book.clone());
-        rig.read(reading("r2", &files(&["web"], 2)));
-        rig.settle();
+        harness.world.ledger.claims.insert(elsewhere("api"), claim);
+        harness.engine.ledger(harness.world.ledger.clone());
+        harness.read(reading("r2", &files(&["web"], 2)));
+        harness.settle();
         for (passed, expected) in
             [(Duration::ZERO, 0), (rest.saturating_sub(Duration::from_secs(1)), 0), (rest, 1)]
         {
-            rig.engine.other_seen(&elsewhere("api"), None, rig.now + passed);
-            rig.settle();
-            assert_eq!(rig.world.log.len(), expected, "{left} after {passed:?}");
+            harness.engine.other_seen(&elsewhere("api"), None, harness.now + passed);
+            harness.settle();
+            assert_eq!(harness.world.log.len(), expected, "{left} after {passed:?}");
         }
     }
 }
@@ -341,10 +341,10 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
 /// Its process is gone, and the claim counts no more: what it has left broken is unavailable all the same.
 #[test]
 fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
-    let mut rig = at_rest(&["web"], &budget("2", 100));
-    rig.world.book.claims.insert(elsewhere("api"), theirs(1));
-    rig.engine.book(rig.world.book.clone());
-    rig.read(reading("r2", &files(&["web"], 2)));
+    let mut harness = at_rest(&["web"], &budget("2", 100));
+    harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
+    harness.engine.ledger(harness.world.ledger.clone());
+    harness.read(reading("r2", &files(&["web"], 2)));
     let stuck = RolloutNumbers {
         phase: RolloutPhase::Replacing,
         replicas: 3,
@@ -353,23 +353,23 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
         available: 1,
         ..RolloutNumbers::default()
     };
-    let mut live = rig.engine.live(&workload("web")).unwrap().clone();
+    let mut live = harness.engine.live(&workload("web")).unwrap().clone();
     live.rolling = Some(stuck);
-    rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
-    rig.pass_time(Duration::from_hours(1));
-    rig.engine.advance(rig.now);
-    rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
-    assert_eq!((rig.engine.usage().workloads.0, rig.engine.usage().unavailable), (0, (2, 2)));
-    rig.settle();
-    assert_eq!(rig.world.log, []);
+    harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+    harness.pass_time(Duration::from_hours(1));
+    harness.engine.advance(harness.now);
+    harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+    assert_eq!((harness.engine.usage().workloads.0, harness.engine.usage().unavailable), (0, (2, 2)));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
     // Somebody mends it: it goes on, and comes to rest.
     let phase = RolloutPhase::Settled;
     live.rolling = Some(RolloutNumbers { phase, updated: 3, ready: 3, available: 3, ..stuck });
     for rest in [Duration::ZERO, SPENT] {
-        rig.pass_time(rest);
-        rig.engine.advance(rig.now);
-        rig.engine.other_seen(&elsewhere("api"), Some(&live), rig.now);
+        harness.pass_time(rest);
+        harness.engine.advance(harness.now);
+        harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
     }
-    rig.settle();
-    assert_ne!(rig.world.log, []);
+    harness.settle();
+    assert_ne!(harness.world.log, []);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
 use crate::engine::{Action, SourceReading};
 use crate::object::ObjectId;
@@ -62,7 +62,7 @@ fn happening() -> impl Strategy<Value = SimulationEvent> {
 }
 
 struct Simulation {
-    rig: Harness,
+    harness: Harness,
     wanted: BTreeMap<ObjectId, u32>,
     revision: u32,
     complete: bool,
@@ -76,7 +76,7 @@ const MOST: u32 = 2;
 impl Simulation {
     fn new() -> Self {
         Self {
-            rig: Harness::new(MOST),
+            harness: Harness::new(MOST),
             wanted: BTreeMap::new(),
             revision: 0,
             complete: true,
@@ -101,7 +101,7 @@ impl Simulation {
             .map(|(id, file)| (file.as_str(), self.wanted.get(id).map(|content| desired(id, *content, file))))
             .collect();
         let incomplete = (!self.complete).then(|| "a file is broken".into());
-        self.rig.read(SourceReading { incomplete, ..reading(&revision, &files) });
+        self.harness.read(SourceReading { incomplete, ..reading(&revision, &files) });
     }
 
     fn happen(&mut self, happening: &SimulationEvent) {
@@ -126,54 +126,54 @@ impl Simulation {
                 (thing.drifted, thing.labelled, thing.rv, thing.shape) = (true, false, rv, rv);
             }),
             SimulationEvent::Delete(object) => {
-                if self.rig.world.things.remove(&all[*object]).is_some() {
-                    self.rig.world.tick();
-                    self.rig.world.announce(&all[*object]);
+                if self.harness.world.things.remove(&all[*object]).is_some() {
+                    self.harness.world.tick();
+                    self.harness.world.announce(&all[*object]);
                 }
             }
-            SimulationEvent::Deliver(count) => self.rig.deliver(*count),
+            SimulationEvent::Deliver(count) => self.harness.deliver(*count),
             SimulationEvent::Step(object) => self.step(&all[*object]),
             SimulationEvent::Crash => {
-                self.rig.world.events.clear();
-                self.rig.engine = self.rig.fresh(MOST);
+                self.harness.world.events.clear();
+                self.harness.engine = self.harness.fresh(MOST);
                 self.read_all();
             }
-            SimulationEvent::Lose => self.rig.world.events.clear(),
+            SimulationEvent::Lose => self.harness.world.events.clear(),
             SimulationEvent::Relist => self.relist(),
-            SimulationEvent::Finish => self.rig.finish_rollouts(),
+            SimulationEvent::Finish => self.harness.finish_rollouts(),
         }
-        self.rig.pass_time(Duration::from_secs(15));
+        self.harness.pass_time(Duration::from_secs(15));
     }
 
     fn touch(&mut self, id: &ObjectId, change: impl Fn(&mut super::world::WorldObject, u64)) {
-        let rv = self.rig.world.tick();
-        if let Some(thing) = self.rig.world.things.get_mut(id) {
+        let rv = self.harness.world.tick();
+        if let Some(thing) = self.harness.world.things.get_mut(id) {
             change(thing, rv);
-            self.rig.world.announce(id);
+            self.harness.world.announce(id);
         }
     }
 
     fn relist(&mut self) {
-        self.rig.world.events.clear();
+        self.harness.world.events.clear();
         let kinds: BTreeSet<_> = objects().iter().map(ObjectId::group_kind).collect();
         for kind in kinds {
-            self.rig.engine.list_started(&kind);
-            for (id, thing) in &self.rig.world.things {
+            self.harness.engine.list_started(&kind);
+            for (id, thing) in &self.harness.world.things {
                 if id.group_kind() == kind && thing.labelled {
-                    self.rig.engine.seen(id, super::world::World::live(id, thing));
+                    self.harness.engine.seen(id, super::world::World::live(id, thing));
                 }
             }
-            self.rig.engine.list_complete(&kind);
+            self.harness.engine.list_complete(&kind);
         }
     }
 
     /// One decision, with what must hold of every write.
     fn step(&mut self, id: &ObjectId) {
-        let existed = self.rig.world.things.contains_key(id);
+        let existed = self.harness.world.things.contains_key(id);
         let rolling = self.rolling();
-        let written = self.rig.world.log.len();
-        if let Some(action) = self.rig.step(id) {
-            let wrote = self.rig.world.log[written..].to_vec();
+        let written = self.harness.world.log.len();
+        if let Some(action) = self.harness.step(id) {
+            let wrote = self.harness.world.log[written..].to_vec();
             match action {
                 Action::Delete(..) => {
                     assert!(!self.wanted.contains_key(id), "{id} is wanted and was deleted");
@@ -191,7 +191,7 @@ impl Simulation {
 
     fn rolling(&self) -> usize {
         let replacing = crate::engine::RolloutPhase::Replacing;
-        self.rig.world.things.values().filter(|thing| thing.phase == replacing).count()
+        self.harness.world.things.values().filter(|thing| thing.phase == replacing).count()
     }
 
     /// Faults end; a fresh list and the fights' minute later everything is as the source asks.
@@ -199,22 +199,22 @@ impl Simulation {
         self.complete = true;
         self.read_all();
         self.relist();
-        self.rig.pass_time(Duration::from_mins(2));
-        self.rig.engine.mark_all();
-        self.rig.settle();
+        self.harness.pass_time(Duration::from_mins(2));
+        self.harness.engine.mark_all();
+        self.harness.settle();
         for (id, content) in &self.wanted {
-            let thing = self.rig.world.things.get(id).unwrap_or_else(|| panic!("{id} is missing"));
+            let thing = self.harness.world.things.get(id).unwrap_or_else(|| panic!("{id} is missing"));
             assert_eq!(thing.release.as_ref().unwrap().hash, desired(id, *content, "").hash, "{id}");
             assert!(thing.labelled && !thing.drifted, "{id} was not repaired");
         }
-        for (id, thing) in &self.rig.world.things {
+        for (id, thing) in &self.harness.world.things {
             let left_over = thing.labelled && !self.wanted.contains_key(id);
             assert!(!left_over, "{id} is still there");
         }
-        let written = self.rig.world.log.len();
-        self.rig.engine.mark_all();
-        self.rig.settle();
-        assert_eq!(self.rig.world.log.len(), written, "it is not quiet");
+        let written = self.harness.world.log.len();
+        self.harness.engine.mark_all();
+        self.harness.settle();
+        assert_eq!(self.harness.world.log.len(), written, "it is not quiet");
     }
 }
 
@@ -226,11 +226,11 @@ proptest! {
         let mut simulation = Simulation::new();
         for happening in &happenings {
             simulation.happen(happening);
-            simulation.rig.engine.assert_counts();
+            simulation.harness.engine.assert_counts();
         }
         simulation.comes_to_rest();
         let mut deleted = BTreeSet::new();
-        for wrote in &simulation.rig.world.log {
+        for wrote in &simulation.harness.world.log {
             if let AuditEntry::Deleted(id, uid) = wrote {
                 prop_assert!(deleted.insert((id.clone(), *uid)), "{id} was deleted twice");
             }
@@ -272,7 +272,7 @@ fn check_doubt(happenings: &[SimulationEvent]) {
     for happening in happenings {
         simulation.happen(happening);
     }
-    assert!(simulation.rig.world.things.contains_key(&config("a")), "{:?}", simulation.rig.world.log);
+    assert!(simulation.harness.world.things.contains_key(&config("a")), "{:?}", simulation.harness.world.log);
     simulation.comes_to_rest();
-    assert!(!simulation.rig.world.things.contains_key(&config("a")));
+    assert!(!simulation.harness.world.things.contains_key(&config("a")));
 }

@@ -21,7 +21,7 @@ fn start(name: &str, second: i64) -> RolloutStart {
     RolloutStart { id: web(name), applyset: "a-v1".into(), at: Timestamp::from_second(second).unwrap() }
 }
 
-fn book(starts: &[RolloutStart]) -> RolloutLedger {
+fn ledger(starts: &[RolloutStart]) -> RolloutLedger {
     RolloutLedger { starts: starts.to_vec(), ..RolloutLedger::default() }
 }
 
@@ -37,7 +37,7 @@ fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
     // When it began by its own clock, when it is first read, and for how much longer it counts then.
     let check = |began: i64, read: i64, expected: u64| {
         let (mut starts, now) = reader(read);
-        starts.read(&book(&[start("web", began)]));
+        starts.read(&ledger(&[start("web", began)]));
         for (passed, count) in [(expected.saturating_sub(1), expected > 0), (expected, false)] {
             starts.advance(now + Duration::from_secs(passed));
             assert_eq!(starts.count(|_| true), u32::from(count), "{began} {read} {passed}");
@@ -53,16 +53,16 @@ fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
 #[test]
 fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clock_says() {
     let (mut starts, now) = reader(1000);
-    starts.read(&book(&[]));
+    starts.read(&ledger(&[]));
     starts.advance(now + Duration::from_secs(5));
-    starts.read(&book(&[start("web", 900)]));
+    starts.read(&ledger(&[start("web", 900)]));
     assert_eq!(starts.count(|_| true), 1, "its clock is late");
     assert_eq!(starts.due(), Some(now + MINUTE));
     // A start that was too old before is no news.
     let (mut starts, now) = reader(1000);
     for second in 0..3 {
         starts.advance(now + Duration::from_secs(second));
-        starts.read(&book(&[start("web", 900)]));
+        starts.read(&ledger(&[start("web", 900)]));
         assert_eq!(starts.count(|_| true), 0, "{second}");
     }
 }
@@ -70,13 +70,13 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
 #[test]
 fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_object_meanwhile() {
     let (mut late, now) = reader(100);
-    let mut told = book(&[]);
+    let mut told = ledger(&[]);
     late.read(&told);
     late.write(&mut told, vec![(web("web"), "a-v1".into())]);
     late.read(&told);
     // Five minutes later by its own clock, it has seen the start come.
     let (mut early, began) = reader(400);
-    early.read(&book(&[]));
+    early.read(&ledger(&[]));
     early.advance(began + Duration::from_secs(3));
     early.read(&told);
     early.write(&mut told, Vec::new());
@@ -95,9 +95,9 @@ fn a_start_counts_for_a_minute_though_a_host_whose_clock_is_early_writes_the_obj
 fn a_start_is_taken_once_and_those_of_an_earlier_process_never() {
     let (mut starts, _) = reader(100);
     let (early, late) = (start("web", 90), start("web", 100));
-    starts.read(&book(std::slice::from_ref(&early)));
-    assert!(!starts.take_newest(&book(std::slice::from_ref(&early)), &web("web")));
-    let both = book(&[early, late]);
+    starts.read(&ledger(std::slice::from_ref(&early)));
+    assert!(!starts.take_newest(&ledger(std::slice::from_ref(&early)), &web("web")));
+    let both = ledger(&[early, late]);
     starts.read(&both);
     assert!(starts.take_newest(&both, &web("web")));
     assert!(!starts.take_newest(&both, &web("web")));
@@ -107,12 +107,12 @@ fn a_start_is_taken_once_and_those_of_an_earlier_process_never() {
 #[test]
 fn what_is_written_is_of_now_and_bounded() {
     let (starts, _) = reader(1000);
-    let mut one = book(&[start("old", 879), start("kept", 881), start("web", 5000)]);
+    let mut one = ledger(&[start("old", 879), start("kept", 881), start("web", 5000)]);
     starts.write(&mut one, vec![(web("web"), "a-v1".into()), (web("new"), "a-v1".into())]);
     let told: Vec<_> = one.starts.iter().map(|start| (start.id.name(), start.at.as_millisecond())).collect();
     let expected = [("kept", 881_000), ("new", 1_000_000), ("web", 5_000_000), ("web", 5_000_001)];
     assert_eq!(told, expected);
-    let mut many = book(&vec![start("web", 1000); MOST]);
+    let mut many = ledger(&vec![start("web", 1000); MOST]);
     starts.write(&mut many, vec![(web("new"), "a-v1".into())]);
     assert_eq!(many.starts.len(), MOST);
 }

@@ -1,6 +1,6 @@
 //! A policy that takes the label away of what rhumb writes.
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, World, config, desired, reading};
 use crate::engine::*;
 
@@ -8,21 +8,21 @@ use crate::engine::*;
 fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
     let id = config("env");
     for owner in [ObjectOwner::Nobody, ObjectOwner::Labelled("somebody-v1".into())] {
-        let mut rig = Harness::new(3);
-        rig.read(reading("r1", &[("env", Some(desired(&id, 1, "env")))]));
-        while !matches!(rig.decide(&id).action, Action::Apply(_)) {
-            rig.step(&id);
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("env", Some(desired(&id, 1, "env")))]));
+        while !matches!(harness.decide(&id).action, Action::Apply(_)) {
+            harness.step(&id);
         }
-        let action = rig.decide(&id).action;
-        rig.engine.dispatched(&id, &action);
-        assert!(matches!(rig.world.perform(&id, &action), ActionResult::Applied(_)));
-        let live = LiveObject { owner, ..World::live(&id, &rig.world.things[&id]) };
-        rig.engine.outcome(&id, &action, ActionResult::Applied(WriteResult { live }), rig.now);
+        let action = harness.decide(&id).action;
+        harness.engine.dispatched(&id, &action);
+        assert!(matches!(harness.world.perform(&id, &action), ActionResult::Applied(_)));
+        let live = LiveObject { owner, ..World::live(&id, &harness.world.things[&id]) };
+        harness.engine.outcome(&id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
         // No watch by label shows it.
-        rig.world.events.clear();
-        rig.pass_time(ECHO);
+        harness.world.events.clear();
+        harness.pass_time(ECHO);
         for _ in 0..3 {
-            let decision = rig.decide(&id);
+            let decision = harness.decide(&id);
             let reason = decision.reason.clone().expect("it is told");
             assert!(reason.is_refusal(), "{reason:?}");
             let told = reason.to_string();
@@ -30,8 +30,8 @@ fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
                 told.contains("does not keep the label") && told.contains("let the label pass"),
                 "{told}"
             );
-            rig.act(&id, decision);
+            harness.act(&id, decision);
         }
-        assert_eq!(rig.world.log, [AuditEntry::Created(id.clone())]);
+        assert_eq!(harness.world.log, [AuditEntry::Created(id.clone())]);
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::harness::Harness;
 use super::pods::ready;
-use super::rig::Harness;
 use super::world::{desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -225,58 +225,58 @@ fn web(content: u32, list: &str, count: u32) -> SharedDesired {
     Arc::new(web)
 }
 
-fn shown(rig: &Harness) -> OverlayState {
-    rig.world.things[&workload("web")].shown
+fn shown(harness: &Harness) -> OverlayState {
+    harness.world.things[&workload("web")].shown
 }
 
 /// Returns a workload of ten pods, held in its first step. Contents of one hundred have one template.
 fn held(list: &str) -> Harness {
-    let mut rig = Harness::new(1);
-    rig.read(reading("r1", &[("web", Some(web(100, list, 10)))]));
-    rig.settle();
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &[("web", Some(web(100, list, 10)))]));
+    harness.settle();
     counts(
-        &mut rig,
+        &mut harness,
         RolloutNumbers { replicas: 10, updated: 10, ready: 10, available: 10, ..RolloutNumbers::default() },
     );
-    rig.read(reading("r2", &[("web", Some(web(200, list, 10)))]));
-    steps(&mut rig, |rig| shown(rig) != OverlayState::Plain);
-    rig
+    harness.read(reading("r2", &[("web", Some(web(200, list, 10)))]));
+    steps(&mut harness, |harness| shown(harness) != OverlayState::Plain);
+    harness
 }
 
-fn steps(rig: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
+fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
-        rig.engine.advance(rig.now);
-        rig.engine.settle();
-        rig.step(&workload("web"));
-        rig.keep_book();
-        if is_done(rig) {
+        harness.engine.advance(harness.now);
+        harness.engine.settle();
+        harness.step(&workload("web"));
+        harness.keep_ledger();
+        if is_done(harness) {
             break;
         }
     }
-    rig.deliver(usize::MAX);
+    harness.deliver(usize::MAX);
 }
 
 /// The numbers of its status, in a new version.
-fn counts(rig: &mut Harness, rolling: RolloutNumbers) {
-    let rv = rig.world.tick();
-    let thing = rig.world.things.get_mut(&workload("web")).unwrap();
+fn counts(harness: &mut Harness, rolling: RolloutNumbers) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     (thing.numbers, thing.rv) = (Some(rolling), rv);
-    rig.world.announce(&workload("web"));
-    rig.deliver(usize::MAX);
+    harness.world.announce(&workload("web"));
+    harness.deliver(usize::MAX);
 }
 
 /// Tells its pods, all of them Ready, as of the version that is shown.
-fn told(rig: &mut Harness, old: u32, new: u32) {
+fn told(harness: &mut Harness, old: u32, new: u32) {
     let id: ObjectId = workload("web");
     let numbered = |revision: &str, count| -> Vec<PodFacts> {
-        (0..count).map(|number| ready(&format!("{revision}-{number}"), revision, rig.now)).collect()
+        (0..count).map(|number| ready(&format!("{revision}-{number}"), revision, harness.now)).collect()
     };
     let sets = [
         set("old-set", old, old),
         ReplicaSetFacts { rv: ResourceVersion(u64::from(new)), ..set("new-set", new, 0) },
     ];
     let pods = WorkloadPods {
-        rv: rig.engine.live(&id).unwrap().rv,
+        rv: harness.engine.live(&id).unwrap().rv,
         newest: Some("new".into()),
         current: None,
         pods: [numbered("old", old), numbered("new", new)].concat().into(),
@@ -284,21 +284,21 @@ fn told(rig: &mut Harness, old: u32, new: u32) {
         lost: None,
         refused: None,
     };
-    rig.engine.pods(&id, pods);
-    rig.engine.advance(rig.now);
+    harness.engine.pods(&id, pods);
+    harness.engine.advance(harness.now);
 }
 
-fn due(rig: &mut Harness) -> Vec<String> {
-    let due = rig.engine.to_rescale(rig.now);
+fn due(harness: &mut Harness) -> Vec<String> {
+    let due = harness.engine.to_rescale(harness.now);
     due.iter().map(|one| format!("{} {} to {} at {}", one.name, one.from, one.to, one.rv)).collect()
 }
 
-fn answer(rig: &mut Harness, answer: &ScaleResult) {
+fn answer(harness: &mut Harness, answer: &ScaleResult) {
     let id = workload("web");
     let (name, aim) = ("old-set".into(), ScalePurpose::Give);
     let (uid, rv) = (Uid("old-set".into()), ResourceVersion(1));
     let due = ScaleRequest { of: id, name, uid, rv, from: 0, to: 0, step: 1, aim };
-    rig.engine.rescaled(&due, answer, rig.now);
+    harness.engine.rescaled(&due, answer, harness.now);
 }
 
 const HUNDRED: RolloutNumbers =
@@ -316,82 +316,86 @@ const EMPTY: RolloutNumbers = RolloutNumbers {
     failed_before: false,
 };
 
-fn reason(rig: &mut Harness) -> String {
-    rig.engine.to_rescale(rig.now);
-    rig.decide(&workload("web")).reason.map(|reason| reason.to_string()).unwrap_or_default()
+fn reason(harness: &mut Harness) -> String {
+    harness.engine.to_rescale(harness.now);
+    harness.decide(&workload("web")).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
 #[test]
 fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
-    let mut rig = held("1");
-    told(&mut rig, 10, 1);
-    assert_eq!(due(&mut rig), [""; 0]);
-    assert_eq!(reason(&mut rig), "");
-    counts(&mut rig, HUNDRED);
-    assert_eq!(due(&mut rig), [""; 0], "what is known of its pods is older than the scale");
-    told(&mut rig, 92, 9);
-    assert_eq!(due(&mut rig), ["old-set 92 to 100 at 1"]);
-    assert_eq!(due(&mut rig), [""; 0], "not answered yet");
-    answer(&mut rig, &ScaleResult::Done);
-    told(&mut rig, 100, 9);
-    assert_eq!(due(&mut rig), [""; 0], "one after another");
-    rig.now = rig.engine.due(rig.now).unwrap();
-    assert_eq!(due(&mut rig), ["new-set 9 to 1 at 9"]);
+    let mut harness = held("1");
+    told(&mut harness, 10, 1);
+    assert_eq!(due(&mut harness), [""; 0]);
+    assert_eq!(reason(&mut harness), "");
+    counts(&mut harness, HUNDRED);
+    assert_eq!(due(&mut harness), [""; 0], "what is known of its pods is older than the scale");
+    told(&mut harness, 92, 9);
+    assert_eq!(due(&mut harness), ["old-set 92 to 100 at 1"]);
+    assert_eq!(due(&mut harness), [""; 0], "not answered yet");
+    answer(&mut harness, &ScaleResult::Done);
+    told(&mut harness, 100, 9);
+    assert_eq!(due(&mut harness), [""; 0], "one after another");
+    harness.now = harness.engine.due(harness.now).unwrap();
+    assert_eq!(due(&mut harness), ["new-set 9 to 1 at 9"]);
     let words = "a scale gave the new template pods beyond its step: they are taken back as pods of the old \
                  template are available instead";
-    assert_eq!(reason(&mut rig), words);
-    answer(&mut rig, &ScaleResult::Done);
-    told(&mut rig, 100, 1);
-    rig.pass_time(Duration::from_secs(10));
-    assert_eq!(due(&mut rig), [""; 0]);
-    assert_eq!(reason(&mut rig), "");
-    assert!(rig.engine.due(rig.now).is_none_or(|due| due > rig.now), "it does not turn in circles");
+    assert_eq!(reason(&mut harness), words);
+    answer(&mut harness, &ScaleResult::Done);
+    told(&mut harness, 100, 1);
+    harness.pass_time(Duration::from_secs(10));
+    assert_eq!(due(&mut harness), [""; 0]);
+    assert_eq!(reason(&mut harness), "");
+    assert!(
+        harness.engine.due(harness.now).is_none_or(|due| due > harness.now),
+        "it does not turn in circles"
+    );
 }
 
 #[test]
 fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
-    let mut rig = held("1");
-    counts(&mut rig, HUNDRED);
-    told(&mut rig, 92, 9);
-    let (mut tries, begun) = (0, rig.now);
-    while rig.now.duration_since(begun) < Duration::from_mins(2) {
-        if !due(&mut rig).is_empty() {
+    let mut harness = held("1");
+    counts(&mut harness, HUNDRED);
+    told(&mut harness, 92, 9);
+    let (mut tries, begun) = (0, harness.now);
+    while harness.now.duration_since(begun) < Duration::from_mins(2) {
+        if !due(&mut harness).is_empty() {
             tries += 1;
-            answer(&mut rig, &ScaleResult::Refused("the user may not".into()));
+            answer(&mut harness, &ScaleResult::Refused("the user may not".into()));
         }
-        rig.pass_time(Duration::from_millis(500));
+        harness.pass_time(Duration::from_millis(500));
     }
     assert!((8..16).contains(&tries), "{tries}");
     let words =
         "a scale gave the new template pods beyond its step: they cannot be taken back: the user may not";
-    assert_eq!(reason(&mut rig), words);
+    assert_eq!(reason(&mut harness), words);
 }
 
 #[test]
 fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
-    let mut rig = held("1");
-    counts(&mut rig, HUNDRED);
-    told(&mut rig, 92, 9);
-    let paused = rig.world.things[&workload("web")].clone();
+    let mut harness = held("1");
+    counts(&mut harness, HUNDRED);
+    told(&mut harness, 92, 9);
+    let paused = harness.world.things[&workload("web")].clone();
     let asked = ObjectIntents::parse(None, Some("now"), None);
-    rig.engine
+    harness
+        .engine
         .seen(&workload("web"), LiveObject { asked, ..super::world::World::live(&workload("web"), &paused) });
-    assert_eq!(due(&mut rig), [""; 0]);
+    assert_eq!(due(&mut harness), [""; 0]);
 }
 
 #[test]
 fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count() {
     fn check(list: &str, counts: [u32; 2], expected: &str) {
-        let mut rig = held(list);
+        let mut harness = held(list);
         super::surplus::counts(
-            &mut rig,
+            &mut harness,
             RolloutNumbers { replicas: counts[0], updated: 1, ready: 1, available: 0, ..EMPTY },
         );
-        steps(&mut rig, |rig| rig.world.events.is_empty());
-        rig.read(reading("r3", &[("web", Some(web(201, list, counts[1])))]));
-        let writes = rig.world.log.len();
-        steps(&mut rig, |rig| rig.world.log.len() > writes);
-        let shown = shown(&rig);
+        steps(&mut harness, |harness| harness.world.events.is_empty());
+        harness.read(reading("r3", &[("web", Some(web(201, list, counts[1])))]));
+        let writes = harness.world.log.len();
+        steps(&mut harness, |harness| harness.world.log.len() > writes);
+        let shown = shown(&harness);
         assert_eq!(shown, OverlayState::Under(expected.parse().unwrap()), "{list} {counts:?}");
     }
     check("1", [10, 100], "surge=1 step=1");
@@ -401,23 +405,23 @@ fn a_commit_that_scales_lets_no_more_pods_go_than_the_step_has_at_either_count()
 
 #[test]
 fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
-    let mut rig = held("20%");
-    assert_eq!(shown(&rig), OverlayState::Under("surge=2 step=1".parse().unwrap()));
-    told(&mut rig, 10, 2);
+    let mut harness = held("20%");
+    assert_eq!(shown(&harness), OverlayState::Under("surge=2 step=1".parse().unwrap()));
+    told(&mut harness, 10, 2);
     let wide = RolloutNumbers { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
     let mut ceded = (*web(200, "20%", 100)).clone();
     ceded.count = None;
-    rig.read(reading("r2", &[("web", Some(Arc::new(ceded)))]));
-    counts(&mut rig, wide);
-    let is_held = |rig: &mut Harness| {
-        let writes = rig.world.log.len();
-        steps(rig, |rig| rig.world.log.len() > writes);
-        shown(rig) == OverlayState::Under("surge=2 step=1".parse().unwrap())
+    harness.read(reading("r2", &[("web", Some(Arc::new(ceded)))]));
+    counts(&mut harness, wide);
+    let is_held = |harness: &mut Harness| {
+        let writes = harness.world.log.len();
+        steps(harness, |harness| harness.world.log.len() > writes);
+        shown(harness) == OverlayState::Under("surge=2 step=1".parse().unwrap())
     };
-    assert!(is_held(&mut rig), "its controller may not have shared them yet");
-    told(&mut rig, 85, 17);
-    assert!(is_held(&mut rig));
-    told(&mut rig, 100, 17);
-    assert!(!is_held(&mut rig));
-    assert_eq!(shown(&rig), OverlayState::Under("surge=20 step=1".parse().unwrap()));
+    assert!(is_held(&mut harness), "its controller may not have shared them yet");
+    told(&mut harness, 85, 17);
+    assert!(is_held(&mut harness));
+    told(&mut harness, 100, 17);
+    assert!(!is_held(&mut harness));
+    assert_eq!(shown(&harness), OverlayState::Under("surge=20 step=1".parse().unwrap()));
 }

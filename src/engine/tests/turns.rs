@@ -1,6 +1,6 @@
 //! The events of rollouts: each once, and only of our own.
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::Revision;
@@ -13,9 +13,9 @@ fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
 }
 
 /// Returns the turns since the last time, a line each.
-fn turns(rig: &mut Harness) -> Vec<String> {
+fn turns(harness: &mut Harness) -> Vec<String> {
     let contents = [1, 2, 3].map(|content| (desired(&workload("web"), content, "web").hash, content));
-    let told = rig.engine.take_turns().into_iter().map(|turn| {
+    let told = harness.engine.take_turns().into_iter().map(|turn| {
         assert_eq!((&turn.id, turn.source), (&workload("web"), 0));
         let content = contents.iter().find(|(hash, _)| *hash == turn.content).map(|(_, content)| *content);
         let course = match &turn.course {
@@ -31,77 +31,77 @@ fn turns(rig: &mut Harness) -> Vec<String> {
 
 #[test]
 fn each_turn_is_told_once() {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    turns(&mut rig);
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    assert_eq!(turns(&mut rig), ["2 began", "2 succeeded"]);
-    rig.engine.mark_all();
-    rig.settle();
-    assert_eq!(turns(&mut rig), [""; 0]);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    turns(&mut harness);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert_eq!(turns(&mut harness), ["2 began", "2 succeeded"]);
+    harness.engine.mark_all();
+    harness.settle();
+    assert_eq!(turns(&mut harness), [""; 0]);
 }
 
 #[test]
 fn a_failure_and_the_way_back_are_told() {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    turns(&mut rig);
-    rig.world.bad.insert(desired(&workload("web"), 2, "web").hash);
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    turns(&mut harness);
+    harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
     let expected = ["2 began", "2 failed", "1 began, a way back", "1 succeeded, a way back"];
-    assert_eq!(turns(&mut rig), expected);
+    assert_eq!(turns(&mut harness), expected);
 }
 
 #[test]
 fn what_a_newer_commit_replaces_neither_succeeds_nor_fails() {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    turns(&mut rig);
-    rig.read(reading("r2", &files(2)));
-    rig.step(&config("env"));
-    rig.step(&workload("web"));
-    assert_eq!(turns(&mut rig), ["2 began"]);
-    rig.read(reading("r3", &files(3)));
-    rig.deliver(usize::MAX);
-    rig.step(&config("env"));
-    rig.step(&workload("web"));
-    assert_eq!(turns(&mut rig), ["3 began"]);
-    rig.settle();
-    assert_eq!(turns(&mut rig), ["3 succeeded"]);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    turns(&mut harness);
+    harness.read(reading("r2", &files(2)));
+    harness.step(&config("env"));
+    harness.step(&workload("web"));
+    assert_eq!(turns(&mut harness), ["2 began"]);
+    harness.read(reading("r3", &files(3)));
+    harness.deliver(usize::MAX);
+    harness.step(&config("env"));
+    harness.step(&workload("web"));
+    assert_eq!(turns(&mut harness), ["3 began"]);
+    harness.settle();
+    assert_eq!(turns(&mut harness), ["3 succeeded"]);
 }
 
 #[test]
 fn a_process_that_starts_in_the_middle_tells_the_end_alone() {
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.read(reading("r2", &files(2)));
-    rig.step(&config("env"));
-    rig.step(&workload("web"));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    harness.step(&config("env"));
+    harness.step(&workload("web"));
     let everything = files(2);
-    rig.engine = rig.fresh(3);
-    rig.read(reading("r2", &everything));
-    rig.engine.mark_all();
-    rig.settle();
-    assert_eq!(turns(&mut rig), ["2 succeeded"]);
+    harness.engine = harness.fresh(3);
+    harness.read(reading("r2", &everything));
+    harness.engine.mark_all();
+    harness.settle();
+    assert_eq!(turns(&mut harness), ["2 succeeded"]);
 }
 
 #[test]
 fn who_made_a_revision_is_known_before_and_after_it_was_written_down() {
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let authored = Authorship::of("Ann", "Two replicas");
     let told = SourceReading { authored: Some(authored.clone()), ..reading("r1", &files(1)) };
-    rig.read(told);
-    let author = |rig: &Harness, revision| rig.engine.author(0, &Revision::new(revision)).cloned();
-    assert_eq!(author(&rig, "r1"), Some(authored.clone()));
-    rig.settle();
-    rig.read(reading("r2", &files(2)));
-    rig.settle();
-    assert!(rig.world.book.author(super::world::SET, &Revision::new("r1")).is_some());
-    assert_eq!((author(&rig, "r1"), author(&rig, "r2")), (Some(authored), None));
+    harness.read(told);
+    let author = |harness: &Harness, revision| harness.engine.author(0, &Revision::new(revision)).cloned();
+    assert_eq!(author(&harness, "r1"), Some(authored.clone()));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    assert!(harness.world.ledger.author(super::world::SET, &Revision::new("r1")).is_some());
+    assert_eq!((author(&harness, "r1"), author(&harness, "r2")), (Some(authored), None));
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rig::Harness;
+use super::harness::Harness;
 use super::world::{AuditEntry, World, WorldObject, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -18,22 +18,22 @@ fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) ->
 }
 
 /// Goes on until the engine asks for nothing more, without any news from the cluster.
-fn drain(rig: &mut Harness) {
+fn drain(harness: &mut Harness) {
     for _ in 0..50 {
-        let dirty = rig.engine.take_dirty();
+        let dirty = harness.engine.take_dirty();
         if dirty.is_empty() {
             return;
         }
         for id in dirty {
-            rig.step(&id);
+            harness.step(&id);
         }
     }
-    panic!("it never comes to rest: {:#?}", rig.world.log);
+    panic!("it never comes to rest: {:#?}", harness.world.log);
 }
 
-fn reason(rig: &mut Harness, id: &ObjectId) -> String {
-    let now = rig.now;
-    rig.engine.decide(id, now).reason.map(|reason| reason.to_string()).unwrap_or_default()
+fn reason(harness: &mut Harness, id: &ObjectId) -> String {
+    let now = harness.now;
+    harness.engine.decide(id, now).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
 /// Returns the view of an object while its controller works on its newest content.
@@ -42,13 +42,13 @@ fn unhealthy(id: &ObjectId, thing: &super::world::WorldObject) -> LiveObject {
 }
 
 /// Answers a decided write as the world would, but with an object that is not healthy yet.
-fn apply_unhealthily(rig: &mut Harness, id: &ObjectId) {
-    let action = rig.decide(id).action;
+fn apply_unhealthily(harness: &mut Harness, id: &ObjectId) {
+    let action = harness.decide(id).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");
-    rig.engine.dispatched(id, &action);
-    assert!(matches!(rig.world.perform(id, &action), ActionResult::Applied(_)));
-    let live = unhealthy(id, &rig.world.things[id]);
-    rig.engine.outcome(id, &action, ActionResult::Applied(WriteResult { live }), rig.now);
+    harness.engine.dispatched(id, &action);
+    assert!(matches!(harness.world.perform(id, &action), ActionResult::Applied(_)));
+    let live = unhealthy(id, &harness.world.things[id]);
+    harness.engine.outcome(id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
 }
 
 #[test]
@@ -63,29 +63,29 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
         };
         let files =
             |content| [("first", Some(desired(&first, content, "first"))), ("second", Some(later(content)))];
-        let mut rig = Harness::new(3);
-        rig.read(reading("r1", &files(1)));
-        rig.settle();
-        rig.read(reading("r2", &files(2)));
-        apply_unhealthily(&mut rig, &first);
-        rig.world.events.clear();
-        rig.world.log.clear();
-        drain(&mut rig);
-        assert_eq!(rig.world.log, [], "{order}");
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &files(1)));
+        harness.settle();
+        harness.read(reading("r2", &files(2)));
+        apply_unhealthily(&mut harness, &first);
+        harness.world.events.clear();
+        harness.world.log.clear();
+        drain(&mut harness);
+        assert_eq!(harness.world.log, [], "{order}");
         // An event that is older than our write changes nothing.
         let old = LiveObject {
-            rv: ResourceVersion(rig.world.things[&first].rv - 1),
-            ..World::live(&first, &rig.world.things[&first])
+            rv: ResourceVersion(harness.world.things[&first].rv - 1),
+            ..World::live(&first, &harness.world.things[&first])
         };
-        rig.engine.seen(&first, old);
-        drain(&mut rig);
-        assert_eq!(rig.world.log, [], "{order}");
-        let rv = rig.world.tick();
-        rig.world.things.get_mut(&first).unwrap().rv = rv;
-        rig.world.announce(&first);
-        rig.settle();
-        let why = reason(&mut rig, &second);
-        assert_eq!(rig.world.log, [AuditEntry::Changed(second.clone())], "{order}: {why}");
+        harness.engine.seen(&first, old);
+        drain(&mut harness);
+        assert_eq!(harness.world.log, [], "{order}");
+        let rv = harness.world.tick();
+        harness.world.things.get_mut(&first).unwrap().rv = rv;
+        harness.world.announce(&first);
+        harness.settle();
+        let why = reason(&mut harness, &second);
+        assert_eq!(harness.world.log, [AuditEntry::Changed(second.clone())], "{order}: {why}");
     }
 }
 
@@ -94,152 +94,161 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
     let (early, late) = (config("early"), config("late"));
     let wave = |id: &ObjectId, wave| with(id, 1, |wanted| wanted.wave = wave);
     for ending in ["removed", "moved"] {
-        let mut rig = Harness::new(3);
-        rig.read(reading("r1", &[("early", Some(wave(&early, 0))), ("late", Some(wave(&late, 1)))]));
-        refuse(&mut rig, &early);
-        drain(&mut rig);
-        assert!(reason(&mut rig, &late).contains("wave 0 is not finished"), "{}", reason(&mut rig, &late));
-        rig.engine.take_dirty();
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("early", Some(wave(&early, 0))), ("late", Some(wave(&late, 1)))]));
+        refuse(&mut harness, &early);
+        drain(&mut harness);
+        assert!(
+            reason(&mut harness, &late).contains("wave 0 is not finished"),
+            "{}",
+            reason(&mut harness, &late)
+        );
+        harness.engine.take_dirty();
         let change = if ending == "removed" { None } else { Some(wave(&early, 2)) };
-        rig.read(reading("r2", &[("early", change)]));
-        drain(&mut rig);
-        let why = reason(&mut rig, &late);
-        assert_eq!(rig.world.log, [AuditEntry::Created(late.clone())], "{ending}: {why}");
+        harness.read(reading("r2", &[("early", change)]));
+        drain(&mut harness);
+        let why = reason(&mut harness, &late);
+        assert_eq!(harness.world.log, [AuditEntry::Created(late.clone())], "{ending}: {why}");
     }
     let (first, second) = (workload("first"), config("second"));
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("first", Some(wave(&first, 0))), ("second", Some(wave(&second, 1)))]));
-    rig.step(&first);
-    apply_unhealthily(&mut rig, &first);
-    rig.engine.seen(&first, unhealthy(&first, &rig.world.things[&first]));
-    rig.world.events.clear();
-    drain(&mut rig);
-    assert!(reason(&mut rig, &second).contains("wave 0 is not finished"));
-    rig.read(reading("r2", &[("c", Some(desired(&config("c"), 1, "c")))]));
-    drain(&mut rig);
-    assert!(rig.world.log.contains(&AuditEntry::Created(second)), "{:?}", rig.world.log);
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("first", Some(wave(&first, 0))), ("second", Some(wave(&second, 1)))]));
+    harness.step(&first);
+    apply_unhealthily(&mut harness, &first);
+    harness.engine.seen(&first, unhealthy(&first, &harness.world.things[&first]));
+    harness.world.events.clear();
+    drain(&mut harness);
+    assert!(reason(&mut harness, &second).contains("wave 0 is not finished"));
+    harness.read(reading("r2", &[("c", Some(desired(&config("c"), 1, "c")))]));
+    drain(&mut harness);
+    assert!(harness.world.log.contains(&AuditEntry::Created(second)), "{:?}", harness.world.log);
 }
 
 /// The server refuses an object's content.
-fn refuse(rig: &mut Harness, id: &ObjectId) {
+fn refuse(harness: &mut Harness, id: &ObjectId) {
     let action = loop {
-        match rig.decide(id).action {
+        match harness.decide(id).action {
             action @ Action::Apply(_) => break action,
-            _ => drop(rig.step(id)),
+            _ => drop(harness.step(id)),
         }
     };
     let why = WriteFailure::Refused("no".into(), RefusalRule::Other, Some(Duration::from_mins(5)));
-    rig.engine.outcome(id, &action, ActionResult::Failed(why), rig.now);
+    harness.engine.outcome(id, &action, ActionResult::Failed(why), harness.now);
 }
 
 #[test]
 fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     let a = config("a");
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    rig.settle();
-    rig.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
-    let action = rig.decide(&a).action;
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let action = harness.decide(&a).action;
     // A quota, or a webhook, has a conflict of its own: the object is as it was.
-    rig.engine.outcome(&a, &action, ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)), rig.now);
-    drain(&mut rig);
-    assert_eq!(reason(&mut rig, &a), "our own last write has not come back yet");
-    rig.pass_time(ECHO);
-    rig.engine.mark(&a);
-    rig.settle();
-    assert_eq!(rig.world.log.len(), 2, "{:?}", rig.world.log);
+    harness.engine.outcome(
+        &a,
+        &action,
+        ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
+        harness.now,
+    );
+    drain(&mut harness);
+    assert_eq!(reason(&mut harness, &a), "our own last write has not come back yet");
+    harness.pass_time(ECHO);
+    harness.engine.mark(&a);
+    harness.settle();
+    assert_eq!(harness.world.log.len(), 2, "{:?}", harness.world.log);
 }
 
 #[test]
 fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone() {
     let a = workload("a");
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let wanted = |content| with(&a, content, |wanted| wanted.traits.recreate = RecreatePolicy::Allowed);
-    rig.read(reading("r1", &[("a", Some(wanted(1)))]));
-    rig.settle();
-    rig.read(reading("r2", &[("a", Some(wanted(2)))]));
-    let action = rig.decide(&a).action;
+    harness.read(reading("r1", &[("a", Some(wanted(1)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(wanted(2)))]));
+    let action = harness.decide(&a).action;
     let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
-    rig.engine.outcome(&a, &action, ActionResult::Failed(why), rig.now);
-    let step = rig.step(&a);
+    harness.engine.outcome(&a, &action, ActionResult::Failed(why), harness.now);
+    let step = harness.step(&a);
     assert!(
         matches!(step, Some(Action::Delete(_, _, DeletionReason::Recreate))),
         "{step:?} {}",
-        reason(&mut rig, &a)
+        reason(&mut harness, &a)
     );
-    rig.world.events.clear();
-    rig.pass_time(ECHO);
-    rig.engine.mark(&a);
-    rig.settle();
-    assert!(rig.world.things.contains_key(&a));
-    assert_eq!(rig.engine.in_flight(), [].into());
+    harness.world.events.clear();
+    harness.pass_time(ECHO);
+    harness.engine.mark(&a);
+    harness.settle();
+    assert!(harness.world.things.contains_key(&a));
+    assert_eq!(harness.engine.in_flight(), [].into());
 }
 
 #[test]
 fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     let [a, b] = ["a", "b"].map(workload);
-    let mut rig = Harness::new(1);
+    let mut harness = Harness::new(1);
     let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(reading("r2", &files(2)));
-    let action = rig.decide(&a).action;
-    rig.engine.dispatched(&a, &action);
-    rig.world.perform(&a, &action);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &files(2)));
+    let action = harness.decide(&a).action;
+    harness.engine.dispatched(&a, &action);
+    harness.world.perform(&a, &action);
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    rig.engine.outcome(&a, &action, ActionResult::Failed(lost), rig.now);
-    let events = std::mem::take(&mut rig.world.events);
-    drain(&mut rig);
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a.clone())], "b must wait: a may be rolling");
-    rig.world.events = events;
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
+    harness.engine.outcome(&a, &action, ActionResult::Failed(lost), harness.now);
+    let events = std::mem::take(&mut harness.world.events);
+    drain(&mut harness);
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())], "b must wait: a may be rolling");
+    harness.world.events = events;
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
 }
 
 #[test]
 fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     let [a, b] = ["a", "b"].map(workload);
-    let mut rig = Harness::new(1);
+    let mut harness = Harness::new(1);
     let files = |content| [&a, &b].map(|id| (id.name(), Some(desired(id, content, id.name()))));
-    rig.read(reading("r1", &files(1)));
-    rig.settle();
-    rig.world.log.clear();
-    rig.read(reading("r2", &files(2)));
-    let action = rig.decide(&a).action;
-    rig.engine.dispatched(&a, &action);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &files(2)));
+    let action = harness.decide(&a).action;
+    harness.engine.dispatched(&a, &action);
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    rig.engine.outcome(&a, &action, ActionResult::Failed(lost), rig.now);
-    rig.pass_time(Duration::from_secs(1));
-    rig.engine.mark(&a);
-    rig.settle();
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
+    harness.engine.outcome(&a, &action, ActionResult::Failed(lost), harness.now);
+    harness.pass_time(Duration::from_secs(1));
+    harness.engine.mark(&a);
+    harness.settle();
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
 }
 
 #[test]
 fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_known() {
     let a = workload("a");
     let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::of_bytes(b"without")));
-    let mut rig = Harness::new(3);
+    let mut harness = Harness::new(3);
     let thing = WorldObject::settled(wanted.ceded.unwrap(), "r1", 1);
-    rig.read(reading("r1", &[("a", Some(wanted))]));
-    rig.engine.seen(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
-    (rig.world.clock, _) = (1, rig.world.things.insert(a.clone(), thing));
-    drain(&mut rig);
-    assert_eq!(rig.world.log, []);
-    rig.engine.autoscaled(HashSet::from([a.clone()]));
-    drain(&mut rig);
-    assert_eq!(rig.world.log, []);
-    rig.engine.autoscaled(HashSet::new());
-    drain(&mut rig);
-    assert_eq!(rig.world.log, [AuditEntry::Changed(a)], "no autoscaler: the manifest's count");
+    harness.read(reading("r1", &[("a", Some(wanted))]));
+    harness.engine.seen(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
+    (harness.world.clock, _) = (1, harness.world.things.insert(a.clone(), thing));
+    drain(&mut harness);
+    assert_eq!(harness.world.log, []);
+    harness.engine.autoscaled(HashSet::from([a.clone()]));
+    drain(&mut harness);
+    assert_eq!(harness.world.log, []);
+    harness.engine.autoscaled(HashSet::new());
+    drain(&mut harness);
+    assert_eq!(harness.world.log, [AuditEntry::Changed(a)], "no autoscaler: the manifest's count");
 }
 
 #[test]
 fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
     let a = config("a");
-    let mut rig = Harness::new(3);
-    rig.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let stripped = |rv| LiveObject {
         uid: Uid("1".into()),
         rv: ResourceVersion(rv),
@@ -248,24 +257,24 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
         owner: ObjectOwner::Ours(super::world::SET.into()),
         ..World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", rv))
     };
-    rig.engine.seen(&a, stripped(5));
+    harness.engine.seen(&a, stripped(5));
     let mut sent = 0;
     for _ in 0..20 {
-        for id in rig.engine.take_dirty() {
-            let action = rig.decide(&id).action;
+        for id in harness.engine.take_dirty() {
+            let action = harness.decide(&id).action;
             if let Action::Apply(_) = action {
                 sent += 1;
-                rig.engine.outcome(
+                harness.engine.outcome(
                     &id,
                     &action,
                     ActionResult::Applied(WriteResult { live: stripped(5) }),
-                    rig.now,
+                    harness.now,
                 );
             }
         }
     }
     assert_eq!(sent, 1);
-    assert!(reason(&mut rig, &a).contains("does not keep"), "{}", reason(&mut rig, &a));
+    assert!(reason(&mut harness, &a).contains("does not keep"), "{}", reason(&mut harness, &a));
 }
 
 #[test]
@@ -276,21 +285,21 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
     assert!(crate::health::waits_for_consumer(&waits));
     for order in ["annotation", "wave"] {
         let web = workload("web");
-        let mut rig = Harness::new(3);
+        let mut harness = Harness::new(3);
         let kind = claim.group_kind();
-        rig.engine.served(super::world::gvk(&claim), KindAvailability::Yes);
-        rig.engine.list_complete(&kind);
+        harness.engine.served(super::world::gvk(&claim), KindAvailability::Yes);
+        harness.engine.list_complete(&kind);
         let kinds = [kind, web.group_kind()].into();
-        rig.engine.inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
+        harness.engine.inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
         let web_wanted = with(&web, 1, |wanted| match order {
             "wave" => wanted.wave = 1,
             _ => wanted.after = [claim.clone()].into(),
         });
-        rig.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
-        drain(&mut rig);
-        let live = LiveObject { health: waits.clone(), ..World::live(&claim, &rig.world.things[&claim]) };
-        rig.engine.seen(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
-        drain(&mut rig);
-        assert!(rig.world.things.contains_key(&web), "{order}: {}", reason(&mut rig, &web));
+        harness.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
+        drain(&mut harness);
+        let live = LiveObject { health: waits.clone(), ..World::live(&claim, &harness.world.things[&claim]) };
+        harness.engine.seen(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
+        drain(&mut harness);
+        assert!(harness.world.things.contains_key(&web), "{order}: {}", reason(&mut harness, &web));
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::rig::release_key;
+use super::harness::release_key;
 use super::world::{SET, World, WorldObject, config, desired, reading};
 use crate::engine::*;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
@@ -22,7 +22,7 @@ impl TwoWatchers {
     fn new() -> Self {
         let (mut engine, now) = (Engine::new(super::world::budget(3)), Instant::now());
         engine.release_key(ReadState::Value(release_key()));
-        engine.book(RolloutLedger::default());
+        engine.ledger(RolloutLedger::default());
         let watchers = [OWN, engine.add_watcher(None)];
         for (number, set) in [SET, OTHER].into_iter().enumerate() {
             let radius = BlastRadius { count: 100, percent: 100 };

@@ -79,7 +79,7 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesired>)]) -
 pub(super) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPolicy) -> Engine {
     let maps = GroupKind::new("", "ConfigMap");
     let mut engine = Engine::new(budget(3));
-    engine.release_key(ReadState::Value(super::rig::release_key()));
+    engine.release_key(ReadState::Value(super::harness::release_key()));
     engine.served(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
     engine.list_complete(&maps);
     for (name, set, repository) in of {
@@ -169,7 +169,7 @@ pub(super) struct World {
     pub(super) log: Vec<AuditEntry>,
     pub(super) clock: u64,
     /// The budget object.
-    pub(super) book: RolloutLedger,
+    pub(super) ledger: RolloutLedger,
     /// The rejections in the inventory.
     pub(super) rejections: Vec<Rejection>,
     /// The acknowledgements in the inventory.
@@ -244,7 +244,7 @@ impl World {
 
     /// Returns whether nothing is claimed, and no unit is being released.
     pub(super) fn is_free(&self) -> bool {
-        self.book.claims.is_empty() && self.book.units.is_empty()
+        self.ledger.claims.is_empty() && self.ledger.units.is_empty()
     }
 
     /// Carries an action out as the API server would.

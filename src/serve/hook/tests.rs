@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::super::guard::RequestGuard;
 use super::super::routes::{RouteSet, router};
 use super::*;
-use crate::pulse::Heartbeats;
+use crate::heartbeat::Heartbeats;
 use crate::report::{EndpointMetrics, EventRecorder, Metrics, ServiceNotifier, SystemdService};
 
 const SECRET: &str = "It's a Secret to Everybody";
@@ -26,11 +26,11 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
     }
     let process = ProcessHandle {
         running: watch::channel(None).1,
-        pulses: Heartbeats::default(),
+        heartbeats: Heartbeats::default(),
         metrics: Metrics::default(),
         service: SystemdService::new(ServiceNotifier::default()),
         recorder: EventRecorder::new(jiff::Timestamp::UNIX_EPOCH),
-        doors: EndpointMetrics::default(),
+        endpoints: EndpointMetrics::default(),
     };
     let hooks = WebhookReceiver::new(Some(dir.path().join("webhook-secret")), UnservedSources::Nobody);
     (dir, router(process, hooks, RouteSet::Guarded(RequestGuard::of_socket(&[]))))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::bed::{TestRepository, git, paths, put};
+use super::fixture::{TestRepository, git, paths, put};
 use crate::object::ErrorClass;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings};
 
@@ -52,41 +52,41 @@ fn open(location: &ResolvedLocation, state: &Path) -> Source {
 #[tokio::test]
 async fn what_comes_is_taken_for_what_it_is() {
     let (repo, head) = TestRepository::with(&[("deploy/a.yaml", "1")]);
-    let bed = AwaitedFixture::new();
-    let mut source = bed.open(Some("deploy"));
+    let fixture = AwaitedFixture::new();
+    let mut source = fixture.open(Some("deploy"));
     assert!(matches!(source.observe().await, Err(SourceError::Missing { .. })));
-    fs::create_dir(bed.path()).unwrap();
+    fs::create_dir(fixture.path()).unwrap();
     assert!(matches!(source.observe().await, Err(SourceError::Empty { .. })), "nothing is mounted yet");
     assert_eq!(source.current(), None);
     let reader = source.reader();
-    bed.clone_of(&repo);
-    put(&bed.path(), &[("deploy/b.yaml", "not committed")]);
+    fixture.clone_of(&repo);
+    put(&fixture.path(), &[("deploy/b.yaml", "not committed")]);
     assert_eq!(source.observe().await.unwrap().revision, head);
     let snapshot = source.snapshot(&head).unwrap();
     assert_eq!(paths(&snapshot), ["a.yaml"]);
     assert_eq!(reader.read(snapshot.files[0].blob).unwrap(), b"1", "handles from before go on");
 
-    let bed = AwaitedFixture::new();
-    let mut source = bed.open(Some("deploy"));
+    let fixture = AwaitedFixture::new();
+    let mut source = fixture.open(Some("deploy"));
     assert!(source.observe().await.is_err());
-    put(&bed.path(), &[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
+    put(&fixture.path(), &[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
     let seen = source.observe().await.unwrap();
     assert_eq!(paths(&source.snapshot(&seen.revision).unwrap()), ["a.yaml"]);
 
-    let bed = AwaitedFixture::new();
-    let mut source = bed.open(None);
-    fs::write(bed.path(), "a file").unwrap();
+    let fixture = AwaitedFixture::new();
+    let mut source = fixture.open(None);
+    fs::write(fixture.path(), "a file").unwrap();
     assert!(source.observe().await.unwrap_err().to_string().contains("it is a file"));
 }
 
 #[tokio::test]
 async fn which_repository_it_is_is_known_whenever_that_came() {
     let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1")]);
-    let bed = AwaitedFixture::new();
-    let mut early = bed.open(Some("deploy"));
+    let fixture = AwaitedFixture::new();
+    let mut early = fixture.open(Some("deploy"));
     assert!(early.is_awaited() && early.repository().is_none());
-    bed.clone_of(&repo);
-    let mut late = bed.open(Some("deploy"));
+    fixture.clone_of(&repo);
+    let mut late = fixture.open(Some("deploy"));
     for source in [&mut early, &mut late] {
         source.observe().await.unwrap();
         assert!(!source.is_awaited());
@@ -95,17 +95,17 @@ async fn which_repository_it_is_is_known_whenever_that_came() {
     assert_eq!(early.repository(), late.repository());
     assert_eq!(early.identity(), late.identity());
 
-    let bed = AwaitedFixture::new();
-    put(&bed.path(), &[("a.yaml", "1")]);
-    let source = bed.open(None);
+    let fixture = AwaitedFixture::new();
+    put(&fixture.path(), &[("a.yaml", "1")]);
+    let source = fixture.open(None);
     assert!(!source.is_awaited() && source.repository().is_none(), "a folder is no repository");
 }
 
 #[tokio::test]
 async fn what_comes_is_a_hint_and_is_watched_then() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
-    let bed = AwaitedFixture::new();
-    let mut source = bed.open(None);
+    let fixture = AwaitedFixture::new();
+    let mut source = fixture.open(None);
     let hints = source.hints();
     let look = async |source: &mut Source, expected: &crate::object::Revision| {
         let seen = tokio::time::timeout(Duration::from_secs(20), async {
@@ -120,51 +120,51 @@ async fn what_comes_is_a_hint_and_is_watched_then() {
         });
         seen.await.expect("a hint");
     };
-    bed.clone_of(&repo);
+    fixture.clone_of(&repo);
     look(&mut source, &repo.head()).await;
     let next = repo.commit(&[("a.yaml", "2")]);
-    git(&bed.path(), &["pull", "--quiet"]);
+    git(&fixture.path(), &["pull", "--quiet"]);
     look(&mut source, &next).await;
 }
 
 #[tokio::test]
 async fn what_was_accepted_is_readable_while_its_source_is_gone() {
     let (repo, head) = TestRepository::with(&[("deploy/a.yaml", "1")]);
-    let bed = AwaitedFixture::new();
-    bed.clone_of(&repo);
-    let mut source = bed.open(Some("deploy"));
+    let fixture = AwaitedFixture::new();
+    fixture.clone_of(&repo);
+    let mut source = fixture.open(Some("deploy"));
     source.observe().await.unwrap();
     source.pin(&BTreeSet::from([head.clone()])).await.unwrap();
-    fs::remove_dir_all(bed.path()).unwrap();
+    fs::remove_dir_all(fixture.path()).unwrap();
     // A repository left copies of its commits.
-    let mut source = bed.open(Some("deploy"));
+    let mut source = fixture.open(Some("deploy"));
     assert!(matches!(source.observe().await, Err(SourceError::Missing { .. })));
     assert_eq!(paths(&source.snapshot(&head).unwrap()), ["a.yaml"]);
     assert_eq!(source.pin(&BTreeSet::from([head.clone()])).await.unwrap(), []);
     assert_eq!(paths(&source.snapshot(&head).unwrap()), ["a.yaml"]);
 
     // A folder left its snapshot, which is still in force.
-    let bed = AwaitedFixture::new();
-    put(&bed.path(), &[("deploy/a.yaml", "1")]);
-    let first = bed.open(Some("deploy")).observe().await.unwrap().revision;
-    fs::remove_dir_all(bed.path()).unwrap();
-    let mut source = bed.open(Some("deploy"));
+    let fixture = AwaitedFixture::new();
+    put(&fixture.path(), &[("deploy/a.yaml", "1")]);
+    let first = fixture.open(Some("deploy")).observe().await.unwrap().revision;
+    fs::remove_dir_all(fixture.path()).unwrap();
+    let mut source = fixture.open(Some("deploy"));
     assert_eq!(source.current(), Some(&first));
     assert!(source.observe().await.is_err());
     assert_eq!(source.pin(&BTreeSet::new()).await.unwrap(), []);
     assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
-    put(&bed.path(), &[("deploy/a.yaml", "1")]);
+    put(&fixture.path(), &[("deploy/a.yaml", "1")]);
     assert_eq!(source.observe().await.unwrap().revision, first);
 }
 
 #[tokio::test]
 async fn its_place_is_known_when_it_is_there() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
-    let bed = AwaitedFixture::new();
-    let mut source = bed.open(None);
-    assert_eq!(source.identity(), bed.path().to_str().unwrap());
-    bed.clone_of(&repo);
-    git(&bed.path(), &["remote", "set-url", "origin", "git@example.com:org/shop.git"]);
+    let fixture = AwaitedFixture::new();
+    let mut source = fixture.open(None);
+    assert_eq!(source.identity(), fixture.path().to_str().unwrap());
+    fixture.clone_of(&repo);
+    git(&fixture.path(), &["remote", "set-url", "origin", "git@example.com:org/shop.git"]);
     source.observe().await.unwrap();
     assert_eq!(source.identity(), "example.com/org/shop");
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::bed::TestRepository;
+use super::fixture::TestRepository;
 use super::outage::ProcessWitness;
 use super::remote::RemoteFixture;
 use super::server::{ScriptedGitServer, ServerManner};
@@ -94,26 +94,26 @@ async fn a_login_goes_to_its_own_server_alone() {
 
 #[tokio::test]
 async fn references_without_an_end_are_not_gathered_for_ever() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.server.set(ServerManner::Endless);
-    let mut source = bed.open_with(|_, settings| settings.memory = 64 * MIB);
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.server.set(ServerManner::Endless);
+    let mut source = fixture.open_with(|_, settings| settings.memory = 64 * MIB);
     let start = Instant::now();
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Memory { .. }), "{error}");
     assert!(start.elapsed() < SourceSettings::default().answer, "it met the limit, not the deadline");
-    bed.server.set(ServerManner::git());
+    fixture.server.set(ServerManner::git());
     source.observe().await.unwrap();
 }
 
 #[tokio::test]
 async fn large_files_that_are_alike_are_not_put_together_beyond_the_limit() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open_with(|_, settings| settings.memory = 48 * MIB);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open_with(|_, settings| settings.memory = 48 * MIB);
     assert_eq!(source.observe().await.unwrap().revision, first);
     let lines: Vec<String> = (0..2 * MIB).map(|number| format!("{number:019}\n")).collect();
     let lines = lines.concat();
-    bed.repo.commit(&[("one.bin", &lines), ("two.bin", &format!("{lines}and one more\n"))]);
-    bed.repo.git(&["-c", "core.compression=1", "repack", "-adfq", "--window=2", "--depth=1"]);
+    fixture.repo.commit(&[("one.bin", &lines), ("two.bin", &format!("{lines}and one more\n"))]);
+    fixture.repo.git(&["-c", "core.compression=1", "repack", "-adfq", "--window=2", "--depth=1"]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Memory { .. }), "{error}");
     assert_eq!(source.current(), Some(&first), "what was in force still is");

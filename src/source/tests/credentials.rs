@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::bed::TestRepository;
+use super::fixture::TestRepository;
 use super::outage::ProcessWitness;
 use super::server::{ScriptedGitServer, ServerManner};
 use crate::source::{

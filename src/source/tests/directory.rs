@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::bed::{folder, marks, paths, put, refused};
+use super::fixture::{folder, marks, paths, put, refused};
 use crate::object::Revision;
 use crate::source::{ResolvedLocation, Source, SourceError, SourceSettings, read_disk};
 
@@ -64,102 +64,102 @@ fn text(source: &Source, revision: &Revision, path: &str) -> String {
 
 #[tokio::test]
 async fn snapshots_follow_the_files_and_equal_what_one_look_gives() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2"), ("b/README", "x")]);
-    let mut source = bed.open();
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2"), ("b/README", "x")]);
+    let mut source = fixture.open();
     let first = source.observe().await.unwrap();
     assert!(first.changed && first.waiting.is_empty());
     let first = first.revision;
-    assert_eq!(read_disk(&bed.root()).unwrap().snapshot, source.snapshot(&first).unwrap());
+    assert_eq!(read_disk(&fixture.root()).unwrap().snapshot, source.snapshot(&first).unwrap());
     assert_eq!(text(&source, &first, "b/c.yaml"), "2");
     assert_eq!(source.commit(&first).unwrap(), None);
     assert!(!source.observe().await.unwrap().changed);
 
-    bed.put(&[("a.yaml", "9"), ("b/d.yaml", "4"), ("b/README", "y")]);
+    fixture.put(&[("a.yaml", "9"), ("b/d.yaml", "4"), ("b/README", "y")]);
     let second = seen(&mut source).await;
     assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml", "+b/d.yaml"]);
     assert_eq!(text(&source, &second, "a.yaml"), "9");
-    bed.put(&[("a.yaml", "1")]);
-    fs::remove_file(bed.root().join("b/d.yaml")).unwrap();
-    bed.wait(1);
+    fixture.put(&[("a.yaml", "1")]);
+    fs::remove_file(fixture.root().join("b/d.yaml")).unwrap();
+    fixture.wait(1);
     seen(&mut source).await;
-    bed.wait(60);
+    fixture.wait(60);
     assert_eq!(seen(&mut source).await, first, "equal files, equal revision");
 }
 
 #[tokio::test]
 async fn an_absence_counts_when_it_lasts() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2"), ("c.yaml", "3")]);
-    let mut source = bed.open();
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2"), ("c.yaml", "3")]);
+    let mut source = fixture.open();
     let first = seen(&mut source).await;
-    bed.put(&[("b.yaml", "")]);
+    fixture.put(&[("b.yaml", "")]);
     let look = source.observe().await.unwrap();
     assert_eq!((look.revision, look.changed), (first.clone(), false));
     assert_eq!(look.waiting, ["b.yaml".into()]);
     assert!(source.next_poll(0.5) <= Duration::from_secs(10));
 
-    bed.put(&[("a.yaml", "11")]);
-    bed.wait(59);
+    fixture.put(&[("a.yaml", "11")]);
+    fixture.wait(59);
     let second = seen(&mut source).await;
     assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml"]);
     assert_eq!(text(&source, &second, "b.yaml"), "2");
     assert!(source.next_poll(0.5) <= Duration::from_secs(1));
 
     // A new process waits anew, for it does not know since when.
-    let mut source = bed.open();
-    bed.wait(10);
+    let mut source = fixture.open();
+    fixture.wait(10);
     assert_eq!(seen(&mut source).await, second);
-    bed.wait(60);
+    fixture.wait(60);
     let third = source.observe().await.unwrap();
     assert_eq!(marks(&source.changes(&second, &third.revision).unwrap()), ["-b.yaml"]);
     assert!(third.waiting.is_empty());
-    bed.put(&[("c.yaml", ""), ("d.yaml", "3")]);
+    fixture.put(&[("c.yaml", ""), ("d.yaml", "3")]);
     let moved = seen(&mut source).await;
     assert_eq!(marks(&source.changes(&third.revision, &moved).unwrap()), ["-c.yaml", "+d.yaml"]);
 }
 
 #[tokio::test]
 async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open();
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open();
     let first = seen(&mut source).await;
     let refuses = async |source: &mut Source, expected: &str| {
-        bed.wait(3600);
+        fixture.wait(3600);
         let error = source.observe().await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(source.current(), Some(&first));
         assert_eq!(text(source, &first, "a.yaml"), "1");
     };
-    bed.put(&[("a.yaml", "")]);
+    fixture.put(&[("a.yaml", "")]);
     refuses(&mut source, "no *.yaml, *.yml or *.json file in the folder").await;
-    fs::remove_dir(bed.root()).unwrap();
+    fs::remove_dir(fixture.root()).unwrap();
     refuses(&mut source, "no such file or folder").await;
-    let mut restarted = bed.open();
+    let mut restarted = fixture.open();
     assert_eq!(restarted.current(), Some(&first));
     refuses(&mut restarted, "no such file or folder").await;
-    fs::write(bed.root(), "a file").unwrap();
+    fs::write(fixture.root(), "a file").unwrap();
     refuses(&mut source, "cannot be read").await;
-    fs::remove_file(bed.root()).unwrap();
-    symlink("root", bed.root()).unwrap();
+    fs::remove_file(fixture.root()).unwrap();
+    symlink("root", fixture.root()).unwrap();
     refuses(&mut source, "cannot be read").await;
-    fs::remove_file(bed.root()).unwrap();
-    fs::create_dir(bed.root()).unwrap();
-    bed.put(&[("a.yaml", "1")]);
+    fs::remove_file(fixture.root()).unwrap();
+    fs::create_dir(fixture.root()).unwrap();
+    fixture.put(&[("a.yaml", "1")]);
     assert!(!source.observe().await.unwrap().changed);
 }
 
 #[tokio::test]
 async fn a_swapped_link_counts_at_once() {
-    let bed = DirectoryFixture::new(&[]);
+    let fixture = DirectoryFixture::new(&[]);
     let versions =
         folder(&[("one/a.yaml", "1"), ("one/b.yaml", "2"), ("two/a.yaml", "3"), ("three/README", "x")]);
     let swap = |name: &str| {
-        let young = bed.dir.path().join("young");
+        let young = fixture.dir.path().join("young");
         symlink(versions.path().join(name), &young).unwrap();
-        fs::rename(young, bed.root()).unwrap();
+        fs::rename(young, fixture.root()).unwrap();
     };
-    fs::remove_dir(bed.root()).unwrap();
+    fs::remove_dir(fixture.root()).unwrap();
     swap("one");
-    let mut source = bed.open();
+    let mut source = fixture.open();
     let first = seen(&mut source).await;
     swap("two");
     let second = seen(&mut source).await;
@@ -180,14 +180,15 @@ async fn a_swapped_link_counts_at_once() {
 
 #[tokio::test]
 async fn a_kubernetes_volume_is_swapped_as_a_whole() {
-    let bed = DirectoryFixture::new(&[("..one/a.yaml", "1"), ("..one/b.yaml", "2"), ("..two/a.yaml", "3")]);
+    let fixture =
+        DirectoryFixture::new(&[("..one/a.yaml", "1"), ("..one/b.yaml", "2"), ("..two/a.yaml", "3")]);
     let swap = |name: &str| {
-        symlink(name, bed.root().join("..young")).unwrap();
-        fs::rename(bed.root().join("..young"), bed.root().join("..data")).unwrap();
+        symlink(name, fixture.root().join("..young")).unwrap();
+        fs::rename(fixture.root().join("..young"), fixture.root().join("..data")).unwrap();
     };
-    symlink("..data/a.yaml", bed.root().join("a.yaml")).unwrap();
+    symlink("..data/a.yaml", fixture.root().join("a.yaml")).unwrap();
     swap("..one");
-    let mut source = bed.open();
+    let mut source = fixture.open();
     let first = seen(&mut source).await;
     assert!(source.snapshot(&first).unwrap().complete());
     swap("..two");
@@ -197,26 +198,26 @@ async fn a_kubernetes_volume_is_swapped_as_a_whole() {
 
 #[tokio::test]
 async fn what_is_refused_makes_the_revision_incomplete() {
-    let bed = DirectoryFixture::new(&[
+    let fixture = DirectoryFixture::new(&[
         ("a.yaml", "1"),
         ("overlay/kustomization.yaml", "x"),
         ("overlay/b.yaml", "2"),
     ]);
-    symlink("a.yaml", bed.root().join("link.yaml")).unwrap();
-    fs::File::create(bed.root().join("big.yaml")).unwrap().set_len(1 << 30).unwrap();
-    let mut source = bed.open();
+    symlink("a.yaml", fixture.root().join("link.yaml")).unwrap();
+    fs::File::create(fixture.root().join("big.yaml")).unwrap().set_len(1 << 30).unwrap();
+    let mut source = fixture.open();
     let first = seen(&mut source).await;
     let snapshot = source.snapshot(&first).unwrap();
     assert_eq!(paths(&snapshot), ["a.yaml"]);
     let expected = ["too-large big.yaml", "symlink link.yaml", "kustomization overlay/kustomization.yaml"];
     assert_eq!(refused(&snapshot.refused), expected);
-    assert_eq!(read_disk(&bed.root()).unwrap().snapshot, snapshot);
+    assert_eq!(read_disk(&fixture.root()).unwrap().snapshot, snapshot);
     // Another process reads the same out of the store.
-    let mut again = bed.open();
+    let mut again = fixture.open();
     assert_eq!(again.snapshot(&first).unwrap(), snapshot);
     assert_eq!(seen(&mut again).await, first);
 
-    bed.put(&[(".rhumbignore", "/overlay\n*.json\n/link.yaml\n/big.yaml\n")]);
+    fixture.put(&[(".rhumbignore", "/overlay\n*.json\n/link.yaml\n/big.yaml\n")]);
     let second = seen(&mut source).await;
     assert!(source.snapshot(&second).unwrap().complete());
     assert_ne!(first, second, "complete is another revision than incomplete, though the files are the same");
@@ -225,8 +226,8 @@ async fn what_is_refused_makes_the_revision_incomplete() {
 
 #[tokio::test]
 async fn a_folder_that_never_rests_is_not_taken() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "1")]);
-    let (root, busy) = (bed.root(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1")]);
+    let (root, busy) = (fixture.root(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let (writes, start) = (busy.clone(), Instant::now());
     let settings = SourceSettings {
         pause: Duration::from_millis(1),
@@ -240,11 +241,11 @@ async fn a_folder_that_never_rests_is_not_taken() {
         }),
         ..SourceSettings::default()
     };
-    let location = ResolvedLocation::Directory(bed.root());
-    let mut source = Source::open_with("test", &location, bed.state.path(), settings).unwrap();
+    let location = ResolvedLocation::Directory(fixture.root());
+    let mut source = Source::open_with("test", &location, fixture.state.path(), settings).unwrap();
     let first = seen(&mut source).await;
     busy.store(10, std::sync::atomic::Ordering::SeqCst);
-    bed.put(&[("a.yaml", "2")]);
+    fixture.put(&[("a.yaml", "2")]);
     match source.observe().await {
         Err(SourceError::Moving { .. }) => assert_eq!(source.current(), Some(&first)),
         other => panic!("two passes were equal: {other:?}"),
@@ -255,11 +256,11 @@ async fn a_folder_that_never_rests_is_not_taken() {
 
 #[tokio::test]
 async fn a_rewrite_of_equal_size_right_after_a_look_is_seen() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "0")]);
-    let mut source = bed.open();
+    let fixture = DirectoryFixture::new(&[("a.yaml", "0")]);
+    let mut source = fixture.open();
     for n in 1..30 {
         let digit = (n % 10).to_string();
-        bed.put(&[("a.yaml", &digit)]);
+        fixture.put(&[("a.yaml", &digit)]);
         let revision = seen(&mut source).await;
         assert_eq!(text(&source, &revision, "a.yaml"), digit);
     }
@@ -268,12 +269,12 @@ async fn a_rewrite_of_equal_size_right_after_a_look_is_seen() {
 
 #[tokio::test]
 async fn pins_keep_old_snapshots_and_only_those() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open();
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open();
     let first = seen(&mut source).await;
-    bed.put(&[("a.yaml", "2")]);
+    fixture.put(&[("a.yaml", "2")]);
     let second = seen(&mut source).await;
-    bed.put(&[("a.yaml", "3")]);
+    fixture.put(&[("a.yaml", "3")]);
     let third = seen(&mut source).await;
     assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), []);
     let lock = source.store.lock().await.unwrap();
@@ -287,11 +288,11 @@ async fn pins_keep_old_snapshots_and_only_those() {
 
 #[tokio::test]
 async fn another_folder_under_the_same_name_starts_anew() {
-    let bed = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
-    seen(&mut bed.open()).await;
+    let fixture = DirectoryFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    seen(&mut fixture.open()).await;
     let other = folder(&[("a.yaml", "1")]);
     let open = |path: &Path| {
-        Source::open("test", &ResolvedLocation::Directory(path.to_owned()), bed.state.path()).unwrap()
+        Source::open("test", &ResolvedLocation::Directory(path.to_owned()), fixture.state.path()).unwrap()
     };
     let mut source = open(other.path());
     assert_eq!(source.current(), None);

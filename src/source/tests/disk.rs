@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
-use super::bed::{TestRepository, folder, paths, put, refused};
+use super::fixture::{TestRepository, folder, paths, put, refused};
 use crate::source::{SourceError, read_disk};
 
 #[test]

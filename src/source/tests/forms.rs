@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use super::bed::{TestRepository, git, git_command, paths};
+use super::fixture::{TestRepository, git, git_command, paths};
 use crate::object::Revision;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError};
 

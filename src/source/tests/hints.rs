@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bed::{TestRepository, folder, put};
+use super::fixture::{TestRepository, folder, put};
 use crate::source::{ChangeHints, GitLocation, ResolvedLocation, Source, SourceSettings};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -70,9 +70,9 @@ async fn worktrees_bare_repositories_and_pushes_wake() {
     repo.git(&["worktree", "add", "--quiet", "-b", "other", tree.to_str().unwrap()]);
     repo.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
     let (in_tree, in_bare) = (watch(at(&tree)).await, watch(at(&bare)).await);
-    super::bed::git(&tree, &["commit", "--quiet", "--allow-empty", "--message=x"]);
+    super::fixture::git(&tree, &["commit", "--quiet", "--allow-empty", "--message=x"]);
     wakes(&in_tree, "commit in a worktree").await;
-    super::bed::git(&tree, &["checkout", "--quiet", "--detach"]);
+    super::fixture::git(&tree, &["checkout", "--quiet", "--detach"]);
     wakes(&in_tree, "the worktree's own HEAD").await;
     repo.commit(&[("a.yaml", "2")]);
     repo.git(&["push", "--quiet", bare.to_str().unwrap(), "main"]);
@@ -93,8 +93,8 @@ async fn every_way_that_a_host_treats_repositories_wakes() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
     let beside = tempfile::tempdir().unwrap();
     let bare = beside.path().join("shop.git");
-    super::bed::git(beside.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "shop.git"]);
-    let in_bare = |args: &[&str]| drop(super::bed::git(&bare, args));
+    super::fixture::git(beside.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "shop.git"]);
+    let in_bare = |args: &[&str]| drop(super::fixture::git(&bare, args));
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &at(&bare), state.path()).unwrap();
     let hints = source.hints();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::bed::{TestRepository, git, marks, paths, refused};
+use super::fixture::{TestRepository, git, marks, paths, refused};
 use super::remote::RemoteFixture;
 use crate::object::Revision;
 use crate::source::{Source, SourceError, SourceSettings};
@@ -83,11 +83,12 @@ fn commit_gib(repo: &TestRepository) -> Revision {
 
 #[tokio::test]
 async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let second = commit_gib(&bed.repo);
-    bed.repo.git(&["config", "core.compression", "1"]);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let second = commit_gib(&fixture.repo);
+    fixture.repo.git(&["config", "core.compression", "1"]);
 
-    let mut local = Source::open("test", &bed.repo.location(), &bed.state.path().join("local")).unwrap();
+    let mut local =
+        Source::open("test", &fixture.repo.location(), &fixture.state.path().join("local")).unwrap();
     assert_eq!(local.observe().await.unwrap().revision, second);
     let snapshot = local.snapshot(&second).unwrap();
     assert_eq!(
@@ -98,10 +99,10 @@ async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
     let blob = crate::source::BlobId::from_oid(Oid::from_str(GIB).unwrap());
     assert!(matches!(local.read(blob), Err(SourceError::TooLarge { size: 1_073_741_824, .. })));
 
-    let mut remote = bed.open();
+    let mut remote = fixture.open();
     assert_eq!(remote.observe().await.unwrap().revision, second);
     assert_eq!(remote.snapshot(&second).unwrap(), snapshot);
-    let used: u64 = walkdir::WalkDir::new(bed.state.path())
+    let used: u64 = walkdir::WalkDir::new(fixture.state.path())
         .into_iter()
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
@@ -252,17 +253,17 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
     let files = [("a.yaml", "1"), (".gitattributes", "* filter=ran\n")];
     // The repository itself, and our own store of what a server sends.
     for remote in [false, true] {
-        let (bed, first) = RemoteFixture::new(&files);
+        let (fixture, first) = RemoteFixture::new(&files);
         let mut source = if remote {
-            bed.open()
+            fixture.open()
         } else {
-            Source::open("test", &bed.repo.location(), bed.state.path()).unwrap()
+            Source::open("test", &fixture.repo.location(), fixture.state.path()).unwrap()
         };
         source.observe().await.unwrap();
         source.pin(&BTreeSet::from([first.clone()])).await.unwrap();
-        let second = bed.repo.commit(&[("a.yaml", "2")]);
-        let store = bed.state.path().join("store.git");
-        arm(if remote { &store } else { bed.repo.path() }, &program);
+        let second = fixture.repo.commit(&[("a.yaml", "2")]);
+        let store = fixture.state.path().join("store.git");
+        arm(if remote { &store } else { fixture.repo.path() }, &program);
         assert_eq!(source.observe().await.unwrap().revision, second);
         assert_eq!(source.pin(&BTreeSet::from([first, second.clone()])).await.unwrap(), []);
         let lock = source.store.lock().await.unwrap();

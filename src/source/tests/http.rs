@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 
-use super::bed::git_command;
+use super::fixture::git_command;
 
 /// Answers one request, if its head has this text in it, and gives the head.
 pub(super) fn speak(folder: &Path, stream: &mut TcpStream, needed: &str) -> String {

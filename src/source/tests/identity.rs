@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::bed::{TestRepository, folder, git};
+use super::fixture::{TestRepository, folder, git};
 use crate::source::{GitLocation, ResolvedLocation};
 
 fn url(text: &str, inside: &str) -> String {

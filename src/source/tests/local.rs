@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
 
-use super::bed::{TestRepository, git, marks, paths, put, refused, state};
+use super::fixture::{TestRepository, git, marks, paths, put, refused, state};
 use crate::object::Revision;
 use crate::source::snapshot::compare;
 use crate::source::{Ancestry, GitLocation, ResolvedLocation, Source, SourceError};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bed::{TestRepository, folder};
+use super::fixture::{TestRepository, folder};
 use crate::object::ErrorClass;
 use crate::source::complaint::{self, GitErrorKind};
 use crate::source::{GitLocation, LocationKind, ResolvedLocation, SourceError, SourceSettings, classify};

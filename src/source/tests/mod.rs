@@ -1,11 +1,11 @@
 //! Tests against real repositories, made by the `git` program in temporary folders.
 
 mod awaited;
-mod bed;
 mod confined;
 mod credentials;
 mod directory;
 mod disk;
+mod fixture;
 mod forms;
 mod hints;
 mod hostile;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::bed::{noise, paths};
+use super::fixture::{noise, paths};
 use super::remote::RemoteFixture;
 use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::Revision;
@@ -106,18 +106,18 @@ async fn no_process_outlives_the_deadline() {
 
 #[tokio::test]
 async fn no_process_outlives_a_fetch_that_stalls() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.open().observe().await.unwrap();
-    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(15));
-    let second = bed.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
-    bed.server.set(ServerManner::Git { most: 300_000 });
-    let witness = ProcessWitness::new(vec![bed.state.path().to_str().unwrap().to_owned()]);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.open().observe().await.unwrap();
+    let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(15));
+    let second = fixture.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
+    fixture.server.set(ServerManner::Git { most: 300_000 });
+    let witness = ProcessWitness::new(vec![fixture.state.path().to_str().unwrap().to_owned()]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Silent { .. }), "{error}");
     assert_eq!(source.current(), Some(&first));
     let seen = witness.all_gone();
     assert!(seen.iter().any(|line| line.contains("index-pack")), "{seen:?}");
-    bed.server.set(ServerManner::git());
+    fixture.server.set(ServerManner::git());
     assert_eq!(source.observe().await.unwrap().revision, second, "recovers by itself");
 }
 
@@ -131,10 +131,10 @@ fn in_force(source: &Source, revision: &Revision) {
 
 #[tokio::test]
 async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.server.set(ServerManner::Http);
-    let mut source = bed.open_with(|location, settings| {
-        location.url = bed.server.url("http").replace("://", "://user:hunter2@");
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.server.set(ServerManner::Http);
+    let mut source = fixture.open_with(|location, settings| {
+        location.url = fixture.server.url("http").replace("://", "://user:hunter2@");
         settings.answer = Duration::from_secs(4);
     });
     assert_eq!(source.observe().await.unwrap().revision, first);
@@ -164,7 +164,7 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         ServerManner::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
     ] {
         let before = source.reached();
-        bed.server.set(manner.clone());
+        fixture.server.set(manner.clone());
         let error = source.observe().await.expect_err(&format!("{manner:?}"));
         assert!(
             !matches!(error, SourceError::Gone { .. } | SourceError::Empty { .. }),
@@ -174,11 +174,11 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
         in_force(&source, &first);
         assert!(before.is_some() && source.reached() == before, "its age is known");
-        bed.server.set(ServerManner::Http);
+        fixture.server.set(ServerManner::Http);
         assert!(!source.observe().await.unwrap().changed, "{manner:?}: recovers by itself");
         assert!(source.reached() > before);
     }
-    let second = bed.repo.commit(&[("a.yaml", "2")]);
+    let second = fixture.repo.commit(&[("a.yaml", "2")]);
     assert_eq!(source.observe().await.unwrap().revision, second);
 }
 
@@ -194,21 +194,21 @@ fn a_query_of_an_address_is_refused_as_everybody_on_the_host_could_read_it() {
 
 #[tokio::test]
 async fn pins_do_not_wait_for_a_silent_remote_one_after_the_other() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let second = bed.repo.commit(&[("a.yaml", "2")]);
-    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(6));
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let second = fixture.repo.commit(&[("a.yaml", "2")]);
+    let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(6));
     source.observe().await.unwrap();
-    bed.server.wait_idle();
-    bed.server.set(ServerManner::Silent);
+    fixture.server.wait_idle();
+    fixture.server.set(ServerManner::Silent);
     let strangers = (0..9).map(|n| Revision::new(&n.to_string().repeat(40)));
     let pins: BTreeSet<_> = strangers.chain([first.clone(), second.clone()]).collect();
-    bed.server.ended();
+    fixture.server.ended();
     assert!(matches!(source.pin(&pins).await, Err(SourceError::Silent { .. })));
-    bed.server.wait_idle();
-    assert_eq!(bed.server.ended().len(), 1, "asked once");
+    fixture.server.wait_idle();
+    assert_eq!(fixture.server.ended().len(), 1, "asked once");
     assert!(source.observe().await.is_err());
     // When it answers again, a look brings what could not be had.
-    bed.server.set(ServerManner::git());
+    fixture.server.set(ServerManner::git());
     source.observe().await.unwrap();
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
 }

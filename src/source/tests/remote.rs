@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::bed::{TestRepository, git, marks, noise, paths};
+use super::fixture::{TestRepository, git, marks, noise, paths};
 use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::{ErrorClass, Revision};
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
@@ -52,57 +52,57 @@ fn assert_send<T: Send>(value: T) -> T {
 
 #[tokio::test]
 async fn follows_commits_and_force_pushes() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
-    let mut source = bed.open();
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
+    let mut source = fixture.open();
     let seen = assert_send(source.observe()).await.unwrap();
     assert_eq!((&seen.revision, seen.changed), (&first, true));
     assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml", "b/c.yaml"]);
     assert_eq!(source.commit(&first).unwrap().unwrap().author, "A Person");
     assert!(!source.observe().await.unwrap().changed);
 
-    let second = bed.repo.commit(&[("a.yaml", "11")]);
+    let second = fixture.repo.commit(&[("a.yaml", "11")]);
     assert_eq!(source.observe().await.unwrap().revision, second);
     assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml"]);
 
-    bed.repo.git(&["reset", "--quiet", "--hard", first.as_str()]);
-    let third = bed.repo.commit(&[("d.yaml", "4")]);
+    fixture.repo.git(&["reset", "--quiet", "--hard", first.as_str()]);
+    let third = fixture.repo.commit(&[("d.yaml", "4")]);
     let seen = source.observe().await.unwrap();
     assert_eq!((&seen.revision, seen.changed), (&third, true));
     assert_eq!(marks(&source.changes(&second, &third).unwrap()), ["~a.yaml", "+d.yaml"]);
 
-    bed.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]);
-    bed.repo.git(&["commit", "--quiet", "--message=unrelated history"]);
-    bed.repo.git(&["branch", "--force", "main", "fresh"]);
-    bed.repo.git(&["checkout", "--quiet", "main"]);
-    assert_eq!(source.observe().await.unwrap().revision, bed.repo.head());
+    fixture.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    fixture.repo.git(&["commit", "--quiet", "--message=unrelated history"]);
+    fixture.repo.git(&["branch", "--force", "main", "fresh"]);
+    fixture.repo.git(&["checkout", "--quiet", "main"]);
+    assert_eq!(source.observe().await.unwrap().revision, fixture.repo.head());
 }
 
 #[tokio::test]
 async fn a_second_process_goes_on_where_the_first_ended() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.open().observe().await.unwrap();
-    bed.server.ended();
-    bed.server.set(ServerManner::Silent);
-    let mut source = bed.open_with(|_, settings| settings.answer = Duration::from_millis(100));
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.open().observe().await.unwrap();
+    fixture.server.ended();
+    fixture.server.set(ServerManner::Silent);
+    let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_millis(100));
     assert_eq!(source.current(), Some(&first));
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert!(source.observe().await.is_err());
-    bed.server.set(ServerManner::git());
-    let mut source = bed.open();
+    fixture.server.set(ServerManner::git());
+    let mut source = fixture.open();
     assert!(source.observe().await.unwrap().changed, "the first look of a process is always news");
-    let other = bed.open_with(|location, _| location.reference = Some("other".to_owned()));
+    let other = fixture.open_with(|location, _| location.reference = Some("other".to_owned()));
     assert_eq!(other.current(), None, "not mistaken for another branch's");
 }
 
 #[tokio::test]
 async fn references_are_branches_tags_and_whole_commits() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.repo.git(&["tag", "--annotate", "--message=one", "v1"]);
-    bed.repo.git(&["branch", "evil/refs/heads/old"]);
-    let second = bed.repo.commit(&[("a.yaml", "2")]);
-    bed.repo.git(&["branch", "old"]);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.repo.git(&["tag", "--annotate", "--message=one", "v1"]);
+    fixture.repo.git(&["branch", "evil/refs/heads/old"]);
+    let second = fixture.repo.commit(&[("a.yaml", "2")]);
+    fixture.repo.git(&["branch", "old"]);
     let check = async |reference: Option<&str>, expected: Result<&Revision, &str>| {
-        let mut source = bed.open_with(|location, _| location.reference = reference.map(str::to_owned));
+        let mut source = fixture.open_with(|location, _| location.reference = reference.map(str::to_owned));
         match (source.observe().await, expected) {
             (Ok(seen), Ok(expected)) => assert_eq!(seen.revision, *expected, "{reference:?}"),
             (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
@@ -121,15 +121,15 @@ async fn references_are_branches_tags_and_whole_commits() {
     check(Some(&"f".repeat(40)), Err("no branch, tag or commit")).await;
     let location =
         GitLocation { reference: Some("a..b".to_owned()), ..GitLocation::new("https://example.com/x") };
-    let error = Source::open("test", &ResolvedLocation::Git(location), bed.state.path()).unwrap_err();
+    let error = Source::open("test", &ResolvedLocation::Git(location), fixture.state.path()).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Config);
 }
 
 #[tokio::test]
 async fn nothing_but_a_proof_is_called_a_deletion() {
-    let (bed, _) = RemoteFixture::new(&[("deploy/a.yaml", "1")]);
-    bed.repo.git(&["branch", "feature"]);
-    let mut source = bed.open_with(|location, _| {
+    let (fixture, _) = RemoteFixture::new(&[("deploy/a.yaml", "1")]);
+    fixture.repo.git(&["branch", "feature"]);
+    let mut source = fixture.open_with(|location, _| {
         location.reference = Some("feature".to_owned());
         location.path = Some("deploy".to_owned());
     });
@@ -140,48 +140,49 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
         assert_eq!(source.current(), Some(&first));
         assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
     };
-    bed.repo.git(&["branch", "--delete", "feature"]);
+    fixture.repo.git(&["branch", "--delete", "feature"]);
     refuses(&mut source, "feature is gone").await;
     // No HEAD either: an empty repository, or a server that lost its mind.
-    bed.repo.git(&["update-ref", "-d", "refs/heads/main"]);
+    fixture.repo.git(&["update-ref", "-d", "refs/heads/main"]);
     refuses(&mut source, "names no branch at all").await;
-    bed.repo.git(&["update-ref", "refs/heads/main", first.as_str()]);
-    bed.repo.git(&["branch", "feature", first.as_str()]);
+    fixture.repo.git(&["update-ref", "refs/heads/main", first.as_str()]);
+    fixture.repo.git(&["branch", "feature", first.as_str()]);
     assert!(!source.observe().await.unwrap().changed);
 
     let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-    git(bed.repo.path(), &["hash-object", "-t", "tree", "-w", "/dev/null"]);
-    let empty = bed.repo.git(&["commit-tree", "-m", "empty", empty]);
-    bed.repo.git(&["update-ref", "refs/heads/feature", &empty]);
+    git(fixture.repo.path(), &["hash-object", "-t", "tree", "-w", "/dev/null"]);
+    let empty = fixture.repo.git(&["commit-tree", "-m", "empty", empty]);
+    fixture.repo.git(&["update-ref", "refs/heads/feature", &empty]);
     refuses(&mut source, "no folder deploy in revision").await;
     assert_eq!(
-        bed.open_with(|location, _| {
-            location.reference = Some("feature".to_owned());
-            location.path = Some("deploy".to_owned());
-        })
-        .current(),
+        fixture
+            .open_with(|location, _| {
+                location.reference = Some("feature".to_owned());
+                location.path = Some("deploy".to_owned());
+            })
+            .current(),
         Some(&first),
         "a restart does not make it the revision in force"
     );
-    bed.repo.git(&["update-ref", "refs/heads/feature", first.as_str()]);
+    fixture.repo.git(&["update-ref", "refs/heads/feature", first.as_str()]);
     assert!(!source.observe().await.unwrap().changed);
 }
 
 /// Returns a source that works, until its server changes its manners; then the error, and how long it took.
 async fn after(manner: ServerManner, answer: Duration) -> (SourceError, Duration, RemoteFixture) {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open_with(|_, settings| settings.answer = Duration::from_secs(20));
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_secs(20));
     source.observe().await.unwrap();
-    let mut source = bed.open_with(|_, settings| settings.answer = answer);
-    bed.server.ended();
-    bed.server.set(manner);
+    let mut source = fixture.open_with(|_, settings| settings.answer = answer);
+    fixture.server.ended();
+    fixture.server.set(manner);
     let start = Instant::now();
     let error = source.observe().await.unwrap_err();
     let took = start.elapsed();
     assert_eq!(source.current(), Some(&first));
     assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
     assert_eq!(source.reached(), None);
-    (error, took, bed)
+    (error, took, fixture)
 }
 
 #[tokio::test]
@@ -189,13 +190,13 @@ async fn a_silent_or_slow_server_meets_a_deadline_and_all_processes_end() {
     let answer = Duration::from_millis(700);
     let drip = ServerManner::Drip { text: "0".repeat(100), fast: 1 };
     for manner in [ServerManner::Silent, drip, ServerManner::Git { most: 20 }] {
-        let (error, took, bed) = after(manner, answer).await;
+        let (error, took, fixture) = after(manner, answer).await;
         assert!(matches!(error, SourceError::Silent { .. }), "{error}");
         assert_eq!(error.class(), ErrorClass::Transient);
         assert!((answer..answer + Duration::from_secs(5)).contains(&took), "{took:?}");
-        bed.server.wait_idle();
-        bed.server.set(ServerManner::git());
-        assert!(bed.open().observe().await.is_ok(), "recovers by itself");
+        fixture.server.wait_idle();
+        fixture.server.set(ServerManner::git());
+        assert!(fixture.open().observe().await.is_ok(), "recovers by itself");
     }
 }
 
@@ -292,10 +293,10 @@ async fn a_remote_with_other_ids_is_named() {
 
 #[tokio::test]
 async fn a_server_that_is_down_is_unreachable() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open();
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open();
     source.observe().await.unwrap();
-    let RemoteFixture { server, state, repo: _repo, _folder } = bed;
+    let RemoteFixture { server, state, repo: _repo, _folder } = fixture;
     drop(server);
     // The port is closed when the listening thread has ended.
     let start = Instant::now();
@@ -343,23 +344,23 @@ async fn credentials_appear_nowhere() {
 
 #[tokio::test]
 async fn transports_that_trust_anybody_are_refused() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     for scheme in ["git", "http"] {
-        let location = ResolvedLocation::Git(GitLocation::new(bed.server.url(scheme)));
-        let error = Source::open("test", &location, bed.state.path()).unwrap_err();
+        let location = ResolvedLocation::Git(GitLocation::new(fixture.server.url(scheme)));
+        let error = Source::open("test", &location, fixture.state.path()).unwrap_err();
         assert!(error.to_string().contains("use https:// or ssh://"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.open().observe().await.unwrap();
-    let mut source = bed.open();
-    let second = bed.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.open().observe().await.unwrap();
+    let mut source = fixture.open();
+    let second = fixture.repo.commit(&[("noise.txt", &noise()), ("a.yaml", "2")]);
     // Enough for the references and for half of the pack.
-    bed.server.set(ServerManner::Git { most: 300_000 });
-    let store = bed.state.path().join("store.git");
+    fixture.server.set(ServerManner::Git { most: 300_000 });
+    let store = fixture.state.path().join("store.git");
     let litter = |folder: &str| -> Vec<String> {
         let names = fs::read_dir(store.join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
         let names = names.map(|name| name.into_string().unwrap());
@@ -377,15 +378,15 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
         seen = source.observe() => panic!("{seen:?}"),
         () = half => {}
     }
-    bed.server.wait_idle();
+    fixture.server.wait_idle();
     assert!(!litter("objects/pack").is_empty(), "half a pack is left");
     // Rests of other moments.
     fs::write(store.join("shallow.lock"), "").unwrap();
     fs::write(store.join("packed-refs.lock"), "").unwrap();
     fs::write(store.join("refs/rhumb/x.lock"), "").unwrap();
     fs::write(store.join("objects/pack/pack-1234.keep"), "").unwrap();
-    bed.server.set(ServerManner::git());
-    let mut source = bed.open();
+    fixture.server.set(ServerManner::git());
+    let mut source = fixture.open();
     assert_eq!(source.observe().await.unwrap().revision, second);
     assert_eq!(litter("objects/pack"), Vec::<String>::new());
     assert_eq!(litter(""), Vec::<String>::new());
@@ -394,11 +395,11 @@ async fn what_a_killed_fetch_leaves_does_not_block_the_next() {
 
 #[tokio::test]
 async fn a_fetch_that_nobody_waits_for_is_killed() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    bed.server.set(ServerManner::Silent);
-    let mut source = bed.open();
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    fixture.server.set(ServerManner::Silent);
+    let mut source = fixture.open();
     let busy = async {
-        while !bed.server.is_busy() {
+        while !fixture.server.is_busy() {
             tokio::task::yield_now().await;
         }
     };
@@ -406,22 +407,22 @@ async fn a_fetch_that_nobody_waits_for_is_killed() {
         seen = source.observe() => panic!("{seen:?}"),
         () = busy => {}
     }
-    bed.server.wait_idle();
+    fixture.server.wait_idle();
 }
 
 #[tokio::test]
 async fn pins_outlast_what_the_remote_forgets() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open();
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open();
     source.observe().await.unwrap();
     assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
-    bed.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]);
-    let second = bed.repo.commit(&[("a.yaml", "2")]);
-    bed.repo.git(&["branch", "--force", "main", "fresh"]);
-    bed.repo.git(&["checkout", "--quiet", "main"]);
-    bed.repo.git(&["branch", "--delete", "fresh"]);
+    fixture.repo.git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    let second = fixture.repo.commit(&[("a.yaml", "2")]);
+    fixture.repo.git(&["branch", "--force", "main", "fresh"]);
+    fixture.repo.git(&["checkout", "--quiet", "main"]);
+    fixture.repo.git(&["branch", "--delete", "fresh"]);
     assert_eq!(source.observe().await.unwrap().revision, second);
-    let third = bed.repo.commit(&[("a.yaml", "3")]);
+    let third = fixture.repo.commit(&[("a.yaml", "3")]);
     assert_eq!(source.observe().await.unwrap().revision, third);
     assert_eq!(source.pin(&set(&[&first, &second])).await.unwrap(), []);
     assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
@@ -439,19 +440,19 @@ async fn pins_outlast_what_the_remote_forgets() {
 
 #[tokio::test]
 async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_from_nowhere_else() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     // The server gives every commit by its id, those of forks too.
-    bed.repo.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
-    bed.repo.git(&["checkout", "--quiet", "-b", "fork"]);
-    let stranger = bed.repo.commit(&[("a.yaml", "evil")]);
-    bed.repo.git(&["update-ref", "refs/pull/1/head", stranger.as_str()]);
-    bed.repo.git(&["checkout", "--quiet", "main"]);
-    bed.repo.git(&["branch", "-D", "fork"]);
+    fixture.repo.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    fixture.repo.git(&["checkout", "--quiet", "-b", "fork"]);
+    let stranger = fixture.repo.commit(&[("a.yaml", "evil")]);
+    fixture.repo.git(&["update-ref", "refs/pull/1/head", stranger.as_str()]);
+    fixture.repo.git(&["checkout", "--quiet", "main"]);
+    fixture.repo.git(&["branch", "-D", "fork"]);
     let mut newest = first.clone();
     for n in 2..=70 {
-        newest = bed.repo.commit(&[("a.yaml", &n.to_string())]);
+        newest = fixture.repo.commit(&[("a.yaml", &n.to_string())]);
     }
-    let mut source = bed.open();
+    let mut source = fixture.open();
     assert_eq!(source.observe().await.unwrap().revision, newest);
     assert!(matches!(source.snapshot(&first), Err(SourceError::Unknown { .. })), "only the newest is here");
     source.bring(&first).await.unwrap();
@@ -460,21 +461,21 @@ async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_fro
     assert!(matches!(source.snapshot(&stranger), Err(SourceError::Unknown { .. })));
     assert_eq!(source.pin(&set(&[&first, &stranger])).await.unwrap(), [stranger]);
     // The followed reference goes on.
-    let next = bed.repo.commit(&[("a.yaml", "71")]);
+    let next = fixture.repo.commit(&[("a.yaml", "71")]);
     assert_eq!(source.observe().await.unwrap().revision, next);
 }
 
 #[tokio::test]
 async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let nobody = Revision::new(&"f".repeat(40));
-    let mut source = bed.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
+    let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
     source.observe().await.unwrap();
     // The end of the server's own history is the end of nothing: it is asked for more, and for all.
-    bed.repo.commit(&[("a.yaml", "2")]);
-    fs::write(bed.repo.path().join(".git/shallow"), format!("{}\n", bed.repo.head())).unwrap();
+    fixture.repo.commit(&[("a.yaml", "2")]);
+    fs::write(fixture.repo.path().join(".git/shallow"), format!("{}\n", fixture.repo.head())).unwrap();
     source.observe().await.unwrap();
-    bed.server.set(ServerManner::Late(Duration::from_millis(600)));
+    fixture.server.set(ServerManner::Late(Duration::from_millis(600)));
     let start = Instant::now();
     let given_up = source.bring(&nobody).await;
     assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());

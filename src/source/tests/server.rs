@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::bed::git_command;
+use super::fixture::git_command;
 
 /// The way in which a server treats a connection.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::bed::{TestRepository, folder, git, noise, paths, put};
+use super::fixture::{TestRepository, folder, git, noise, paths, put};
 use super::remote::RemoteFixture;
 use super::server::ServerManner;
 use crate::object::{ErrorClass, Revision};
@@ -44,14 +44,14 @@ fn scramble(folder: &Path, ending: &str) {
 
 /// Breaks the store of a source that was in use, and wants everything back, the pins too.
 async fn heals(damage: impl Fn(&Path)) {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
-    let mut source = bed.open();
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+    let mut source = fixture.open();
     source.observe().await.unwrap();
-    let second = bed.repo.commit(&[("a.yaml", "11")]);
+    let second = fixture.repo.commit(&[("a.yaml", "11")]);
     source.observe().await.unwrap();
     let pins = BTreeSet::from([first.clone()]);
     source.pin(&pins).await.unwrap();
-    damage(bed.state.path());
+    damage(fixture.state.path());
     // The running process, by whatever comes first: a read that fails, or the next look.
     let _ = source
         .snapshot(&second)
@@ -60,9 +60,9 @@ async fn heals(damage: impl Fn(&Path)) {
     read_all(&source, &second);
     read_all(&source, &first);
     // A process that starts then.
-    damage(bed.state.path());
-    let mut source = bed.open();
-    let third = bed.repo.commit(&[("a.yaml", "111")]);
+    damage(fixture.state.path());
+    let mut source = fixture.open();
+    let third = fixture.repo.commit(&[("a.yaml", "111")]);
     assert_eq!(source.observe().await.unwrap().revision, third);
     read_all(&source, &third);
     assert_eq!(source.pin(&pins).await.unwrap(), []);
@@ -146,18 +146,18 @@ async fn a_broken_store_whose_remote_is_gone_is_an_error_and_never_empty() {
         &|state| scramble(state, ""),
     ];
     for damage in breaks {
-        let (bed, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
-        let open = || bed.open_with(|_, settings| settings.answer = Duration::from_secs(3));
+        let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1"), ("b.yaml", "2")]);
+        let open = || fixture.open_with(|_, settings| settings.answer = Duration::from_secs(3));
         let mut source = open();
         source.observe().await.unwrap();
-        damage(bed.state.path());
-        bed.server.set(ServerManner::Silent);
+        damage(fixture.state.path());
+        fixture.server.set(ServerManner::Silent);
         for mut source in [source, open()] {
             assert!(source.observe().await.is_err());
             assert!(source.snapshot(&first).is_err(), "an error, not an empty list");
             assert!(matches!(source.changes(&first, &first), Ok(changed) if changed.is_empty()));
         }
-        bed.server.set(ServerManner::git());
+        fixture.server.set(ServerManner::git());
         let mut source = open();
         assert_eq!(source.observe().await.unwrap().revision, first, "recovers by itself");
         read_all(&source, &first);
@@ -186,12 +186,12 @@ async fn a_store_of_another_user_is_a_clear_error() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open();
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open();
     source.observe().await.unwrap();
     let give = |user: u32| {
         let user = rustix::fs::Uid::from_raw(user);
-        rustix::fs::chown(bed.state.path().join("store.git"), Some(user), None).unwrap();
+        rustix::fs::chown(fixture.state.path().join("store.git"), Some(user), None).unwrap();
     };
     give(12345);
     let error = source.observe().await.unwrap_err();
@@ -203,8 +203,8 @@ async fn a_store_of_another_user_is_a_clear_error() {
 
 #[tokio::test]
 async fn a_child_that_outlives_its_process_keeps_the_store_to_itself() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open_with(|_, settings| settings.lock = Duration::from_millis(50));
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open_with(|_, settings| settings.lock = Duration::from_millis(50));
     let lock = source.store.lock().await.unwrap();
     let mut child =
         std::process::Command::new("sleep").arg("600").stdin(lock.share().unwrap()).spawn().unwrap();
@@ -313,11 +313,11 @@ async fn paths_of_every_kind_are_copied_from() {
 
 #[tokio::test]
 async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let dir = folder(&[("file", "x"), ("source/a.yaml", "1")]);
     let settings =
         SourceSettings { transports: crate::source::TransportPolicy::Any, ..SourceSettings::default() };
-    let remote = ResolvedLocation::Git(crate::source::GitLocation::new(bed.server.url("git")));
+    let remote = ResolvedLocation::Git(crate::source::GitLocation::new(fixture.server.url("git")));
     for location in [remote, ResolvedLocation::Directory(dir.path().join("source"))] {
         let state = dir.path().join("file/state");
         let mut source = Source::open_with("test", &location, &state, settings.clone()).unwrap();
@@ -326,12 +326,12 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
         assert_eq!(error.class(), ErrorClass::Config);
     }
     // It becomes unwritable later: root may write anywhere, so a file stands where a folder must be made.
-    let mut source = bed.open();
+    let mut source = fixture.open();
     source.observe().await.unwrap();
-    let heads = bed.state.path().join("store.git/refs/rhumb");
+    let heads = fixture.state.path().join("store.git/refs/rhumb");
     fs::remove_dir_all(&heads).unwrap();
     fs::write(&heads, "").unwrap();
-    bed.repo.commit(&[("a.yaml", "2")]);
+    fixture.repo.commit(&[("a.yaml", "2")]);
     let error = source.observe().await.unwrap_err();
     assert_eq!(source.current(), Some(&first), "{error}");
     assert!(error.to_string().starts_with("state directory"), "{error}");
@@ -339,11 +339,11 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
 
 #[tokio::test]
 async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
-    let (bed, first) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let quota = |quota: u64| bed.open_with(|_, settings| settings.quota = quota);
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let quota = |quota: u64| fixture.open_with(|_, settings| settings.quota = quota);
     let mut source = quota(600_000);
     source.observe().await.unwrap();
-    bed.repo.commit(&[("noise.txt", &noise())]);
+    fixture.repo.commit(&[("noise.txt", &noise())]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Full { .. }), "{error}");
     assert_eq!(error.class(), ErrorClass::Transient);
@@ -356,9 +356,9 @@ async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
 
 #[tokio::test]
 async fn two_processes_take_turns() {
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let mut source = bed.open_with(|_, settings| settings.lock = Duration::from_millis(50));
-    let other = bed.open();
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let mut source = fixture.open_with(|_, settings| settings.lock = Duration::from_millis(50));
+    let other = fixture.open();
     let lock = other.store.lock().await.unwrap();
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Busy { .. }), "{error}");
@@ -391,9 +391,9 @@ async fn a_lock_on_a_folder_that_is_no_more_locks_nothing() {
 #[tokio::test]
 async fn the_state_directory_is_its_owners_only() {
     use std::os::unix::fs::PermissionsExt as _;
-    let (bed, _) = RemoteFixture::new(&[("a.yaml", "1")]);
-    let state = bed.state.path().join("deeper/state");
-    let location = ResolvedLocation::Git(crate::source::GitLocation::new(bed.server.url("git")));
+    let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let state = fixture.state.path().join("deeper/state");
+    let location = ResolvedLocation::Git(crate::source::GitLocation::new(fixture.server.url("git")));
     let settings =
         SourceSettings { transports: crate::source::TransportPolicy::Any, ..SourceSettings::default() };
     let mut source = Source::open_with("test", &location, &state, settings).unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::bed::{TestRepository, git, git_command};
+use super::fixture::{TestRepository, git, git_command};
 use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::{ErrorClass, Revision};
 use crate::source::{
@@ -55,10 +55,10 @@ impl VerifyFixture {
             std::os::unix::fs::symlink(repo.path(), folder.path().join("repo")).unwrap();
             (ScriptedGitServer::start(folder.path(), ServerManner::git()), folder)
         });
-        let bed = Self { repo, keys, state: tempfile::tempdir().unwrap(), server };
-        bed.trust("", "ann");
-        let first = bed.signed("ann", "1");
-        (bed, first)
+        let fixture = Self { repo, keys, state: tempfile::tempdir().unwrap(), server };
+        fixture.trust("", "ann");
+        let first = fixture.signed("ann", "1");
+        (fixture, first)
     }
 
     fn signers(&self) -> PathBuf {
@@ -155,27 +155,27 @@ async fn only_what_a_trusted_key_has_signed_is_followed() {
         return;
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
-        let (bed, first) = VerifyFixture::new(far);
-        let mut source = bed.anchored(VerifyExtent::Head, None);
+        let (fixture, first) = VerifyFixture::new(far);
+        let mut source = fixture.anchored(VerifyExtent::Head, None);
         check(&mut source, Ok(&first)).await;
-        bed.signed("eve", "2");
+        fixture.signed("eve", "2");
         check(&mut source, Err("No principal matched")).await;
-        let unsigned = bed.unsigned("3");
+        let unsigned = fixture.unsigned("3");
         check(&mut source, Err("it has no SSH signature")).await;
         let error = source.observe().await.unwrap_err();
         assert_eq!(error.class(), ErrorClass::Source);
         assert!(error.to_string().contains(unsigned.as_str()), "{error}");
         // The signature of another commit, which is of the right key.
-        let signed = bed.raw(&first);
+        let signed = fixture.raw(&first);
         let tree = |text: &str| text.lines().next().unwrap().to_owned();
-        bed.forge(&signed.replace(&tree(&signed), &tree(&bed.raw(&unsigned))));
+        fixture.forge(&signed.replace(&tree(&signed), &tree(&fixture.raw(&unsigned))));
         check(&mut source, Err("its signature does not hold")).await;
         // Below an unsigned commit, a signed one vouches for the history as it is.
-        bed.reset(&unsigned);
-        let fourth = bed.signed("ann", "4");
+        fixture.reset(&unsigned);
+        let fourth = fixture.signed("ann", "4");
         check(&mut source, Ok(&fourth)).await;
         // The branch is set back to what is signed.
-        bed.reset(&first);
+        fixture.reset(&first);
         check(&mut source, Ok(&first)).await;
     }
 }
@@ -185,35 +185,35 @@ async fn the_list_of_signers_is_read_anew_and_its_options_count() {
     if !can_sign() {
         return;
     }
-    let (bed, _) = VerifyFixture::new(RepositoryPlace::Here);
-    let mut source = bed.anchored(VerifyExtent::Head, None);
-    bed.trust("valid-before=\"20200101\"", "ann");
+    let (fixture, _) = VerifyFixture::new(RepositoryPlace::Here);
+    let mut source = fixture.anchored(VerifyExtent::Head, None);
+    fixture.trust("valid-before=\"20200101\"", "ann");
     check(&mut source, Err("key has expired")).await;
-    bed.trust("namespaces=\"file\"", "ann");
+    fixture.trust("namespaces=\"file\"", "ann");
     check(&mut source, Err("not permitted for use in signature namespace \"git\"")).await;
-    fs::remove_file(bed.signers()).unwrap();
+    fs::remove_file(fixture.signers()).unwrap();
     check(&mut source, Err("signers: No such file")).await;
     assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Config);
-    fs::write(bed.signers(), "# ours\nann is trusted\n").unwrap();
+    fs::write(fixture.signers(), "# ours\nann is trusted\n").unwrap();
     check(&mut source, Err("signers:2: it is no allowed signer")).await;
-    bed.trust("", "eve");
-    let second = bed.signed("eve", "2");
+    fixture.trust("", "eve");
+    let second = fixture.signed("eve", "2");
     check(&mut source, Ok(&second)).await;
     // An accepted revision stays so when its key goes, also for the next process.
-    bed.trust("", "ann");
+    fixture.trust("", "ann");
     check(&mut source, Ok(&second)).await;
-    check(&mut bed.anchored(VerifyExtent::Head, Some(&second)), Ok(&second)).await;
-    check(&mut bed.anchored(VerifyExtent::Head, None), Err("No principal matched")).await;
+    check(&mut fixture.anchored(VerifyExtent::Head, Some(&second)), Ok(&second)).await;
+    check(&mut fixture.anchored(VerifyExtent::Head, None), Err("No principal matched")).await;
 }
 
 /// Merges a branch with one commit, which nobody has signed, by a signed commit.
-fn merge_unsigned(bed: &VerifyFixture) -> (Revision, Revision) {
-    bed.repo.git(&["checkout", "--quiet", "-b", "topic"]);
-    let topic = bed.repo.commit(&[("b.yaml", "b")]);
-    bed.repo.git(&["checkout", "--quiet", "main"]);
-    bed.signed("ann", "2");
+fn merge_unsigned(fixture: &VerifyFixture) -> (Revision, Revision) {
+    fixture.repo.git(&["checkout", "--quiet", "-b", "topic"]);
+    let topic = fixture.repo.commit(&[("b.yaml", "b")]);
+    fixture.repo.git(&["checkout", "--quiet", "main"]);
+    fixture.signed("ann", "2");
     let args = ["merge", "--quiet", "--no-ff", "--gpg-sign", "--message=merge", "topic"];
-    (topic, bed.sign("ann", &args))
+    (topic, fixture.sign("ann", &args))
 }
 
 #[tokio::test]
@@ -222,22 +222,22 @@ async fn a_range_is_followed_when_each_of_its_commits_is_signed() {
         return;
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
-        let (bed, first) = VerifyFixture::new(far);
-        let mut source = bed.anchored(VerifyExtent::Range, None);
+        let (fixture, first) = VerifyFixture::new(far);
+        let mut source = fixture.anchored(VerifyExtent::Range, None);
         check(&mut source, Ok(&first)).await;
-        bed.signed("ann", "2");
-        bed.signed("ann", "3");
-        let fourth = bed.signed("ann", "4");
+        fixture.signed("ann", "2");
+        fixture.signed("ann", "3");
+        let fourth = fixture.signed("ann", "4");
         check(&mut source, Ok(&fourth)).await;
-        let unsigned = bed.unsigned("5");
-        bed.signed("ann", "6");
+        let unsigned = fixture.unsigned("5");
+        fixture.signed("ann", "6");
         check(&mut source, Err(&format!("commit {unsigned} in it: it has no SSH signature"))).await;
-        bed.reset(&fourth);
-        let (topic, merge) = merge_unsigned(&bed);
+        fixture.reset(&fourth);
+        let (topic, merge) = merge_unsigned(&fixture);
         check(&mut source, Err(&format!("commit {topic} in it: it has no SSH signature"))).await;
-        check(&mut bed.anchored(VerifyExtent::Head, None), Ok(&merge)).await;
+        check(&mut fixture.anchored(VerifyExtent::Head, None), Ok(&merge)).await;
         // An unsigned head is told as what it is.
-        bed.unsigned("7");
+        fixture.unsigned("7");
         check(&mut source, Err("is refused: it has no SSH signature")).await;
     }
 }
@@ -248,13 +248,13 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         return;
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
-        let (bed, first) = VerifyFixture::new(far);
-        let second = bed.signed("ann", "2");
-        let mut source = bed.anchored(VerifyExtent::Range, Some(&second));
+        let (fixture, first) = VerifyFixture::new(far);
+        let second = fixture.signed("ann", "2");
+        let mut source = fixture.anchored(VerifyExtent::Range, Some(&second));
         check(&mut source, Ok(&second)).await;
-        bed.reset(&first);
+        fixture.reset(&first);
         check(&mut source, Err(&format!("does not come after {second}"))).await;
-        let sideways = bed.signed("ann", "3");
+        let sideways = fixture.signed("ann", "3");
         let words = format!(
             "confirm it: kubectl --namespace rhumb-here annotate --overwrite configmap test rhumb.dev/accept={sideways}"
         );
@@ -269,11 +269,11 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         assert!(source.anchor(told(&sideways)));
         check(&mut source, Ok(&sideways)).await;
         // Once.
-        bed.reset(&second);
+        fixture.reset(&second);
         check(&mut source, Err(&format!("does not come after {sideways}"))).await;
         // A confirmed revision must be signed all the same.
-        bed.reset(&first);
-        let unsigned = bed.unsigned("4");
+        fixture.reset(&first);
+        let unsigned = fixture.unsigned("4");
         source.anchor(told(&unsigned));
         check(&mut source, Err("it has no SSH signature")).await;
     }
@@ -285,11 +285,11 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
         return;
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
-        let (bed, first) = VerifyFixture::new(far);
-        let second = bed.signed("ann", "2");
-        bed.unsigned("3");
-        let fourth = bed.signed("ann", "4");
-        let mut source = bed.open(VerifyExtent::Range);
+        let (fixture, first) = VerifyFixture::new(far);
+        let second = fixture.signed("ann", "2");
+        fixture.unsigned("3");
+        let fourth = fixture.signed("ann", "4");
+        let mut source = fixture.open(VerifyExtent::Range);
         assert!(!source.is_anchored());
         assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Internal);
         source.anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
@@ -297,11 +297,11 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
         // The last accepted revision is in force, so that it is defended.
         assert_eq!(source.current(), Some(&first));
         assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
-        check(&mut bed.anchored(VerifyExtent::Range, Some(&fourth)), Ok(&fourth)).await;
-        bed.reset(&second);
-        check(&mut bed.anchored(VerifyExtent::Range, Some(&fourth)), Err("does not come after")).await;
+        check(&mut fixture.anchored(VerifyExtent::Range, Some(&fourth)), Ok(&fourth)).await;
+        fixture.reset(&second);
+        check(&mut fixture.anchored(VerifyExtent::Range, Some(&fourth)), Err("does not come after")).await;
         let nobodys = Revision::new(&"0".repeat(40));
-        check(&mut bed.anchored(VerifyExtent::Range, Some(&nobodys)), Err("does not come after")).await;
+        check(&mut fixture.anchored(VerifyExtent::Range, Some(&nobodys)), Err("does not come after")).await;
     }
 }
 
@@ -310,17 +310,18 @@ async fn where_a_history_is_cut_is_not_where_it_began() {
     if !can_sign() {
         return;
     }
-    let (bed, first) = VerifyFixture::new(RepositoryPlace::Remote);
-    bed.unsigned("2");
-    bed.signed("ann", "3");
+    let (fixture, first) = VerifyFixture::new(RepositoryPlace::Remote);
+    fixture.unsigned("2");
+    fixture.signed("ann", "3");
     // Our own store ends at the newest commit, and the history is fetched for the rest.
-    check(&mut bed.anchored(VerifyExtent::Range, Some(&first)), Err("in it: it has no SSH signature")).await;
+    check(&mut fixture.anchored(VerifyExtent::Range, Some(&first)), Err("in it: it has no SSH signature"))
+        .await;
     // A server that has no more itself.
-    let clone = bed.keys.path().join("clone");
-    let url = format!("file://{}", bed.repo.path().display());
-    git(bed.keys.path(), &["clone", "--quiet", "--depth=1", &url, "clone"]);
+    let clone = fixture.keys.path().join("clone");
+    let url = format!("file://{}", fixture.repo.path().display());
+    git(fixture.keys.path(), &["clone", "--quiet", "--depth=1", &url, "clone"]);
     for url in [clone.to_str().unwrap().to_owned(), format!("file://{}", clone.display())] {
-        let verify = Some(SignatureVerification { keys: bed.signers(), extent: VerifyExtent::Range });
+        let verify = Some(SignatureVerification { keys: fixture.signers(), extent: VerifyExtent::Range });
         let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &location, state.path()).unwrap();
@@ -335,10 +336,10 @@ async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_sign
         return;
     }
     for far in [RepositoryPlace::Here, RepositoryPlace::Remote] {
-        let (bed, first) = VerifyFixture::new(far);
-        let unsigned = bed.unsigned("2");
-        let third = bed.signed("ann", "3");
-        let mut source = bed.anchored(VerifyExtent::Head, None);
+        let (fixture, first) = VerifyFixture::new(far);
+        let unsigned = fixture.unsigned("2");
+        let third = fixture.signed("ann", "3");
+        let mut source = fixture.anchored(VerifyExtent::Head, None);
         check(&mut source, Ok(&third)).await;
         for revision in [&first, &unsigned] {
             source.bring(revision).await.unwrap();
@@ -354,13 +355,13 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
     if !can_sign() {
         return;
     }
-    let (bed, first) = VerifyFixture::new(RepositoryPlace::Here);
-    let ran = bed.keys.path().join("ran");
-    let program = bed.keys.path().join("program");
+    let (fixture, first) = VerifyFixture::new(RepositoryPlace::Here);
+    let ran = fixture.keys.path().join("ran");
+    let program = fixture.keys.path().join("program");
     fs::write(&program, format!("#!/bin/sh\necho ran >> {}\nexit 0\n", ran.display())).unwrap();
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let everybody = bed.keys.path().join("everybody");
-    fs::write(&everybody, format!("* {}", bed.public("eve"))).unwrap();
+    let everybody = fixture.keys.path().join("everybody");
+    fs::write(&everybody, format!("* {}", fixture.public("eve"))).unwrap();
     let settings = [
         ("gpg.program", &program),
         ("gpg.ssh.program", &program),
@@ -369,39 +370,39 @@ async fn what_a_repository_configures_verifies_nothing_and_runs_nothing() {
         ("gpg.ssh.allowedSignersFile", &everybody),
         ("gpg.ssh.revocationFile", &everybody),
     ];
-    let mut source = bed.anchored(VerifyExtent::Head, None);
+    let mut source = fixture.anchored(VerifyExtent::Head, None);
     check(&mut source, Ok(&first)).await;
-    bed.signed("eve", "2");
-    let store = bed.state.path().join("store.git");
-    for folder in [bed.repo.path(), &store] {
+    fixture.signed("eve", "2");
+    let store = fixture.state.path().join("store.git");
+    for folder in [fixture.repo.path(), &store] {
         for (key, value) in settings {
             git(folder, &["config", key, value.to_str().unwrap()]);
         }
     }
     check(&mut source, Err("No principal matched")).await;
     // A signature of each other form, for whose program nothing must be asked.
-    let signed = bed.raw(&first);
+    let signed = fixture.raw(&first);
     let (head, rest) = signed.split_once("gpgsig ").unwrap();
     let message = rest.split_once("\n\n").unwrap().1;
     for form in ["PGP SIGNATURE", "PGP MESSAGE", "SIGNED MESSAGE"] {
-        bed.forge(&format!(
+        fixture.forge(&format!(
             "{head}gpgsig -----BEGIN {form}-----\n \n eA==\n -----END {form}-----\n\n{message}"
         ));
         assert!(matches!(source.observe().await, Err(SourceError::Unverified { .. })), "{form}");
     }
     // Another commit in place of it.
-    let third = bed.unsigned("3");
-    bed.repo.git(&["replace", third.as_str(), first.as_str()]);
+    let third = fixture.unsigned("3");
+    fixture.repo.git(&["replace", third.as_str(), first.as_str()]);
     check(&mut source, Err("it has no SSH signature")).await;
-    let fourth = bed.signed("ann", "4");
+    let fourth = fixture.signed("ann", "4");
     check(&mut source, Ok(&fourth)).await;
     assert!(!ran.exists(), "{:?}", fs::read_to_string(&ran));
-    assert!(!bed.state.path().join("verify").exists());
+    assert!(!fixture.state.path().join("verify").exists());
 }
 
 #[tokio::test]
 async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
-    let folder = super::bed::folder(&[("a.yaml", "a: 1")]);
+    let folder = super::fixture::folder(&[("a.yaml", "a: 1")]);
     let state = tempfile::tempdir().unwrap();
     let verify = Some(SignatureVerification { keys: "keys".into(), extent: VerifyExtent::Head });
     let location = GitLocation { verify, ..GitLocation::new(folder.path().to_str().unwrap()) };
@@ -442,22 +443,22 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     if !can_sign() {
         return;
     }
-    let (bed, _) = VerifyFixture::new(RepositoryPlace::Here);
+    let (fixture, _) = VerifyFixture::new(RepositoryPlace::Here);
     // Short, as the path of the agent's socket is bounded.
     let home = GpgHome(tempfile::tempdir_in("/tmp").unwrap());
     let path = home.0.path();
     gpg(path, &["--quick-generate-key", "ann", "ed25519", "sign", "never"]);
     gpg(path, &["--quick-generate-key", "eve", "ed25519", "sign", "never"]);
     let signed = |name: &str, text: &str| {
-        fs::write(bed.repo.path().join("a.yaml"), text).unwrap();
-        let mut command = git_command(bed.repo.path());
+        fs::write(fixture.repo.path().join("a.yaml"), text).unwrap();
+        let mut command = git_command(fixture.repo.path());
         command.env("GNUPGHOME", path).args(["commit", "--quiet", "--all", "--message=signed"]);
         assert!(command.arg(format!("--gpg-sign={name}")).status().unwrap().success());
-        bed.repo.head()
+        fixture.repo.head()
     };
-    let trust = |name: &str| fs::write(bed.signers(), gpg(path, &["--armor", "--export", name])).unwrap();
+    let trust = |name: &str| fs::write(fixture.signers(), gpg(path, &["--armor", "--export", name])).unwrap();
     trust("ann");
-    let mut source = bed.anchored(VerifyExtent::Head, None);
+    let mut source = fixture.anchored(VerifyExtent::Head, None);
     check(&mut source, Err("it has no OpenPGP signature")).await;
     let second = signed("ann", "2");
     check(&mut source, Ok(&second)).await;
@@ -472,7 +473,7 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     gpg(path, &["--quick-set-expire", &fingerprint, "seconds=1"]);
     trust("eve");
     let expired = async || {
-        let mut source = bed.anchored(VerifyExtent::Head, None);
+        let mut source = fixture.anchored(VerifyExtent::Head, None);
         source.observe().await.is_err_and(|error| error.to_string().contains("has expired"))
     };
     let begun = std::time::Instant::now();
@@ -481,12 +482,12 @@ async fn openpgp_keys_count_until_they_expire_or_are_revoked() {
     }
     gpg(path, &["--quick-set-expire", &fingerprint, "never"]);
     trust("eve");
-    check(&mut bed.anchored(VerifyExtent::Head, None), Ok(&third)).await;
+    check(&mut fixture.anchored(VerifyExtent::Head, None), Ok(&third)).await;
     let certificate = path.join(format!("openpgp-revocs.d/{fingerprint}.rev"));
     // It is made harmless by a colon.
     let text = fs::read_to_string(&certificate).unwrap().replace(":-----BEGIN", "-----BEGIN");
     fs::write(&certificate, text).unwrap();
     gpg(path, &["--import", certificate.to_str().unwrap()]);
     trust("eve");
-    check(&mut bed.anchored(VerifyExtent::Head, None), Err("a key that was revoked")).await;
+    check(&mut fixture.anchored(VerifyExtent::Head, None), Err("a key that was revoked")).await;
 }

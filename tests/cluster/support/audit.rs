@@ -26,12 +26,12 @@ impl<'a> Window<'a> {
     /// Returns every POST, PUT, PATCH and DELETE, without dry runs, access reviews, Leases and
     /// Events. The source's own inventory and the key with their namespace are left out.
     pub(crate) fn writes(&self) -> Vec<AuditEvent> {
-        let parent = |event: &AuditEvent| {
+        let inventory = |event: &AuditEvent| {
             let own = ["configmaps", "secrets"].contains(&event.resource.as_str());
             event.namespace.ends_with("-rhumb") && own
                 || event.resource == "namespaces" && event.name.ends_with("-rhumb")
         };
-        self.all_writes().into_iter().filter(|event| !parent(event)).collect()
+        self.all_writes().into_iter().filter(|event| !inventory(event)).collect()
     }
 
     /// As [`Window::writes`], the inventory's too: nothing at all was sent if there are none.

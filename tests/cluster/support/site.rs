@@ -310,20 +310,20 @@ impl<'a> Site<'a> {
 
     /// Returns the records of the source's inventory, without its status, which is written later.
     pub(crate) fn records(&self) -> String {
-        let mut parent = self.parent().unwrap_or_default();
-        if let Some(data) = parent["data"].as_object_mut() {
+        let mut inventory = self.inventory().unwrap_or_default();
+        if let Some(data) = inventory["data"].as_object_mut() {
             data.retain(|key, _| !["status", "not-as-wanted", "left-alone"].contains(&key.as_str()));
         }
-        parent.to_string()
+        inventory.to_string()
     }
 
     /// The source's parent object.
-    pub(crate) fn parent(&self) -> Option<Value> {
-        self.parent_of(&self.name)
+    pub(crate) fn inventory(&self) -> Option<Value> {
+        self.inventory_of(&self.name)
     }
 
     /// The parent object of a source.
-    pub(crate) fn parent_of(&self, source: &str) -> Option<Value> {
+    pub(crate) fn inventory_of(&self, source: &str) -> Option<Value> {
         self.api.get(&at("ConfigMap", &self.system(), source))
     }
 }

@@ -1,2 +1,2 @@
-mod lens;
+mod decoder;
 mod store;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::super::informer::InformerChange;
-use super::super::lens::{PodRecord, RevisionRecord, WorkloadRecord};
+use super::super::decoder::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::super::store::{PodController, WorkloadStore};
 use super::super::warnings::WarningEvent;
 use crate::engine::{Readiness, ResourceVersion, Uid, WorkloadPods};

@@ -27,7 +27,7 @@ impl CorrelatorFixture {
         });
         let about = object.as_ref().map(|(id, ..)| id.clone());
         // An object's Events alone, unless it is about the source.
-        let regarding = EventRegarding { parent: name.is_none().then(|| Uid("p".into())), object };
+        let regarding = EventRegarding { inventory: name.is_none().then(|| Uid("p".into())), object };
         self.records(reason, about, message, regarding);
     }
 
@@ -67,125 +67,126 @@ fn words(write: &EventWrite) -> String {
 
 #[test]
 fn what_others_wrote_begins_no_line_and_steers_no_terminal() {
-    let mut bed = CorrelatorFixture::new();
-    bed.happens(EventReason::Refused, Some("web"), "no:\nall\tis \u{1b}[2Jwell\u{202e}");
-    assert_eq!(bed.written(), ["web Refused 1: no: all is \u{fffd}[2Jwell\u{fffd}"]);
+    let mut fixture = CorrelatorFixture::new();
+    fixture.happens(EventReason::Refused, Some("web"), "no:\nall\tis \u{1b}[2Jwell\u{202e}");
+    assert_eq!(fixture.written(), ["web Refused 1: no: all is \u{fffd}[2Jwell\u{fffd}"]);
     let gvk = Gvk::new("rbac.authorization.k8s.io", "v1", "Role");
     let id = ObjectId::new(&gvk.group_kind(), Some("shop"), "x\u{202e}\ny");
-    let regarding = EventRegarding { object: Some((id.clone(), gvk, None)), parent: Some(Uid("p".into())) };
-    bed.records(EventReason::Refused, Some(id), "no", regarding);
-    assert_eq!(bed.written().last().unwrap(), "shop Refused 1: Role shop/x\u{fffd} y: no");
+    let regarding =
+        EventRegarding { object: Some((id.clone(), gvk, None)), inventory: Some(Uid("p".into())) };
+    fixture.records(EventReason::Refused, Some(id), "no", regarding);
+    assert_eq!(fixture.written().last().unwrap(), "shop Refused 1: Role shop/x\u{fffd} y: no");
 }
 
 #[test]
 fn what_happens_again_raises_a_count() {
-    let mut bed = CorrelatorFixture::new();
-    bed.happens(EventReason::DriftRepaired, Some("web"), "changed");
-    bed.happens(EventReason::DriftRepaired, Some("web"), "changed");
-    assert_eq!(bed.written(), ["web DriftRepaired 2: changed"]);
-    bed.happens(EventReason::DriftRepaired, Some("web"), "changed");
-    bed.happens(EventReason::DriftRepaired, Some("api"), "changed");
-    assert_eq!(bed.written(), ["web DriftRepaired again 3: changed", "api DriftRepaired 1: changed"]);
+    let mut fixture = CorrelatorFixture::new();
+    fixture.happens(EventReason::DriftRepaired, Some("web"), "changed");
+    fixture.happens(EventReason::DriftRepaired, Some("web"), "changed");
+    assert_eq!(fixture.written(), ["web DriftRepaired 2: changed"]);
+    fixture.happens(EventReason::DriftRepaired, Some("web"), "changed");
+    fixture.happens(EventReason::DriftRepaired, Some("api"), "changed");
+    assert_eq!(fixture.written(), ["web DriftRepaired again 3: changed", "api DriftRepaired 1: changed"]);
 }
 
 #[test]
 fn one_that_has_expired_is_made_anew() {
-    let mut bed = CorrelatorFixture::new();
-    bed.happens(EventReason::Refused, Some("web"), "no");
-    bed.written();
-    bed.happens(EventReason::Refused, Some("web"), "no");
-    let write = bed.correlator.next(bed.now).unwrap();
+    let mut fixture = CorrelatorFixture::new();
+    fixture.happens(EventReason::Refused, Some("web"), "no");
+    fixture.written();
+    fixture.happens(EventReason::Refused, Some("web"), "no");
+    let write = fixture.correlator.next(fixture.now).unwrap();
     assert_eq!(words(&write), "web Refused again 2: no");
-    bed.correlator.expired(write);
-    assert_eq!(bed.written(), ["web Refused 1: no"]);
-    bed.happens(EventReason::Refused, Some("web"), "no");
-    assert_eq!(bed.written(), ["web Refused again 2: no"]);
+    fixture.correlator.expired(write);
+    assert_eq!(fixture.written(), ["web Refused 1: no"]);
+    fixture.happens(EventReason::Refused, Some("web"), "no");
+    assert_eq!(fixture.written(), ["web Refused again 2: no"]);
 }
 
 #[test]
 fn many_different_messages_about_the_same_become_one() {
-    let mut bed = CorrelatorFixture::new();
+    let mut fixture = CorrelatorFixture::new();
     for number in 0..SIMILAR + 3 {
-        bed.happens(EventReason::RolloutStarted, Some("web"), &format!("revision {number}"));
+        fixture.happens(EventReason::RolloutStarted, Some("web"), &format!("revision {number}"));
     }
-    let written = bed.written();
+    let written = fixture.written();
     assert_eq!(written.len(), SIMILAR + 1);
     assert_eq!(
         written[SIMILAR], "web RolloutStarted 3: (combined from similar events) revision 12",
         "the newest words"
     );
-    bed.now += SIMILAR_WITHIN;
-    bed.happens(EventReason::RolloutStarted, Some("web"), "revision 99");
-    assert_eq!(bed.written(), ["web RolloutStarted 1: revision 99"]);
+    fixture.now += SIMILAR_WITHIN;
+    fixture.happens(EventReason::RolloutStarted, Some("web"), "revision 99");
+    assert_eq!(fixture.written(), ["web RolloutStarted 1: revision 99"]);
 }
 
 #[test]
 fn a_source_writes_a_burst_and_then_one_a_second_and_warnings_first() {
-    let mut bed = CorrelatorFixture::new();
+    let mut fixture = CorrelatorFixture::new();
     for number in 0..30 {
-        bed.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
+        fixture.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
     }
-    bed.happens(EventReason::RolloutFailed, Some("web"), "bad");
-    let first = bed.written();
+    fixture.happens(EventReason::RolloutFailed, Some("web"), "bad");
+    let first = fixture.written();
     assert_eq!((first.len(), &*first[0]), (25, "web RolloutFailed 1: bad"));
-    assert_eq!(bed.correlator.due(), Some(bed.now + EVERY));
+    assert_eq!(fixture.correlator.due(), Some(fixture.now + EVERY));
     for number in 24..30 {
-        bed.now += EVERY;
-        assert_eq!(bed.written(), [format!("o{number} DriftRepaired 1: changed")]);
+        fixture.now += EVERY;
+        assert_eq!(fixture.written(), [format!("o{number} DriftRepaired 1: changed")]);
     }
-    assert_eq!(bed.correlator.due(), None);
-    bed.now += EVERY * 3;
+    assert_eq!(fixture.correlator.due(), None);
+    fixture.now += EVERY * 3;
     for number in 0..5 {
-        bed.happens(EventReason::DriftRepaired, Some(&format!("p{number}")), "changed");
+        fixture.happens(EventReason::DriftRepaired, Some(&format!("p{number}")), "changed");
     }
-    assert_eq!(bed.written().len(), 3, "only so much has been gained back");
+    assert_eq!(fixture.written().len(), 3, "only so much has been gained back");
 }
 
 #[test]
 fn too_many_are_not_written_and_no_warning_is_among_them() {
-    let mut bed = CorrelatorFixture::new();
-    bed.happens(EventReason::Conflict, Some("web"), "somebody else's");
+    let mut fixture = CorrelatorFixture::new();
+    fixture.happens(EventReason::Conflict, Some("web"), "somebody else's");
     for number in 0..2 * WAITING {
-        bed.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
+        fixture.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
     }
-    assert_eq!(bed.correlator.waiting.len(), WAITING);
-    assert_eq!(bed.written()[0], "web Conflict 1: somebody else's");
+    assert_eq!(fixture.correlator.waiting.len(), WAITING);
+    assert_eq!(fixture.written()[0], "web Conflict 1: somebody else's");
 }
 
 #[test]
 fn events_are_about_the_object_and_about_the_source() {
-    let mut bed = CorrelatorFixture::new();
-    bed.happens(EventReason::RevisionRead, None, "revision 1a2b is in force");
-    bed.happens(EventReason::Created, Some("web"), "created");
-    let write = bed.correlator.next(bed.now).unwrap();
+    let mut fixture = CorrelatorFixture::new();
+    fixture.happens(EventReason::RevisionRead, None, "revision 1a2b is in force");
+    fixture.happens(EventReason::Created, Some("web"), "created");
+    let write = fixture.correlator.next(fixture.now).unwrap();
     let KubernetesEvent { id, uid, annotations, severity, .. } = &write.occurrence;
     assert_eq!(id.to_string(), "ConfigMap rhumb-system/shop");
     assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), EventType::Normal));
     assert_eq!(annotations[REVISION], "1a2b");
-    assert_eq!(bed.written(), [""; 0], "what is merely made is told nowhere");
+    assert_eq!(fixture.written(), [""; 0], "what is merely made is told nowhere");
 }
 
 /// An object may have the name of its source, and be in the namespace of the inventories.
 #[test]
 fn two_events_of_one_notice_have_two_names() {
-    let mut bed = CorrelatorFixture::new();
+    let mut fixture = CorrelatorFixture::new();
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let id = ObjectId::new(&gvk.group_kind(), Some(NAMESPACE), "shop");
-    let both = EventRegarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
+    let both = EventRegarding { object: Some((id, gvk, None)), inventory: Some(Uid("p".into())) };
     for message in ["a", "b"] {
-        bed.records(EventReason::RolloutStarted, None, message, both.clone());
+        fixture.records(EventReason::RolloutStarted, None, message, both.clone());
     }
     let names: HashSet<String> =
-        std::iter::from_fn(|| bed.correlator.next(bed.now)).map(|write| write.name).collect();
+        std::iter::from_fn(|| fixture.correlator.next(fixture.now)).map(|write| write.name).collect();
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
 #[test]
 fn long_words_leave_room_for_the_commit() {
-    let mut bed = CorrelatorFixture::new();
-    bed.made = Some(("é".repeat(100), "😀".repeat(100)));
-    bed.happens(EventReason::Refused, None, &"no ".repeat(1000));
-    let write = bed.correlator.next(bed.now).unwrap();
+    let mut fixture = CorrelatorFixture::new();
+    fixture.made = Some(("é".repeat(100), "😀".repeat(100)));
+    fixture.happens(EventReason::Refused, None, &"no ".repeat(1000));
+    let write = fixture.correlator.next(fixture.now).unwrap();
     let message = write.occurrence.message;
     let expected = format!(" ({}: {})", "é".repeat(100), "😀".repeat(100));
     assert!(message.starts_with("no no ") && message.ends_with(&expected), "{message}");
@@ -194,51 +195,57 @@ fn long_words_leave_room_for_the_commit() {
 
 #[test]
 fn what_could_not_be_written_is_tried_again_and_counted_once() {
-    let mut bed = CorrelatorFixture::new();
-    let fails = |bed: &mut CorrelatorFixture, expected: &str| {
-        let write = bed.correlator.next(bed.now).unwrap();
+    let mut fixture = CorrelatorFixture::new();
+    let fails = |fixture: &mut CorrelatorFixture, expected: &str| {
+        let write = fixture.correlator.next(fixture.now).unwrap();
         assert_eq!(words(&write), expected);
-        bed.correlator.failed(write)
+        fixture.correlator.failed(write)
     };
-    bed.happens(EventReason::Refused, Some("web"), "no");
-    assert!(fails(&mut bed, "web Refused 1: no"));
-    bed.happens(EventReason::Refused, Some("web"), "no");
-    assert!(fails(&mut bed, "web Refused 2: no"));
-    assert_eq!(bed.written(), ["web Refused 2: no"]);
-    bed.happens(EventReason::Refused, Some("web"), "no");
-    assert!(fails(&mut bed, "web Refused again 3: no"));
-    assert_eq!((bed.written(), bed.correlator.take_lost()), (vec!["web Refused again 3: no".to_owned()], 0));
+    fixture.happens(EventReason::Refused, Some("web"), "no");
+    assert!(fails(&mut fixture, "web Refused 1: no"));
+    fixture.happens(EventReason::Refused, Some("web"), "no");
+    assert!(fails(&mut fixture, "web Refused 2: no"));
+    assert_eq!(fixture.written(), ["web Refused 2: no"]);
+    fixture.happens(EventReason::Refused, Some("web"), "no");
+    assert!(fails(&mut fixture, "web Refused again 3: no"));
+    assert_eq!(
+        (fixture.written(), fixture.correlator.take_lost()),
+        (vec!["web Refused again 3: no".to_owned()], 0)
+    );
     // Not for ever.
-    bed.now += EVERY * TRIES;
-    bed.happens(EventReason::Refused, Some("api"), "no");
+    fixture.now += EVERY * TRIES;
+    fixture.happens(EventReason::Refused, Some("api"), "no");
     for _ in 1..TRIES {
-        assert!(fails(&mut bed, "api Refused 1: no"));
+        assert!(fails(&mut fixture, "api Refused 1: no"));
     }
-    assert!(!fails(&mut bed, "api Refused 1: no"));
-    assert_eq!((bed.written().len(), bed.correlator.take_lost(), bed.correlator.take_lost()), (0, 1, 0));
+    assert!(!fails(&mut fixture, "api Refused 1: no"));
+    assert_eq!(
+        (fixture.written().len(), fixture.correlator.take_lost(), fixture.correlator.take_lost()),
+        (0, 1, 0)
+    );
 }
 
 /// Some of a thousand similar events are written for their object, and the count on their source
 /// covers all.
 #[test]
 fn no_count_is_lost() {
-    let mut bed = CorrelatorFixture::new();
+    let mut fixture = CorrelatorFixture::new();
     let all: usize = 4 * WAITING;
     for number in 0..all {
         let gvk = Gvk::new("apps", "v1", "Deployment");
         let id = ObjectId::new(&gvk.group_kind(), Some("shop"), &format!("o{number}"));
-        let both = EventRegarding { object: Some((id, gvk, None)), parent: Some(Uid("p".into())) };
-        bed.records(EventReason::DriftRepaired, None, &format!("changed {number}"), both);
+        let both = EventRegarding { object: Some((id, gvk, None)), inventory: Some(Uid("p".into())) };
+        fixture.records(EventReason::DriftRepaired, None, &format!("changed {number}"), both);
     }
     let mut written: Vec<EventWrite> = Vec::new();
-    while bed.correlator.due().is_some() || written.is_empty() {
-        written.extend(std::iter::from_fn(|| bed.correlator.next(bed.now)));
-        bed.now += EVERY;
+    while fixture.correlator.due().is_some() || written.is_empty() {
+        written.extend(std::iter::from_fn(|| fixture.correlator.next(fixture.now)));
+        fixture.now += EVERY;
     }
     let of_source = written.iter().filter(|write| write.occurrence.id.name() == "shop");
     let told: u32 = of_source.map(|write| write.occurrence.count).sum();
     assert_eq!(usize::try_from(told).unwrap(), all);
-    let lost = usize::try_from(bed.correlator.take_lost()).unwrap();
+    let lost = usize::try_from(fixture.correlator.take_lost()).unwrap();
     assert_eq!(lost + written.len() - SIMILAR - 1, all);
 }
 
@@ -257,16 +264,16 @@ fn a_name_is_one_that_the_server_takes() {
 /// else.
 #[test]
 fn of_so_many_objects_is_remembered_what_was_said() {
-    let mut bed = CorrelatorFixture::new();
+    let mut fixture = CorrelatorFixture::new();
     for round in 0..2 {
         for number in 0..2 * REMEMBERED {
-            bed.happens(EventReason::Refused, Some(&format!("o{number}")), &format!("no {round}"));
-            bed.happens(EventReason::Refused, None, &format!("o{number}: no {round}"));
-            assert!(bed.correlator.similar.len() <= REMEMBERED, "{}", bed.correlator.similar.len());
+            fixture.happens(EventReason::Refused, Some(&format!("o{number}")), &format!("no {round}"));
+            fixture.happens(EventReason::Refused, None, &format!("o{number}: no {round}"));
+            assert!(fixture.correlator.similar.len() <= REMEMBERED, "{}", fixture.correlator.similar.len());
         }
     }
     // Events about the source are not forgotten for them: it stays one Event.
-    let keys: HashSet<String> = bed
+    let keys: HashSet<String> = fixture
         .correlator
         .waiting
         .iter()
@@ -279,19 +286,19 @@ fn of_so_many_objects_is_remembered_what_was_said() {
 /// The budget object has it, which people may write.
 #[test]
 fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
-    let mut bed = CorrelatorFixture::new();
-    bed.made = Some(("é".repeat(LONGEST_MESSAGE), "subject".to_owned()));
-    bed.happens(EventReason::Refused, None, "no");
-    let write = bed.correlator.next(bed.now).unwrap();
+    let mut fixture = CorrelatorFixture::new();
+    fixture.made = Some(("é".repeat(LONGEST_MESSAGE), "subject".to_owned()));
+    fixture.happens(EventReason::Refused, None, "no");
+    let write = fixture.correlator.next(fixture.now).unwrap();
     assert!(write.occurrence.message.len() <= LONGEST_MESSAGE, "{}", write.occurrence.message.len());
 }
 
 #[test]
 fn what_waits_at_the_end_is_counted() {
-    let mut bed = CorrelatorFixture::new();
+    let mut fixture = CorrelatorFixture::new();
     for name in ["web", "web", "api"] {
-        bed.happens(EventReason::DriftRepaired, Some(name), "changed");
+        fixture.happens(EventReason::DriftRepaired, Some(name), "changed");
     }
-    assert_eq!(bed.correlator.left(), 3);
-    assert_eq!((bed.written().len(), bed.correlator.left()), (2, 0));
+    assert_eq!(fixture.correlator.left(), 3);
+    assert_eq!((fixture.written().len(), fixture.correlator.left()), (2, 0));
 }

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-fn letter(url: &str) -> Notification {
+fn notification(url: &str) -> Notification {
     let body = json!({});
     Notification { url: UrlSource::Url(url.to_owned()), path: String::new(), token: None, body, status: None }
 }
@@ -25,7 +25,7 @@ async fn answered(answer: &'static str) -> Result<(), DeliveryError> {
         stream.write_all(answer.as_bytes()).await.unwrap();
         stream
     });
-    let brought = NotificationClient::new().bring(&letter(&url)).await;
+    let brought = NotificationClient::new().bring(&notification(&url)).await;
     server.await.unwrap();
     brought
 }
@@ -95,7 +95,7 @@ async fn a_redirect_is_said_and_not_followed() {
 async fn a_server_that_never_answers_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
-    let failed = NotificationClient::new().bring(&letter(&url)).await.unwrap_err();
+    let failed = NotificationClient::new().bring(&notification(&url)).await.unwrap_err();
     assert_eq!(failed, DeliveryError::for_now("no answer within 10 s"));
 }
 
@@ -103,7 +103,7 @@ async fn a_server_that_never_answers_is_given_up() {
 #[tokio::test]
 async fn a_host_that_is_not_there_is_given_up() {
     for url in ["https://192.0.2.1/x", "https://nobody.invalid/x"] {
-        let failed = NotificationClient::new().bring(&letter(url)).await.unwrap_err();
+        let failed = NotificationClient::new().bring(&notification(url)).await.unwrap_err();
         let DeliveryError::Temporary { why, after: None } = failed else { panic!("{failed:?}") };
         assert!(why.starts_with("it cannot be reached") || why == "no answer within 10 s", "{why}");
     }

@@ -23,54 +23,54 @@ const MOST: Duration = Duration::from_secs(4);
 const PERSON: Duration = Duration::from_secs(15);
 
 impl Reconciler {
-    pub(super) fn reread_parents(&mut self) {
-        for source in 0..self.ledgers.len() {
-            if self.ledgers[source].parent != InventoryState::Unread {
-                self.read_parent(source);
+    pub(super) fn reread_inventories(&mut self) {
+        for source in 0..self.stores.len() {
+            if self.stores[source].inventory != InventoryState::Unread {
+                self.read_inventory(source);
             }
         }
     }
 
-    pub(super) fn read_parent(&mut self, source: SourceId) {
-        if std::mem::replace(&mut self.ledgers[source].call, CallState::Busy) == CallState::Busy {
+    pub(super) fn read_inventory(&mut self, source: SourceId) {
+        if std::mem::replace(&mut self.stores[source].call, CallState::Busy) == CallState::Busy {
             return;
         }
-        let cluster = self.hands.cluster.clone();
+        let cluster = self.executor.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        self.spawn(async move { LoopEvent::Parent(source, cluster.parent(&namespace, &name).await) });
+        self.spawn(async move { LoopEvent::Parent(source, cluster.inventory(&namespace, &name).await) });
     }
 
     pub(super) fn parent_answered(
         &mut self,
         source: SourceId,
-        parent: Result<Option<InventoryObject>, cluster::ClusterError>,
+        inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
-        let ledger = &mut self.ledgers[source];
-        ledger.call = CallState::None;
+        let store = &mut self.stores[source];
+        store.call = CallState::None;
         let passes = |error: &&cluster::ClusterError| {
             matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
         };
-        let trouble = parent.as_ref().err().filter(|error| !passes(error));
-        ledger.trouble = trouble.map(ToString::to_string);
-        match parent {
-            Ok(parent) => {
-                ledger.failures = 0;
-                let inventory = inventory::read(parent.as_ref(), &self.places[source], self.engine.seals());
-                let is_first = ledger.parent == InventoryState::Unread;
-                ledger.parent = parent.map_or(InventoryState::Absent, InventoryState::Says);
+        let trouble = inventory.as_ref().err().filter(|error| !passes(error));
+        store.trouble = trouble.map(ToString::to_string);
+        match inventory {
+            Ok(inventory) => {
+                store.failures = 0;
+                let recorded = inventory::read(inventory.as_ref(), &self.places[source], self.engine.seals());
+                let is_first = store.inventory == InventoryState::Unread;
+                store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Says);
                 if is_first {
-                    handover::recall(&mut self.engine, source, self.ledgers[source].parent.parent());
+                    handover::recall(&mut self.engine, source, self.stores[source].inventory.inventory());
                 }
                 if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
-                    self.chronicle.go_on(source, self.ledgers[source].parent.parent());
+                    self.history.go_on(source, self.stores[source].inventory.inventory());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new kind.
-                let ledger = &mut self.ledgers[source];
-                let declared = self.engine.source(source).catalog.census();
-                if inventory.unplaced || declared.kinds().any(|kind| !inventory.kinds.contains(kind)) {
-                    ledger.need = InventoryNeed::Growth;
+                let store = &mut self.stores[source];
+                let declared = self.engine.source(source).catalog.object_counts();
+                if recorded.unplaced || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
+                    store.need = InventoryNeed::Growth;
                 }
-                let kinds = inventory.kinds.iter().filter(|kind| self.engine.admits(source, kind));
+                let kinds = recorded.kinds.iter().filter(|kind| self.engine.admits(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
                 self.watched.hold(watcher, kinds, &mut self.engine);
@@ -80,8 +80,8 @@ impl Reconciler {
                 self.show_inventory(source);
                 self.tell_unreadable_rejections(source);
                 self.tell_anchor(source);
-                if self.ledgers[source].parent != InventoryState::Absent {
-                    self.follow_parent(source);
+                if self.stores[source].inventory != InventoryState::Absent {
+                    self.follow_inventory(source);
                 }
             }
             // Only a person can help, and nobody waits for one here.
@@ -90,18 +90,18 @@ impl Reconciler {
             }
             Err(error) => {
                 tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
-                ledger.call = CallState::Busy;
-                let cluster = self.hands.cluster.clone();
+                store.call = CallState::Busy;
+                let cluster = self.executor.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
                 let wait = match error.class() {
                     ErrorClass::Config => PERSON,
-                    _ => MOST.min(AGAIN * 2_u32.saturating_pow(ledger.failures)),
+                    _ => MOST.min(AGAIN * 2_u32.saturating_pow(store.failures)),
                 };
-                ledger.failures = ledger.failures.saturating_add(1).min(10);
+                store.failures = store.failures.saturating_add(1).min(10);
                 let wait = wait.mul_f64(1.0 + super::super::random());
                 self.spawn(async move {
                     tokio::time::sleep(wait).await;
-                    LoopEvent::Parent(source, cluster.parent(&namespace, &name).await)
+                    LoopEvent::Parent(source, cluster.inventory(&namespace, &name).await)
                 });
             }
         }
@@ -110,12 +110,12 @@ impl Reconciler {
     /// Says once that not all can be read of what failed.
     fn tell_unreadable_rejections(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
-        let ledger = &mut self.ledgers[source];
-        let why = inventory::unreadable(ledger.parent.parent(), (&self.namespace, &name));
-        if ledger.unreadable == why {
+        let store = &mut self.stores[source];
+        let why = inventory::unreadable(store.inventory.inventory(), (&self.namespace, &name));
+        if store.unreadable == why {
             return;
         }
-        ledger.unreadable.clone_from(&why);
+        store.unreadable.clone_from(&why);
         if let Some(why) = why {
             tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");
             self.notice_unreadable(source, why);
@@ -125,13 +125,13 @@ impl Reconciler {
     /// Records the location of a source, by which its inventory is judged.
     pub(super) fn is_at(&mut self, source: SourceId, place: String) {
         self.places[source] = place;
-        self.ledgers[source].origin = InventoryOrigin::Unknown;
+        self.stores[source].origin = InventoryOrigin::Unknown;
         self.show_inventory(source);
     }
 
     /// An inventory whose parent does not tell its place was made here where all that can be seen of it is wanted.
     fn find_origins(&mut self) {
-        for source in 0..self.ledgers.len() {
+        for source in 0..self.stores.len() {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
@@ -139,8 +139,8 @@ impl Reconciler {
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
             if lost && lives && sees_all && self.engine.judge(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves nothing in doubt.
-                self.ledgers[source].need = InventoryNeed::Growth;
-                self.ledgers[source].origin = InventoryOrigin::Here;
+                self.stores[source].need = InventoryNeed::Growth;
+                self.stores[source].origin = InventoryOrigin::Here;
                 self.show_inventory(source);
             }
         }
@@ -148,35 +148,35 @@ impl Reconciler {
 
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
-        let ledger = &mut self.ledgers[source];
+        let store = &mut self.stores[source];
         if self.engine.source(source).life == SourceLifecycle::Ends
-            && let Some(place) = ledger.parent.parent().and_then(inventory::place)
+            && let Some(place) = store.inventory.inventory().and_then(inventory::place)
         {
             // Deleting a source means all of its objects, whatever their location.
             place.clone_into(&mut self.places[source]);
         }
-        if ledger.parent != InventoryState::Unread {
+        if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
-            ledger.sealing = inventory::sealing(ledger.parent.parent(), seals);
-            let mut inventory = inventory::read(ledger.parent.parent(), &self.places[source], seals);
+            store.sealing = inventory::sealing(store.inventory.inventory(), seals);
+            let mut inventory = inventory::read(store.inventory.inventory(), &self.places[source], seals);
             // A process that writes nothing can go on with the part that can be read.
-            match ledger.sealing {
+            match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
                 SealStatus::Locked => return self.engine.lock_inventory(source),
                 SealStatus::Stale => self.engine.want_seal(),
                 SealStatus::Fine => {}
             }
             match inventory.other_place.as_deref() {
-                None => ledger.origin = InventoryOrigin::Here,
+                None => store.origin = InventoryOrigin::Here,
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::NOWHERE) if self.engine.source(source).life == SourceLifecycle::Ends => {}
-                Some(inventory::NOWHERE) if ledger.origin == InventoryOrigin::Here => {
+                Some(inventory::NOWHERE) if store.origin == InventoryOrigin::Here => {
                     inventory.other_place = None
                 }
                 Some(_) => {}
             }
             if inventory.unplaced {
-                ledger.need = InventoryNeed::Growth;
+                store.need = InventoryNeed::Growth;
             }
             self.engine.inventory(source, self.visible(source, inventory));
         }
@@ -185,7 +185,7 @@ impl Reconciler {
     /// Returns a source that is only observed writes no inventory; its decisions are shown as if it had.
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
-            inventory.kinds.extend(self.engine.source(source).catalog.census().kinds().cloned());
+            inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
             inventory.unplaced = false;
         }
         inventory
@@ -194,26 +194,26 @@ impl Reconciler {
     /// Writes the parents that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
-        for source in 0..self.ledgers.len() {
+        for source in 0..self.stores.len() {
             let state = self.engine.source(source);
-            if self.ledgers[source].call == CallState::Busy
-                || self.ledgers[source].parent == InventoryState::Unread
-                || self.ledgers[source].sealing == SealStatus::Locked
+            if self.stores[source].call == CallState::Busy
+                || self.stores[source].inventory == InventoryState::Unread
+                || self.stores[source].sealing == SealStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
                 // Made anew it would look as if it told all.
-                || (state.life == SourceLifecycle::Ends && self.ledgers[source].parent == InventoryState::Absent)
+                || (state.life == SourceLifecycle::Ends && self.stores[source].inventory == InventoryState::Absent)
             {
                 continue;
             }
-            let ledger = &mut self.ledgers[source];
-            if ledger.need == InventoryNeed::Nothing
+            let store = &mut self.stores[source];
+            if store.need == InventoryNeed::Nothing
                 && self.read.contains(&source)
-                && handover::is_untidy(&self.engine, source, ledger.parent.parent())
+                && handover::is_untidy(&self.engine, source, store.inventory.inventory())
             {
-                ledger.need = InventoryNeed::Cleanup;
+                store.need = InventoryNeed::Cleanup;
             }
-            let need = ledger.need;
+            let need = store.need;
             let tidy = match need {
                 InventoryNeed::Growth => InventoryWriteMode::Grow,
                 InventoryNeed::Cleanup if self.is_idle() && self.all_synced(source) => {
@@ -224,7 +224,7 @@ impl Reconciler {
                         && !(inventory::tells_all(
                             &self.engine,
                             source,
-                            self.ledgers[source].parent.parent(),
+                            self.stores[source].inventory.inventory(),
                         ) && self.tells_stand(source)
                             && self.tells_accepted(source)) =>
                 {
@@ -232,36 +232,36 @@ impl Reconciler {
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup => continue,
             };
-            self.ledgers[source].need = if tidy == InventoryWriteMode::Grow {
+            self.stores[source].need = if tidy == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
                 InventoryNeed::Nothing
             };
-            let known = self.ledgers[source].parent.parent().cloned();
+            let known = self.stores[source].inventory.inventory().cloned();
             let place = &self.places[source];
             let Some(mut wanted) = inventory::wanted(&self.engine, source, place, known.as_ref(), tidy)
             else {
                 // Once there is a key.
                 self.engine.want_seal();
-                self.ledgers[source].need = InventoryNeed::Growth;
+                self.stores[source].need = InventoryNeed::Growth;
                 continue;
             };
             handover::tell(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
             if let Some(stand) = self.stand(source) {
                 stand.write_to(&mut wanted.data);
             }
-            acceptance::tell(&mut wanted, self.ledgers[source].accepted.as_ref());
+            acceptance::tell(&mut wanted, self.stores[source].accepted.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Stopped;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
-            self.ledgers[source].call = CallState::Busy;
-            let cluster = self.hands.cluster.clone();
+            self.stores[source].call = CallState::Busy;
+            let cluster = self.executor.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
             self.spawn_write(async move {
-                let saved = cluster.save_parent(&namespace, &name, known.as_ref(), &wanted).await;
+                let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Parent(source, saved.map(Some))
             });
         }
@@ -271,50 +271,50 @@ impl Reconciler {
     fn is_to_be_registered(&self, source: SourceId) -> bool {
         self.until == StopCondition::Stopped
             && self.read.contains(&source)
-            && self.ledgers[source].parent == InventoryState::Absent
+            && self.stores[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)
     }
 
     /// Tells a source what its parent says of what was accepted: it is not looked at before.
     fn tell_anchor(&mut self, source: SourceId) {
-        let ledger = &mut self.ledgers[source];
-        let anchor = acceptance::anchor(&self.namespace, ledger.parent.parent());
-        let Some(feed) = self.feeds[source].as_ref().filter(|_| ledger.anchor.as_ref() != Some(&anchor))
+        let store = &mut self.stores[source];
+        let anchor = acceptance::anchor(&self.namespace, store.inventory.inventory());
+        let Some(feed) = self.feeds[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
         else {
             return;
         };
         // Where there is no room, the next answer tells it.
         if feed.try_send(FeedRequest::Anchor(anchor.clone())).is_ok() {
-            ledger.anchor = Some(anchor);
+            store.anchor = Some(anchor);
         }
     }
 
     fn tells_accepted(&self, source: SourceId) -> bool {
-        let ledger = &self.ledgers[source];
-        acceptance::is_told(ledger.parent.parent(), ledger.accepted.as_ref())
+        let store = &self.stores[source];
+        acceptance::is_told(store.inventory.inventory(), store.accepted.as_ref())
     }
 
     /// Returns whether a parent that is there tells where its source stands.
     fn tells_stand(&self, source: SourceId) -> bool {
-        let parent = self.ledgers[source].parent.parent();
-        let (Some(parent), Some(stand)) = (parent, self.stand(source)) else { return true };
-        StatusSummary::in_data(&parent.data).as_ref() == Some(stand)
+        let inventory = self.stores[source].inventory.inventory();
+        let (Some(inventory), Some(stand)) = (inventory, self.stand(source)) else { return true };
+        StatusSummary::in_data(&inventory.data).as_ref() == Some(stand)
     }
 
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it had where nobody looks
     /// for it now.
     pub(super) fn tell_unlisted(&mut self) {
-        for (source, ledger) in self.ledgers.iter_mut().enumerate() {
+        for (source, store) in self.stores.iter_mut().enumerate() {
             let unwatched = self.engine.unwatched(source);
-            if ledger.unwatched != unwatched {
+            if store.unwatched != unwatched {
                 let source = &self.engine.source(source).name;
                 if let Some(what) = &unwatched {
                     tracing::warn!(%source, "{what}");
                 }
-                ledger.unwatched = unwatched;
+                store.unwatched = unwatched;
             }
             let why = self.engine.unlisted(source);
-            if ledger.told == why {
+            if store.told == why {
                 continue;
             }
             let source = &self.engine.source(source).name;
@@ -323,7 +323,7 @@ impl Reconciler {
             } else {
                 tracing::info!(%source, "what kept it from pruning is over");
             }
-            ledger.told = why;
+            store.told = why;
         }
     }
 
@@ -334,22 +334,23 @@ impl Reconciler {
 
     /// Something about inventories may have changed that can wait until nothing else is left to do.
     pub(super) fn tidy_later(&mut self) {
-        for ledger in self.ledgers.iter_mut().filter(|ledger| ledger.need == InventoryNeed::Nothing) {
-            ledger.need = InventoryNeed::Cleanup;
+        for store in self.stores.iter_mut().filter(|store| store.need == InventoryNeed::Nothing) {
+            store.need = InventoryNeed::Cleanup;
         }
     }
 
     /// Returns whether every kind that a source names is listed, or will not be before somebody does something.
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let mut kinds = state.catalog.census().kinds().chain(self.engine.held_kinds(source)).peekable();
+        let mut kinds =
+            state.catalog.object_counts().kinds().chain(self.engine.held_kinds(source)).peekable();
         let waits = |kind: &GroupKind| self.engine.is_syncing(source, kind) && !self.engine.is_unserved(kind);
         state.incomplete.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
     pub(super) fn all_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let mut kinds = self.engine.held_kinds(source).chain(state.catalog.census().kinds());
+        let mut kinds = self.engine.held_kinds(source).chain(state.catalog.object_counts().kinds());
         state.is_whole() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(most: u32) -> Self {
-        let mut rig = Self {
+        let mut harness = Self {
             engine: Engine::new(budget(most)),
             world: World::default(),
             now: Instant::now(),
@@ -42,9 +42,9 @@ impl Harness {
             commits: Vec::new(),
         };
         // Long ago, so that nobody waits for claims that others may still write.
-        rig.world.book.begun = Some(jiff::Timestamp::UNIX_EPOCH - Duration::from_hours(1));
-        rig.engine = rig.fresh(most);
-        rig
+        harness.world.ledger.begun = Some(jiff::Timestamp::UNIX_EPOCH - Duration::from_hours(1));
+        harness.engine = harness.fresh(most);
+        harness
     }
 
     /// Returns a process that has just started: it knows what the cluster and the source tell, and nothing else.
@@ -89,7 +89,7 @@ impl Harness {
             engine.served(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
             engine.list_started(kind);
         }
-        engine.book(self.world.book.clone());
+        engine.ledger(self.world.ledger.clone());
         for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
             engine.seen(id, World::live(id, thing));
         }
@@ -205,12 +205,12 @@ impl Harness {
         if decision.reason != Some(Reason::Claiming) {
             return decision;
         }
-        self.keep_book();
+        self.keep_ledger();
         self.engine.decide(id, self.now)
     }
 
     /// Writes the budget object and the parent, as the loop does at the end of each turn.
-    pub(super) fn keep_book(&mut self) {
+    pub(super) fn keep_ledger(&mut self) {
         self.tell_failures();
         self.resolve();
         self.keep_claims();
@@ -229,10 +229,10 @@ impl Harness {
         if self.in_flight.is_some() {
             return;
         }
-        if let Some(book) = self.engine.next_book() {
-            self.engine.saving_book(&book);
-            self.world.book = book.clone();
-            self.engine.book(book);
+        if let Some(ledger) = self.engine.next_ledger() {
+            self.engine.saving_ledger(&ledger);
+            self.world.ledger = ledger.clone();
+            self.engine.ledger(ledger);
         }
     }
 
@@ -326,7 +326,7 @@ impl Harness {
             self.deliver(usize::MAX);
             self.carry_out();
             self.engine.advance(self.now);
-            self.keep_book();
+            self.keep_ledger();
             self.strike_orders();
             self.engine.settle();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
@@ -347,11 +347,11 @@ impl Harness {
         }
         self.carry_out();
         self.engine.advance(self.now);
-        let (book, rejections) = (self.world.book.clone(), self.world.rejections.clone());
+        let (ledger, rejections) = (self.world.ledger.clone(), self.world.rejections.clone());
         let acknowledged = self.world.acknowledged.clone();
-        self.keep_book();
-        if (&book, &rejections, &acknowledged)
-            != (&self.world.book, &self.world.rejections, &self.world.acknowledged)
+        self.keep_ledger();
+        if (&ledger, &rejections, &acknowledged)
+            != (&self.world.ledger, &self.world.rejections, &self.world.acknowledged)
         {
             return;
         }

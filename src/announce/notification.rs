@@ -52,8 +52,8 @@ struct WebhookBody<'a> {
 }
 
 /// Returns the notification event of an event reason.
-pub(super) fn occasion(happening: EventReason) -> Option<NotificationEvent> {
-    match happening {
+pub(super) fn occasion(reason: EventReason) -> Option<NotificationEvent> {
+    match reason {
         EventReason::RevisionSettled => Some(NotificationEvent::Succeeded),
         EventReason::RolloutFailed => Some(NotificationEvent::Failed),
         EventReason::RolledBack => Some(NotificationEvent::RolledBack),
@@ -98,7 +98,7 @@ pub(super) fn addressed(to: &Recipient) -> Notification {
 }
 
 /// Returns the notification for an event; none where its recipient is not to hear of it.
-pub(super) fn letter(
+pub(super) fn notification(
     to: &Recipient,
     occasion: NotificationEvent,
     notice: &EventRecord,

@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::double::{FakeApiServer, ScriptedReply};
+use super::fake::{FakeApiServer, ScriptedReply};
 use crate::cluster::{ClusterFault, InventoryObject, applyset_id};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{ErrorClass, GroupKind};
@@ -20,7 +20,7 @@ fn stored(annotations: &Value, data: &Value) -> Value {
     })
 }
 
-fn parent() -> InventoryObject {
+fn inventory() -> InventoryObject {
     InventoryObject {
         known: Some((Uid("u-1".into()), ResourceVersion(7))),
         tooling: "rhumb/v1".to_owned(),
@@ -37,21 +37,21 @@ const ANNOTATIONS: &str = r#"{"applyset.kubernetes.io/tooling":"rhumb/v1","apply
 async fn a_parent_is_read_and_only_its_difference_written() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
-    let double = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
-    let read = double.cluster.parent("rhumb-system", "web").await.unwrap().unwrap();
-    assert_eq!(read, parent());
+    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+    let read = fake.cluster.inventory("rhumb-system", "web").await.unwrap().unwrap();
+    assert_eq!(read, inventory());
     // Nothing to write: no call.
     assert_eq!(
-        double.cluster.save_parent("rhumb-system", "web", Some(&read), &parent()).await.unwrap(),
+        fake.cluster.save_inventory("rhumb-system", "web", Some(&read), &inventory()).await.unwrap(),
         read
     );
-    assert_eq!(double.asked().len(), 1);
-    let mut after = parent();
+    assert_eq!(fake.asked().len(), 1);
+    let mut after = inventory();
     after.kinds.remove(&GroupKind::new("", "ConfigMap"));
     after.annotations = [("rhumb.dev/confirmed".to_owned(), "yes".to_owned())].into();
     after.data.clear();
-    double.cluster.save_parent("rhumb-system", "web", Some(&read), &after).await.unwrap();
-    let asked = &double.asked()[1];
+    fake.cluster.save_inventory("rhumb-system", "web", Some(&read), &after).await.unwrap();
+    let asked = &fake.asked()[1];
     assert_eq!(
         (asked.method.as_str(), asked.path.as_str()),
         ("PATCH", "/api/v1/namespaces/rhumb-system/configmaps/web?fieldManager=rhumb")
@@ -74,8 +74,8 @@ async fn a_parent_is_read_and_only_its_difference_written() {
 #[tokio::test]
 async fn a_parent_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
-    let double = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
-    let error = double.cluster.parent("rhumb-system", "web").await.unwrap_err();
+    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+    let error = fake.cluster.inventory("rhumb-system", "web").await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Config);
     assert!(error.to_string().contains("it is the inventory of kubectl/v1.36"), "{error}");
 }
@@ -84,9 +84,8 @@ async fn a_parent_of_another_tool_is_left_alone() {
 async fn a_config_map_that_is_no_inventory_is_left_alone() {
     let read = async |metadata: Value, data: Value| {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
-        let double =
-            FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
-        double.cluster.parent("rhumb-system", "web").await.map(|found| found.is_some())
+        let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+        fake.cluster.inventory("rhumb-system", "web").await.map(|found| found.is_some())
     };
     let data = json!({ "rhumb.yaml": "a" });
     for metadata in [json!({}), json!({"labels": {"app": "web"}, "annotations": {"example.org/a": "b"}})] {
@@ -112,7 +111,7 @@ async fn a_missing_namespace_is_made_with_the_parent() {
         json!({ "kind": "Status", "code": code, "message": "m", "details": { "name": name, "kind": kind } })
             .to_string()
     };
-    let double = FakeApiServer::start(move |_, asked| {
+    let fake = FakeApiServer::start(move |_, asked| {
         let mut there = there.lock().unwrap();
         match (asked.method.as_str(), asked.path.as_str(), *there) {
             ("POST", "/api/v1/namespaces?fieldManager=rhumb", _) => {
@@ -126,24 +125,24 @@ async fn a_missing_namespace_is_made_with_the_parent() {
         }
     })
     .await;
-    assert_eq!(double.cluster.parent("rhumb-system", "web").await.unwrap(), None);
-    let made = double.cluster.save_parent("rhumb-system", "web", None, &parent()).await.unwrap();
+    assert_eq!(fake.cluster.inventory("rhumb-system", "web").await.unwrap(), None);
+    let made = fake.cluster.save_inventory("rhumb-system", "web", None, &inventory()).await.unwrap();
     assert_eq!(made.known, Some((Uid("u-1".into()), ResourceVersion(7))));
-    assert_eq!(double.asked().len(), 4);
+    assert_eq!(fake.asked().len(), 4);
 }
 
 #[tokio::test]
 async fn a_parent_that_somebody_else_wrote_is_stale() {
     for (code, name) in [(409, "web"), (404, "web")] {
-        let double = FakeApiServer::start(move |_, _| {
+        let fake = FakeApiServer::start(move |_, _| {
             let status =
                 json!({ "kind": "Status", "code": code, "details": { "name": name, "kind": "configmaps" } });
             ScriptedReply::Whole(code, "", status.to_string())
         })
         .await;
-        let after = InventoryObject { data: [("k".to_owned(), "v".to_owned())].into(), ..parent() };
+        let after = InventoryObject { data: [("k".to_owned(), "v".to_owned())].into(), ..inventory() };
         let error =
-            double.cluster.save_parent("rhumb-system", "web", Some(&parent()), &after).await.unwrap_err();
+            fake.cluster.save_inventory("rhumb-system", "web", Some(&inventory()), &after).await.unwrap_err();
         assert_eq!(*error.fault(), ClusterFault::VersionConflict);
     }
 }

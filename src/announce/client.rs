@@ -14,7 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
-use super::letter::Notification;
+use super::notification::Notification;
 use crate::config::{UrlSource, is_sound};
 use crate::secret::Secret;
 
@@ -63,11 +63,11 @@ impl NotificationClient {
     }
 
     /// Tries once.
-    pub(super) async fn bring(&self, letter: &Notification) -> Result<(), DeliveryError> {
+    pub(super) async fn bring(&self, notification: &Notification) -> Result<(), DeliveryError> {
         let client = self.client.as_ref().map_err(DeliveryError::for_now)?;
-        let letter = letter.clone();
+        let notification = notification.clone();
         // A disk that hangs holds up nobody else.
-        let request = tokio::task::spawn_blocking(move || request(&letter)).await;
+        let request = tokio::task::spawn_blocking(move || request(&notification)).await;
         // A panic message may hold file contents.
         let request = request.map_err(|_| DeliveryError::for_now("its files could not be read"))?;
         let request = request.map_err(DeliveryError::for_now)?;
@@ -134,18 +134,18 @@ fn word<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Returns whether its files can be read and used as they are now.
-pub(super) fn checked(letter: &Notification) -> Result<(), String> {
-    request(letter).map(drop)
+pub(super) fn checked(notification: &Notification) -> Result<(), String> {
+    request(notification).map(drop)
 }
 
 /// The files are read at each try: what was wrong with them may have been mended.
-fn request(letter: &Notification) -> Result<Request<Body>, String> {
+fn request(notification: &Notification) -> Result<Request<Body>, String> {
     let secret = |file: &Path| Secret::read(file);
     let text = |secret: &Secret| {
         let text = secret.expose().filter(|text| !text.contains(char::is_whitespace));
         text.map(str::to_owned).ok_or_else(|| "what is in its file is no single word".to_owned())
     };
-    let url = match &letter.url {
+    let url = match &notification.url {
         UrlSource::Url(url) => url.clone(),
         UrlSource::File(file) => text(&secret(file)?)?,
     };
@@ -154,19 +154,19 @@ fn request(letter: &Notification) -> Result<Request<Body>, String> {
         return Err(why.to_owned());
     }
     let uri: Uri =
-        format!("{url}{}", letter.path).parse().map_err(|_| "its URL cannot be read".to_owned())?;
+        format!("{url}{}", notification.path).parse().map_err(|_| "its URL cannot be read".to_owned())?;
     let mut request = Request::post(uri)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json")
         .header(header::USER_AGENT, concat!("rhumb/", env!("CARGO_PKG_VERSION")));
-    if let Some((name, before, file)) = &letter.token {
+    if let Some((name, before, file)) = &notification.token {
         let value = format!("{before}{}", text(&secret(file)?)?);
         let mut value = http::HeaderValue::try_from(value)
             .map_err(|_| "its token cannot stand in a header".to_owned())?;
         value.set_sensitive(true);
         request = request.header(*name, value);
     }
-    request.body(Body::from(letter.body.to_string())).map_err(|_| "its URL cannot be asked".to_owned())
+    request.body(Body::from(notification.body.to_string())).map_err(|_| "its URL cannot be asked".to_owned())
 }
 
 #[cfg(test)]

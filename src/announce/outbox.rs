@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::letter::Notification;
+use super::notification::Notification;
 
 /// The maximum number of notifications that wait for a recipient that does not answer. Beyond it
 /// the oldest is dropped.
@@ -20,12 +20,12 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// Takes one, in place of all that it makes void. Says how many are lost.
-    pub(super) fn put(&self, letter: Notification) -> usize {
-        let mut letters = self.letters();
-        letters.retain(|old| !letter.voids(old));
-        let lost = usize::from(letters.len() >= WAITING);
-        letters.drain(..lost);
-        letters.push_back(letter);
+    pub(super) fn put(&self, notification: Notification) -> usize {
+        let mut notifications = self.notifications();
+        notifications.retain(|old| !notification.voids(old));
+        let lost = usize::from(notifications.len() >= WAITING);
+        notifications.drain(..lost);
+        notifications.push_back(notification);
         self.arrived.notify_one();
         lost
     }
@@ -33,25 +33,25 @@ impl Outbox {
     /// Takes the oldest out as soon as there is one. Only one may wait for it.
     pub(super) async fn next(&self) -> Notification {
         loop {
-            let oldest = self.letters().pop_front();
-            if let Some(letter) = oldest {
-                return letter;
+            let oldest = self.notifications().pop_front();
+            if let Some(notification) = oldest {
+                return notification;
             }
             self.arrived.notified().await;
         }
     }
 
     /// Returns whether one of those that wait makes this one void.
-    pub(super) fn voids(&self, letter: &Notification) -> bool {
-        self.letters().iter().any(|newer| newer.voids(letter))
+    pub(super) fn voids(&self, notification: &Notification) -> bool {
+        self.notifications().iter().any(|newer| newer.voids(notification))
     }
 
     /// Returns how many wait.
     pub(super) fn len(&self) -> usize {
-        self.letters().len()
+        self.notifications().len()
     }
 
-    fn letters(&self) -> MutexGuard<'_, VecDeque<Notification>> {
+    fn notifications(&self) -> MutexGuard<'_, VecDeque<Notification>> {
         self.notifications.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::config::UrlSource;
 
-    fn letter(status: Option<&str>, number: usize) -> Notification {
+    fn notification(status: Option<&str>, number: usize) -> Notification {
         Notification {
             url: UrlSource::Url("https://h".to_owned()),
             path: String::new(),
@@ -73,30 +73,30 @@ mod tests {
         }
     }
 
-    fn numbers(bag: &Outbox) -> Vec<u64> {
-        bag.letters().iter().map(|letter| letter.body.as_u64().unwrap()).collect()
+    fn numbers(outbox: &Outbox) -> Vec<u64> {
+        outbox.notifications().iter().map(|notification| notification.body.as_u64().unwrap()).collect()
     }
 
     /// The newest commit status is the one that counts.
     #[test]
     fn a_full_bag_lets_the_oldest_go() {
-        let bag = Outbox::default();
-        let lost: usize = (0..WAITING + 2).map(|number| bag.put(letter(None, number))).sum();
-        let left = numbers(&bag);
+        let outbox = Outbox::default();
+        let lost: usize = (0..WAITING + 2).map(|number| outbox.put(notification(None, number))).sum();
+        let left = numbers(&outbox);
         assert_eq!((lost, left.len(), left[0], *left.last().unwrap()), (2, WAITING, 2, WAITING as u64 + 1));
     }
 
     #[test]
     fn a_newer_status_of_a_commit_takes_the_place_of_the_older() {
-        let bag = Outbox::default();
+        let outbox = Outbox::default();
         for (number, status) in ["a", "b", "a"].into_iter().enumerate() {
-            assert_eq!(bag.put(letter(Some(status), number)), 0);
+            assert_eq!(outbox.put(notification(Some(status), number)), 0);
         }
-        assert_eq!(numbers(&bag), [1, 2]);
-        assert!(bag.voids(&letter(Some("a"), 0)) && !bag.voids(&letter(Some("c"), 0)));
+        assert_eq!(numbers(&outbox), [1, 2]);
+        assert!(outbox.voids(&notification(Some("a"), 0)) && !outbox.voids(&notification(Some("c"), 0)));
         // Messages for people are each news of their own.
-        assert_eq!((bag.put(letter(None, 3)), bag.put(letter(None, 4))), (0, 0));
-        assert!(!bag.voids(&letter(None, 3)));
-        assert_eq!(numbers(&bag), [1, 2, 3, 4]);
+        assert_eq!((outbox.put(notification(None, 3)), outbox.put(notification(None, 4))), (0, 0));
+        assert!(!outbox.voids(&notification(None, 3)));
+        assert_eq!(numbers(&outbox), [1, 2, 3, 4]);
     }
 }

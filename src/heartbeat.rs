@@ -67,12 +67,12 @@ impl Heartbeats {
     pub fn expect(&self, name: &str, within: Duration) -> Heartbeat {
         let part =
             Arc::new(HeartbeatPart { name: name.into(), last: AtomicU64::new(0), due: AtomicU64::new(0) });
-        let pulse = Heartbeat { began: self.inner.began, part };
-        pulse.beat(within);
+        let heartbeat = Heartbeat { began: self.inner.began, part };
+        heartbeat.beat(within);
         let mut parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
         parts.retain(|part| part.strong_count() > 0);
-        parts.push(Arc::downgrade(&pulse.part));
-        pulse
+        parts.push(Arc::downgrade(&heartbeat.part));
+        heartbeat
     }
 
     /// Returns the status of each part, by name.
@@ -127,29 +127,29 @@ mod tests {
 
     #[test]
     fn who_gives_no_sign_of_life_in_time_is_named() {
-        let pulses = Heartbeats::default();
+        let heartbeats = Heartbeats::default();
         let second = Duration::from_secs(1);
-        let (lively, dull) = (pulses.expect("b", second * 60), pulses.expect("a", second * 10));
+        let (lively, dull) = (heartbeats.expect("b", second * 60), heartbeats.expect("a", second * 10));
         let begun = Instant::now();
-        assert_eq!(names(&pulses.signs()), ["a", "b"]);
-        assert_eq!(names(&pulses.late(begun + second * 9)), [""; 0]);
-        assert_eq!(names(&pulses.late(begun + second * 11)), ["a"]);
-        assert_eq!(names(&pulses.clone().late(begun + second * 61)), ["a", "b"]);
+        assert_eq!(names(&heartbeats.signs()), ["a", "b"]);
+        assert_eq!(names(&heartbeats.late(begun + second * 9)), [""; 0]);
+        assert_eq!(names(&heartbeats.late(begun + second * 11)), ["a"]);
+        assert_eq!(names(&heartbeats.clone().late(begun + second * 61)), ["a", "b"]);
         dull.beat(second * 100);
-        assert_eq!(names(&pulses.late(begun + second * 61)), ["b"]);
+        assert_eq!(names(&heartbeats.late(begun + second * 61)), ["b"]);
         lively.beat(Duration::MAX);
         drop(dull);
-        assert_eq!(names(&pulses.late(begun + second * 1_000_000)), [""; 0]);
-        assert_eq!(names(&pulses.signs()), ["b"]);
+        assert_eq!(names(&heartbeats.late(begun + second * 1_000_000)), [""; 0]);
+        assert_eq!(names(&heartbeats.signs()), ["b"]);
     }
 
     #[test]
     fn the_age_of_a_sign_is_told() {
-        let pulses = Heartbeats::default();
-        let pulse = pulses.expect("a", Duration::ZERO);
+        let heartbeats = Heartbeats::default();
+        let heartbeat = heartbeats.expect("a", Duration::ZERO);
         let before = Instant::now();
-        pulse.beat(Duration::from_secs(5));
-        let sign = pulses.signs().remove(0);
+        heartbeat.beat(Duration::from_secs(5));
+        let sign = heartbeats.signs().remove(0);
         let millisecond = Duration::from_millis(1);
         assert!(sign.last + millisecond >= before && sign.last <= Instant::now(), "{sign:?}");
         assert_eq!(sign.due - sign.last, Duration::from_secs(5));

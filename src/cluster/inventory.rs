@@ -90,7 +90,7 @@ impl Cluster {
     /// Reads all parents of a namespace that our tool keeps, each with the name of its source.
     ///
     /// By no label: one that has lost its own is a parent all the same.
-    pub async fn kept_parents(
+    pub async fn kept_inventories(
         &self,
         namespace: &str,
     ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
@@ -106,9 +106,9 @@ impl Cluster {
             let labelled =
                 object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
             let name = object.metadata.name.clone()?;
-            let parent = InventoryObject::read(object);
-            let ours = parent.other_tool().is_none() && (labelled || !parent.tooling.is_empty());
-            ours.then_some((name, parent))
+            let inventory = InventoryObject::read(object);
+            let ours = inventory.other_tool().is_none() && (labelled || !inventory.tooling.is_empty());
+            ours.then_some((name, inventory))
         };
         Ok(list.items.into_iter().filter_map(named).collect())
     }
@@ -117,7 +117,11 @@ impl Cluster {
     ///
     /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name, and with
     /// [`Fault::NoInventory`] where somebody keeps data of his own there.
-    pub async fn parent(&self, namespace: &str, name: &str) -> Result<Option<InventoryObject>, ClusterError> {
+    pub async fn inventory(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<InventoryObject>, ClusterError> {
         let on = on(namespace, name);
         match self.ask(ApiRequest::read(url(namespace, name), on.clone())).await {
             Ok(answer) => {
@@ -125,12 +129,12 @@ impl Cluster {
                 if is_anothers(&object) {
                     return Err(ClusterError::new(on, ClusterFault::NoInventory));
                 }
-                let parent = InventoryObject::read(object);
-                match parent.other_tool() {
+                let inventory = InventoryObject::read(object);
+                match inventory.other_tool() {
                     Some(tool) => {
                         Err(ClusterError::new(on, ClusterFault::OtherTool { tool: tool.to_owned() }))
                     }
-                    None => Ok(Some(parent)),
+                    None => Ok(Some(inventory)),
                 }
             }
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
@@ -143,7 +147,7 @@ impl Cluster {
     ///
     /// Fails with [`Fault::Stale`] when somebody else wrote since it was read. Annotations outside
     /// `rhumb.dev/`, labels and finalizers that others put there stay.
-    pub async fn save_parent(
+    pub async fn save_inventory(
         &self,
         namespace: &str,
         name: &str,
@@ -184,7 +188,7 @@ impl Cluster {
         &self,
         namespace: &str,
         name: &str,
-        parent: &InventoryObject,
+        inventory: &InventoryObject,
     ) -> Result<InventoryObject, ClusterError> {
         let on = on(namespace, name);
         let object = ConfigMap {
@@ -192,10 +196,10 @@ impl Cluster {
                 name: Some(name.to_owned()),
                 namespace: Some(namespace.to_owned()),
                 labels: Some(BTreeMap::from([(ID_LABEL.to_owned(), applyset_id(namespace, name))])),
-                annotations: Some(parent.all_annotations()),
+                annotations: Some(inventory.all_annotations()),
                 ..ObjectMeta::default()
             },
-            data: Some(parent.data.clone()),
+            data: Some(inventory.data.clone()),
             ..ConfigMap::default()
         };
         let body = json(&object, &on)?;

@@ -406,7 +406,7 @@ mod tests {
         let (data, foreign) = (release("data").hash, release("foreign").hash);
         let restarted = ConfigRestart { data, foreign, before: Some(release("before").hash) };
         let restarted = UnitMember { restarted: Some(restarted), ..member(Some("new"), LastGood::Absent) };
-        let book = RolloutLedger {
+        let ledger = RolloutLedger {
             claims: [(
                 web.clone(),
                 RolloutClaim {
@@ -457,7 +457,7 @@ mod tests {
             begun: Some(moment),
         };
         let seals = HashSeals::default();
-        assert_eq!(RolloutLedger::parse(&book.text(&seals).unwrap(), &seals).unwrap(), book);
+        assert_eq!(RolloutLedger::parse(&ledger.text(&seals).unwrap(), &seals).unwrap(), ledger);
         assert_eq!(RolloutLedger::parse("{}", &seals).unwrap(), RolloutLedger::default());
         assert!(RolloutLedger::parse("claims", &seals).is_err());
         assert_eq!(parse_object_word(&object_word(&role)), Some(role));
@@ -483,11 +483,11 @@ mod tests {
             members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
         };
         let check = |sizes: &[usize], expected: &[usize]| {
-            let mut book = RolloutLedger::default();
+            let mut ledger = RolloutLedger::default();
             for (revision, size) in sizes.iter().enumerate() {
-                book.remember(unit(revision, *size));
+                ledger.remember(unit(revision, *size));
             }
-            let kept: Vec<String> = book.past.iter().map(|unit| unit.revision.to_string()).collect();
+            let kept: Vec<String> = ledger.past.iter().map(|unit| unit.revision.to_string()).collect();
             assert_eq!(kept, expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{sizes:?}");
         };
         check(&[1, 1], &[0, 1]);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::super::wire::WireDecoder as _;
-use super::super::lens::{PodRecord, RecordDecoder, spoken};
+use super::super::decoder::{PodRecord, RecordDecoder, spoken};
 use super::super::pod_selector;
 use super::super::warnings::WarningDecoder;
 use crate::engine::{Readiness, Uid};
@@ -46,8 +46,8 @@ fn a_pod_is_read_as_far_as_it_can_be() {
         tree["metadata"]["ownerReferences"] = odd;
         assert_eq!(read(&tree).uid, Uid("u1".into()));
     }
-    let lens: RecordDecoder<PodRecord> = RecordDecoder::new(GroupKind::new("", "Pod"));
-    assert!(lens.decode("{}").is_none() && lens.decode("[").is_none());
+    let decoder: RecordDecoder<PodRecord> = RecordDecoder::new(GroupKind::new("", "Pod"));
+    assert!(decoder.decode("{}").is_none() && decoder.decode("[").is_none());
 }
 
 #[test]

@@ -80,11 +80,12 @@ pub struct EndpointMetrics {
 impl Default for EndpointMetrics {
     /// Each reason is there from the beginning, so that the first one shows as an increase.
     fn default() -> Self {
-        let doors = Self { unanswered: Family::default(), hooks: Family::default(), sources: Arc::default() };
+        let endpoints =
+            Self { unanswered: Family::default(), hooks: Family::default(), sources: Arc::default() };
         for why in ["name", "site", "token", "connections"] {
-            drop(doors.unanswered.get_or_create(&RejectionLabels { why }));
+            drop(endpoints.unanswered.get_or_create(&RejectionLabels { why }));
         }
-        doors
+        endpoints
     }
 }
 

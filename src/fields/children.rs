@@ -22,29 +22,29 @@ pub(super) struct ChildIndex<'e> {
 impl<'e> ChildIndex<'e> {
     /// Indexes the children of a node; what is no JSON is none of them.
     pub(super) fn of(node: EntryNode<'e>) -> Self {
-        let mut kids = Self::default();
-        for kid in node.kids() {
-            match kid.kid() {
-                ChildKey::Field(name) => drop(kids.fields.entry(name).or_insert(kid)),
-                ChildKey::Index(index) => drop(kids.indices.entry(index).or_insert(kid)),
+        let mut children = Self::default();
+        for child in node.children() {
+            match child.child() {
+                ChildKey::Field(name) => drop(children.fields.entry(name).or_insert(child)),
+                ChildKey::Index(index) => drop(children.indices.entry(index).or_insert(child)),
                 ChildKey::Value(text) => {
                     if let Some(value) = canonical(text) {
-                        kids.values.entry(value).or_insert(kid);
+                        children.values.entry(value).or_insert(child);
                     }
                 }
-                ChildKey::Item(text) => kids.add_item(text, kid),
+                ChildKey::Item(text) => children.add_item(text, child),
                 ChildKey::Itself | ChildKey::Foreign => {}
             }
         }
-        kids
+        children
     }
 
-    fn add_item(&mut self, text: &str, kid: EntryNode<'e>) {
+    fn add_item(&mut self, text: &str, child: EntryNode<'e>) {
         let Some(keys) = item_keys(text) else { return };
         for (key, value) in &keys {
             self.by_key.entry(pair(key, value)).or_default().push(self.items.len());
         }
-        self.items.push((keys, kid));
+        self.items.push((keys, child));
     }
 
     /// Returns the child behind one step of a path, which may leave keys of an item out.
@@ -58,8 +58,8 @@ impl<'e> ChildIndex<'e> {
     }
 
     /// Returns the child that speaks of the same as a child of another entry.
-    pub(super) fn twin(&self, kid: EntryNode<'_>) -> Option<EntryNode<'e>> {
-        match kid.kid() {
+    pub(super) fn twin(&self, child: EntryNode<'_>) -> Option<EntryNode<'e>> {
+        match child.child() {
             ChildKey::Field(name) => self.fields.get(name).copied(),
             ChildKey::Index(index) => self.indices.get(&index).copied(),
             ChildKey::Value(text) => self.values.get(&canonical(text)?).copied(),
@@ -85,7 +85,7 @@ impl<'e> ChildIndex<'e> {
         }
         let mut having = rarest?.iter().filter_map(|nth| self.items.get(*nth));
         let has = |own: &Map<String, Value>| keys.clone().all(|(key, value)| own.get(key) == Some(value));
-        having.find(|(own, _)| has(own) && fits(own)).map(|(_, kid)| *kid)
+        having.find(|(own, _)| has(own) && fits(own)).map(|(_, child)| *child)
     }
 }
 
