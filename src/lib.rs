@@ -15,7 +15,7 @@
 //! | [`engine`] | entries and every decision: apply, wait, repair, prune, release |
 //! | [`render`] | plans and differences as text and JSON |
 //! | [`config`] | flags and file → one checked configuration |
-//! | [`pulse`] | heartbeats of every part that must make progress |
+//! | [`heartbeat`] | heartbeats of every part that must make progress |
 //! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the inventory ConfigMap |

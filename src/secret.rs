@@ -89,7 +89,7 @@ impl Secret {
     }
 
     /// One that nobody knows, and so nothing is held against successfully.
-    pub fn unknown() -> Self {
+    pub fn unmatchable() -> Self {
         let mut bytes = vec![0; 32];
         let got = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());
         if got != Ok(bytes.len()) {

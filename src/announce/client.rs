@@ -72,7 +72,7 @@ impl NotificationClient {
         let request = request.map_err(|_| DeliveryError::for_now("its files could not be read"))?;
         let request = request.map_err(DeliveryError::for_now)?;
         match tokio::time::timeout(PATIENCE, client.request(request)).await {
-            Ok(Ok(response)) => judged(response.status(), response.headers(), Timestamp::now()),
+            Ok(Ok(response)) => delivery_result(response.status(), response.headers(), Timestamp::now()),
             // Its words may hold the URL, which may be a secret.
             Ok(Err(error)) if error.is_connect() => {
                 Err(DeliveryError::for_now(format!("it cannot be reached{}", cause(&error))))
@@ -90,7 +90,7 @@ fn cause(error: &(dyn Error + 'static)) -> String {
     last.map_or_else(String::new, |error| format!(": {error}"))
 }
 
-fn judged(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
+fn delivery_result(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     let why = format!("it answers {status}");
     let after = asked_rest(headers, now).map(|rest| rest.min(LONGEST_REST));
     let is_limit = status == StatusCode::FORBIDDEN && (after.is_some() || is_used_up(headers));
@@ -113,23 +113,23 @@ fn judged(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(),
 
 /// Returns whether nothing more may be asked for now, in the words of GitHub.
 fn is_used_up(headers: &HeaderMap) -> bool {
-    word(headers, "x-ratelimit-remaining").is_some_and(|left| left == "0")
+    header_text(headers, "x-ratelimit-remaining").is_some_and(|left| left == "0")
 }
 
 /// Returns the pause that a server asks for: `Retry-After` (RFC 9110, section 10.2.3), else
 /// GitHub's rate limit reset.
 fn asked_rest(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let until = |then: Timestamp| Duration::try_from(then.duration_since(now)).unwrap_or_default();
-    if let Some(after) = word(headers, "retry-after") {
+    if let Some(after) = header_text(headers, "retry-after") {
         let seconds = after.parse().ok().map(Duration::from_secs);
         let date = || rfc2822::DateTimeParser::new().parse_timestamp(after).ok().map(until);
         return seconds.or_else(date);
     }
-    let reset = word(headers, "x-ratelimit-reset").filter(|_| is_used_up(headers))?;
+    let reset = header_text(headers, "x-ratelimit-reset").filter(|_| is_used_up(headers))?;
     reset.parse().ok().and_then(|second| Timestamp::from_second(second).ok()).map(until)
 }
 
-fn word<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
 }
 

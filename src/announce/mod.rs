@@ -111,13 +111,7 @@ impl NotificationWorker {
             }
             carry(left, &client, &rests).await;
         };
-        Self {
-            to,
-            entries: vec![entry],
-            name,
-            outbox: outbox,
-            _task: AbortOnDropHandle::new(tokio::spawn(task)),
-        }
+        Self { to, entries: vec![entry], name, outbox, _task: AbortOnDropHandle::new(tokio::spawn(task)) }
     }
 }
 
@@ -131,7 +125,7 @@ fn hand_out(
     let behind = std::iter::from_fn(|| coming.try_recv().ok());
     for notice in std::iter::once(first).chain(behind) {
         for (worker, lost) in workers.iter().zip(&mut lost) {
-            let notification = worker.entries.iter().find_map(|entry| wanted(entry, &notice));
+            let notification = worker.entries.iter().find_map(|entry| notification_for(entry, &notice));
             *lost += notification.map_or(0, |notification| worker.outbox.put(notification));
         }
     }
@@ -143,7 +137,7 @@ fn hand_out(
     }
 }
 
-fn wanted(recipient: &NotifyConfig, notice: &EventRecord) -> Option<Notification> {
+fn notification_for(recipient: &NotifyConfig, notice: &EventRecord) -> Option<Notification> {
     let of_source = recipient.sources.is_empty() || recipient.sources.contains(&notice.source);
     let occasion =
         notification::occasion(notice.reason).filter(|occasion| recipient.on.contains(occasion))?;
@@ -183,7 +177,7 @@ async fn carry(mut left: PendingDeliveries, client: &NotificationClient, rests: 
 
 async fn bring(
     notification: &Notification,
-    PendingDeliveries { name, outbox: outbox, .. }: &PendingDeliveries,
+    PendingDeliveries { name, outbox, .. }: &PendingDeliveries,
     client: &NotificationClient,
     rests: &[Duration],
 ) {

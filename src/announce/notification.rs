@@ -108,7 +108,7 @@ pub(super) fn notification(
             let told = WebhookBody {
                 api_version: VERSION,
                 kind: "Notice",
-                occasion: word(occasion),
+                occasion: event_word(occasion),
                 text: text(notice),
                 notice,
             };
@@ -124,7 +124,7 @@ pub(super) fn notification(
             let context = context.replace("{source}", &notice.source);
             status(*forge, &context, occasion, notice).map(|(path, body)| Notification {
                 status: Some(format!("{path} {context}")),
-                path: path.replace("{repository}", &named(*forge, repository)),
+                path: path.replace("{repository}", &encode_repository(*forge, repository)),
                 body,
                 ..addressed(to)
             })
@@ -132,7 +132,7 @@ pub(super) fn notification(
     }
 }
 
-const fn word(occasion: NotificationEvent) -> &'static str {
+const fn event_word(occasion: NotificationEvent) -> &'static str {
     match occasion {
         NotificationEvent::Succeeded => "succeeded",
         NotificationEvent::Failed => "failed",
@@ -190,6 +190,6 @@ fn status(
 }
 
 /// Returns a repository in a path: GitLab takes its whole name as one part.
-fn named(forge: Forge, repository: &str) -> String {
+fn encode_repository(forge: Forge, repository: &str) -> String {
     if forge == Forge::GitLab { repository.replace('/', "%2F") } else { repository.to_owned() }
 }

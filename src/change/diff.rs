@@ -76,14 +76,14 @@ impl DiffWalk {
                 }
             }
             (Some(Value::Array(old)), Some(Value::Array(new))) => self.lists(field, old, new),
-            (old, new) => self.found(old.cloned(), new.cloned()),
+            (old, new) => self.record(old.cloned(), new.cloned()),
         }
     }
 
     fn lists(&mut self, field: &str, old: &[Value], new: &[Value]) {
         if let Some(pairs) = lists::pair(field, old, new) {
             if !pairs.same_order {
-                self.found(Some(names(field, old, new)), Some(names(field, new, old)));
+                self.record(Some(names(field, old, new)), Some(names(field, new, old)));
             }
             for (element, old, new) in pairs.items {
                 self.path.push(element);
@@ -97,11 +97,11 @@ impl DiffWalk {
                 self.path.pop();
             }
         } else {
-            self.found(Some(old.into()), Some(new.into()));
+            self.record(Some(old.into()), Some(new.into()));
         }
     }
 
-    fn found(&mut self, before: Option<Value>, after: Option<Value>) {
+    fn record(&mut self, before: Option<Value>, after: Option<Value>) {
         self.found.push(FieldChange { path: self.path.to_string(), before, after });
     }
 }

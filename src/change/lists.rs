@@ -61,7 +61,7 @@ pub(super) fn pair<'a>(field: &str, before: &'a [Value], after: &'a [Value]) -> 
 }
 
 fn paired<'a>(keys: &[MergeKey], before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
-    let (old, new) = (named(keys, before)?, named(keys, after)?);
+    let (old, new) = (named_items(keys, before)?, named_items(keys, after)?);
     let places: HashMap<&str, usize> = old.iter().enumerate().map(|(nth, item)| (&*item.text, nth)).collect();
     let kept: Vec<Option<usize>> = new.iter().map(|item| places.get(&*item.text).copied()).collect();
     let common: Vec<usize> = kept.iter().copied().flatten().collect();
@@ -85,7 +85,7 @@ struct NamedItem {
 }
 
 /// Returns the names of all items; none when one has no name, or two have the same.
-fn named(keys: &[MergeKey], items: &[Value]) -> Option<Vec<NamedItem>> {
+fn named_items(keys: &[MergeKey], items: &[Value]) -> Option<Vec<NamedItem>> {
     let named: Vec<NamedItem> = items.iter().map(|item| name(keys, item)).collect::<Option<_>>()?;
     let different: HashSet<&str> = named.iter().map(|item| &*item.text).collect();
     (different.len() == items.len()).then_some(named)

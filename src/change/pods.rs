@@ -55,7 +55,7 @@ pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -
     let (before, after) = match (before, after) {
         (None, None) => return Impact { kind: ImpactKind::None, pods: 0 },
         (None, Some(after)) => return Impact { kind: ImpactKind::InPlace, pods: pods(kind, after) },
-        (Some(before), None) => return gone(kind, before),
+        (Some(before), None) => return deletion_impact(kind, before),
         (Some(before), Some(after)) => (before, after),
     };
     if diff::fields(&ObjectId::new(kind, None, ""), Some(before), Some(after)).is_empty() {
@@ -116,7 +116,7 @@ fn leaves_nodes(kind: &GroupKind, before: &Value, after: &Value) -> bool {
             .any(|field| !is_same(place(before, field), place(after, field)))
 }
 
-fn gone(kind: &GroupKind, before: &Value) -> Impact {
+fn deletion_impact(kind: &GroupKind, before: &Value) -> Impact {
     match pods(kind, before) {
         0 => Impact { kind: ImpactKind::InPlace, pods: 0 },
         pods => Impact { kind: ImpactKind::Scale, pods },
@@ -152,7 +152,7 @@ fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
         return u32::from(images(before) != images(after));
     }
     let roll = TemplateRollout::of(kind);
-    if !rolls(roll, after) || holds_all(roll, after) {
+    if !replaces_pods(roll, after) || holds_all(roll, after) {
         return 0;
     }
     if templates_differ(before, after) {
@@ -178,7 +178,7 @@ fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
 }
 
 /// Returns whether an object's controller replaces pods when its template changes.
-fn rolls(roll: TemplateRollout, object: &Value) -> bool {
+fn replaces_pods(roll: TemplateRollout, object: &Value) -> bool {
     match roll {
         TemplateRollout::Never => false,
         TemplateRollout::Custom => {

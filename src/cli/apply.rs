@@ -43,14 +43,14 @@ pub(super) fn carry_out(
         };
         terminal.print(&text)?;
         diff::notes(&plan.notes, terminal);
-        terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
-        return Ok(tried(&plan));
+        terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
+        return Ok(dry_run_exit(&plan));
     }
     runtime.block_on(apply(args, &once, &cluster, terminal))
 }
 
 /// As [`exit`], for what would be done.
-fn tried(plan: &Plan) -> ExitStatus {
+fn dry_run_exit(plan: &Plan) -> ExitStatus {
     let open = plan.objects.iter().any(|p| matches!(p.verdict, PlannedAction::Wait | PlannedAction::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     if plan.guarded {
@@ -74,8 +74,10 @@ async fn apply(
     };
     let source = once.source()?;
     let mut pass = one_pass(args, once, cluster, terminal).await?;
-    if let Some(confirmed) = asked(args, &once.config, &source.name, cluster, &pass, terminal).await? {
-        terminal.tell(&confirmed);
+    if let Some(confirmed) =
+        confirm_deletions(args, &once.config, &source.name, cluster, &pass, terminal).await?
+    {
+        terminal.report(&confirmed);
         pass = one_pass(args, once, cluster, terminal).await?;
     }
     match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
@@ -112,7 +114,7 @@ async fn one_pass(
             biased;
             next = told.recv() => next,
             _ = pauses.tick(), if !terminal.shows_errors() => {
-                terminal.tell(&progress.line());
+                terminal.report(&progress.line());
                 continue;
             }
         };
@@ -144,7 +146,7 @@ async fn one_pass(
 
 /// Asks the person at the terminal to confirm deletions beyond the blast radius. An object that is
 /// deleted only by name is left to `prune confirm`.
-async fn asked(
+async fn confirm_deletions(
     args: &ApplyArgs,
     config: &Config,
     source: &str,
@@ -160,17 +162,18 @@ async fn asked(
     let pending: Vec<_> = pending.iter().filter(|pending| precious(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(None) };
     let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
-    let question = format!("{}:\n  {}\nDelete {}?", first.reason, names.join("\n  "), counted(pending.len()));
+    let question =
+        format!("{}:\n  {}\nDelete {}?", first.reason, names.join("\n  "), count_objects(pending.len()));
     if terminal.ask(&question) != Some(Confirmation::Yes) {
         return Ok(None);
     }
     let uids = pending.iter().map(|pending| pending.uid.clone()).collect();
     let after = daemon::confirmed(&inventory, &uids);
     cluster.save_inventory(&config.namespace, source, Some(&inventory), &after).await?;
-    Ok(Some(format!("{} confirmed\n", counted(uids.len()))))
+    Ok(Some(format!("{} confirmed\n", count_objects(uids.len()))))
 }
 
-fn counted(objects: usize) -> String {
+fn count_objects(objects: usize) -> String {
     if objects == 1 { "this object".to_owned() } else { format!("these {objects} objects") }
 }
 
@@ -219,22 +222,22 @@ fn conclude(
             }
             terminal.print(&render::summary(plan, SummaryTense::Did))?;
             terminal.print(&unfinished(pass))?;
-            terminal.tell(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
+            terminal.report(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
     }
     if args.output == ApplyOutput::Text && plan.guarded {
         let name = &plan.source;
-        terminal.tell(&format!(
+        terminal.report(&format!(
             "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
         ));
     }
     diff::notes(&pass.notes, terminal);
     for (name, why) in pass.incomplete.iter().filter(|_| !pass.readable) {
-        terminal.tell(&format!("error: source {name}: {why}\n"));
+        terminal.report(&format!("error: source {name}: {why}\n"));
     }
     if args.wait.is_some() {
         for (id, health) in &pass.unhealthy {
-            terminal.tell(&format!("{} is not healthy: {health}\n", id.resource_name()));
+            terminal.report(&format!("{} is not healthy: {health}\n", id.resource_name()));
         }
     }
     Ok(())

@@ -407,10 +407,10 @@ pub struct UninstallArgs {
 pub struct VersionArgs {}
 
 fn adopt(word: &str) -> Result<AdoptPolicy, String> {
-    let known = || AdoptPolicy::ALL.map(AdoptPolicy::word).join(", ");
+    let known = || AdoptPolicy::ALL.map(AdoptPolicy::label).join(", ");
     AdoptPolicy::ALL
         .into_iter()
-        .find(|adopt| adopt.word() == word)
+        .find(|adopt| adopt.label() == word)
         .ok_or_else(|| format!("none of {}", known()))
 }
 

@@ -58,7 +58,7 @@ impl CheckFinding {
         Self { level, text: super::overview::clean(&text.into()) }
     }
 
-    fn word(&self) -> &'static str {
+    fn label(&self) -> &'static str {
         match self.level {
             CheckLevel::Ok => "ok",
             CheckLevel::Warning => "warning",
@@ -72,7 +72,7 @@ impl CheckFinding {
             CheckLevel::Warning => TextStyle::Warning,
             CheckLevel::Missing => TextStyle::Error,
         };
-        let word = format!("{:<8}", self.word());
+        let word = format!("{:<8}", self.label());
         format!("{}{}\n", palette.paint(style, &word), self.text)
     }
 }
@@ -91,13 +91,13 @@ struct CheckReport {
 }
 
 impl CheckReport {
-    fn tell(&mut self, level: CheckLevel, text: impl Into<String>) {
+    fn add(&mut self, level: CheckLevel, text: impl Into<String>) {
         self.findings.push(CheckFinding::new(level, text));
     }
 
     /// Records the finding of a step; returns its value where it succeeded.
-    fn tried<T>(&mut self, tried: Result<T, CommandError>, what: &str) -> Option<T> {
-        tried.map_err(|error| self.tell(CheckLevel::Missing, format!("{what}: {error}"))).ok()
+    fn record<T>(&mut self, tried: Result<T, CommandError>, what: &str) -> Option<T> {
+        tried.map_err(|error| self.add(CheckLevel::Missing, format!("{what}: {error}"))).ok()
     }
 
     fn is_whole(&self) -> bool {
@@ -111,10 +111,10 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let config = settings::named(global, &args.sources, terminal)?;
+    let config = settings::source_set(global, &args.sources, terminal)?;
     let mut report = CheckReport::default();
     for source in &config.sources {
-        report.tell(CheckLevel::Ok, format!("source {} is configured", source.name));
+        report.add(CheckLevel::Ok, format!("source {} is configured", source.name));
     }
     git(&mut report);
     secret_files(&config, &mut report);
@@ -139,7 +139,7 @@ pub(super) fn carry_out(
 fn form(report: &CheckReport) -> serde_json::Value {
     let findings = report.findings.iter();
     let findings: Vec<_> =
-        findings.map(|finding| json!({"level": finding.word(), "message": finding.text})).collect();
+        findings.map(|finding| json!({"level": finding.label(), "message": finding.text})).collect();
     let denied = report.denied.iter().map(|denied| {
         let mut told = lacking(denied);
         if let Some(account) = &denied.account {
@@ -160,11 +160,11 @@ fn form(report: &CheckReport) -> serde_json::Value {
 fn lacking(denied: &DeniedAccess) -> serde_json::Value {
     match &denied.access {
         AccessRequest::Path { verb, path } => {
-            json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.said()})
+            json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.server_reason()})
         }
         AccessRequest::Objects { verb, group, resource, namespace, name } => json!({
             "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
-            "reason": denied.why, "said": denied.said(),
+            "reason": denied.why, "said": denied.server_reason(),
         }),
     }
 }
@@ -174,8 +174,8 @@ fn git(report: &mut CheckReport) {
     let text = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     match text.as_deref().map(|text| (text, GitVersion::read(text))) {
         Some((text, Some(version))) if version.is_safe() => match version.repaired_by() {
-            None => report.tell(CheckLevel::Ok, text),
-            Some(repaired) => report.tell(
+            None => report.add(CheckLevel::Ok, text),
+            Some(repaired) => report.add(
                 CheckLevel::Warning,
                 format!(
                     "{text}: a repository of this host may run commands by it, unless its packagers mended \
@@ -183,7 +183,7 @@ fn git(report: &mut CheckReport) {
                 ),
             ),
         },
-        Some((text, _)) => report.tell(
+        Some((text, _)) => report.add(
             CheckLevel::Missing,
             format!(
                 "{text}: git {} or newer is needed, as older ones run commands that a repository's \
@@ -192,7 +192,7 @@ fn git(report: &mut CheckReport) {
             ),
         ),
         None => {
-            report.tell(CheckLevel::Missing, "git is not in the PATH: it fetches from remote repositories")
+            report.add(CheckLevel::Missing, "git is not in the PATH: it fetches from remote repositories");
         }
     }
 }
@@ -208,9 +208,9 @@ fn version(text: &str) -> Option<(u32, u32)> {
 fn keys(config: &Config, report: &mut CheckReport) {
     for file in config.key_files() {
         match unusable_keys(file) {
-            Some(why) => report.tell(CheckLevel::Missing, why),
+            Some(why) => report.add(CheckLevel::Missing, why),
             None => {
-                report.tell(
+                report.add(
                     CheckLevel::Ok,
                     format!("commits can be verified by the keys of {}", file.display()),
                 );
@@ -223,11 +223,11 @@ fn keys(config: &Config, report: &mut CheckReport) {
 fn notifications(config: &Config, report: &mut CheckReport) {
     for recipient in &config.notify {
         if let Some(why) = unusable(&recipient.to) {
-            report.tell(CheckLevel::Missing, why);
+            report.add(CheckLevel::Missing, why);
         }
     }
     for uncommitted in config.uncommitted() {
-        report.tell(CheckLevel::Warning, uncommitted.to_string());
+        report.add(CheckLevel::Warning, uncommitted.to_string());
     }
 }
 
@@ -247,37 +247,37 @@ fn secret_files(config: &Config, report: &mut CheckReport) {
             Ok(found) => {
                 let mode = found.permissions().mode() & 0o777;
                 let text = format!("{}: everybody may use it (mode {mode:04o})", file.display());
-                report.tell(CheckLevel::Warning, text);
+                report.add(CheckLevel::Warning, text);
             }
             Err(error) => {
                 report
-                    .tell(CheckLevel::Missing, format!("{}: {}", file.display(), super::exit::plain(&error)));
+                    .add(CheckLevel::Missing, format!("{}: {}", file.display(), super::exit::plain(&error)));
             }
         }
     }
 }
 
 async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckReport) {
-    let Some(cluster) = report.tried(session::connect(&config).await, "the cluster") else { return };
+    let Some(cluster) = report.record(session::connect(&config).await, "the cluster") else { return };
     let answered = cluster.server_version().await.map_err(CommandError::from);
-    let Some(told) = report.tried(answered, "the API server") else { return };
+    let Some(told) = report.record(answered, "the API server") else { return };
     if version(&told).is_some_and(|version| version >= KUBERNETES) {
-        report.tell(
+        report.add(
             CheckLevel::Ok,
             format!("the API server answers: Kubernetes {told}, context {}", cluster.context()),
         );
     } else {
-        report.tell(CheckLevel::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
+        report.add(CheckLevel::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
     }
     let settled = naming::settle(&mut config, naming, None, &cluster).await;
-    if let Some(Some(note)) = report.tried(settled, "the name of the source") {
-        report.tell(CheckLevel::Ok, note);
+    if let Some(Some(note)) = report.record(settled, "the name of the source") {
+        report.add(CheckLevel::Ok, note);
     }
     let kinds = match patiently(|| cluster.discover()).await {
         Ok(kinds) => kinds,
         Err(error) => {
             let role = "system:discovery";
-            return report.tell(
+            return report.add(
                 CheckLevel::Missing,
                 format!(
                     "which kinds the server has is not known, and nothing else was asked: {}",
@@ -288,7 +288,7 @@ async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckRe
     };
     match kinds.unknown_groups() {
         silent if silent.is_empty() => {
-            report.tell(CheckLevel::Ok, format!("it serves {} kinds", kinds.scopes().count()));
+            report.add(CheckLevel::Ok, format!("it serves {} kinds", kinds.scopes().count()));
         }
         silent => {
             let groups: Vec<&str> = silent.into_iter().collect();
@@ -296,10 +296,10 @@ async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckRe
                 "the servers of these API groups do not answer: {}; `kubectl get apiservices` says why",
                 groups.join(", ")
             );
-            report.tell(CheckLevel::Warning, text);
+            report.add(CheckLevel::Warning, text);
         }
     }
-    if let Some(folder) = report.tried(session::state(&config, &cluster).await, "the state directory") {
+    if let Some(folder) = report.record(session::state(&config, &cluster).await, "the state directory") {
         writable(&folder, report);
     }
     budget(&cluster, &config.namespace, report).await;
@@ -323,11 +323,11 @@ async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
     match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
         Ok(ledger) if !ledger.unread.is_empty() => {
-            report.tell(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unread.len()));
+            report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unread.len()));
         }
-        Ok(_) => report.tell(CheckLevel::Ok, "the rollout budget can be read"),
+        Ok(_) => report.add(CheckLevel::Ok, "the rollout budget can be read"),
         Err(error) => {
-            report.tell(CheckLevel::Missing, explain_unreadable_budget(namespace, &error.to_string()))
+            report.add(CheckLevel::Missing, explain_unreadable_budget(namespace, &error.to_string()));
         }
     }
 }
@@ -336,10 +336,10 @@ async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
 fn writable(folder: &Path, report: &mut CheckReport) {
     let tried = std::fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
     match tried {
-        Ok(_) => report.tell(CheckLevel::Ok, format!("state directory {} can be written", folder.display())),
+        Ok(_) => report.add(CheckLevel::Ok, format!("state directory {} can be written", folder.display())),
         Err(error) => {
             let why = super::exit::plain(&error);
-            report.tell(CheckLevel::Missing, format!("state directory {}: {why}", folder.display()));
+            report.add(CheckLevel::Missing, format!("state directory {}: {why}", folder.display()));
         }
     }
 }
@@ -350,7 +350,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &
         return config.clone();
     }
     if let KindLookup::Unserved { .. } = kinds.preferred(&GroupKind::new("rhumb.dev", "Source")) {
-        report.tell(
+        report.add(
             CheckLevel::Missing,
             "the server has no kind Source: examples/in-cluster/crd.yaml defines it",
         );
@@ -360,7 +360,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &
     let listed = match patiently(|| cluster.custom_sources(&path)).await {
         // The right to list them is asked about, and told, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => return config.clone(),
-        listed => report.tried(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
+        listed => report.record(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
     };
     let read = listed.into_iter().flatten();
     let read = read.filter_map(|object| CustomSource::read(object, &config.custom_sources));
@@ -373,12 +373,12 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &
         match &custom.config {
             _ if config.names(name) => {
                 let text = format!("source {name} stands in the cluster too: that of the file is followed");
-                report.tell(CheckLevel::Warning, text);
+                report.add(CheckLevel::Warning, text);
             }
-            Ok(_) => report.tell(CheckLevel::Ok, format!("source {name} stands in the cluster")),
+            Ok(_) => report.add(CheckLevel::Ok, format!("source {name} stands in the cluster")),
             Err(why) => {
                 let text = format!("source {name}, which stands in the cluster, cannot be followed: {why}");
-                report.tell(CheckLevel::Missing, text);
+                report.add(CheckLevel::Missing, text);
                 report.unread.insert(name.clone());
             }
         }
@@ -412,24 +412,24 @@ async fn rights(
     for (kind, scope) in kinds.scopes() {
         scopes.insert(kind.clone(), scope.into());
     }
-    let read = report.tried(holdings::read(&config.sources, scopes).await, "the sources")?;
+    let read = report.record(holdings::read(&config.sources, scopes).await, "the sources")?;
     let mut all = Vec::new();
     for (source, held) in config.sources.iter().zip(read) {
         // One that cannot be read hides nothing of the others.
-        let Some(held) = report.tried(held, &format!("source {}", source.name)) else {
+        let Some(held) = report.record(held, &format!("source {}", source.name)) else {
             report.unread.insert(source.name.clone());
             continue;
         };
         let kinds: BTreeSet<_> = held.objects.iter().map(|object| object.id.group_kind()).collect();
         let text = format!("source {}: {} objects of {} kinds", source.name, held.objects.len(), kinds.len());
-        report.tell(CheckLevel::Ok, text);
+        report.add(CheckLevel::Ok, text);
         if !held.complete {
             let text = format!("source {}: not all files are understood: `rhumb validate`", source.name);
-            report.tell(CheckLevel::Missing, text);
+            report.add(CheckLevel::Missing, text);
             report.unread.insert(source.name.clone());
         }
         for found in &held.refused {
-            report.tell(
+            report.add(
                 CheckLevel::Warning,
                 format!("source {}: {}: {}", source.name, found.origin, found.message),
             );
@@ -443,14 +443,14 @@ async fn rights(
     for one in held.chain(ending.iter().map(|source| (source, &[][..]))) {
         let seen = remains::add(cluster, kinds, &config.namespace, one, actors.of(one.0)).await;
         let name = format!("the inventory of source {}", one.0.name);
-        for unseen in report.tried(seen.map_err(CommandError::from), &name).into_iter().flatten() {
-            report.tell(CheckLevel::Missing, unseen);
+        for unseen in report.record(seen.map_err(CommandError::from), &name).into_iter().flatten() {
+            report.add(CheckLevel::Missing, unseen);
         }
     }
     let actors = actors.finished(&config.namespace);
     let rights = &actors.own;
     for binding in &rights.unbound {
-        report.tell(CheckLevel::Warning, format!("{binding}: {}", rbac::UNBOUND));
+        report.add(CheckLevel::Warning, format!("{binding}: {}", rbac::UNBOUND));
     }
     let all: Vec<Object> = all.into_iter().flat_map(|(_, held)| held).collect();
     unserved(&all, kinds, report);
@@ -482,7 +482,7 @@ fn unserved(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
                 } else {
                     format!(": it serves {}", versions.join(", "))
                 };
-                report.tell(CheckLevel::Missing, format!("the server has no kind {gvk}{others}"));
+                report.add(CheckLevel::Missing, format!("the server has no kind {gvk}{others}"));
             }
             KindLookup::Unknown => {
                 let text = format!(
@@ -490,7 +490,7 @@ fn unserved(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
                      and what rights on it are called is a guess",
                     gvk.group, gvk.kind
                 );
-                report.tell(CheckLevel::Missing, text);
+                report.add(CheckLevel::Missing, text);
             }
         }
     }
@@ -509,25 +509,25 @@ async fn unmade(
     let comes =
         |name: &str| held.iter().any(|object| object.id.is("", "Namespace") && object.id.name() == name);
     let names = rights.namespaces.iter().filter(|name| !comes(name)).cloned().collect();
-    let Ok(there) = patiently(|| cluster.look(&kind, None, &names)).await else { return };
+    let Ok(there) = patiently(|| cluster.look_up(&kind, None, &names)).await else { return };
     for name in names.iter().filter(|name| matches!(there.get(*name), Some(LiveLookup::Absent))) {
-        report.tell(CheckLevel::Missing, format!("namespace {name} is not there, and no source has it"));
+        report.add(CheckLevel::Missing, format!("namespace {name} is not there, and no source has it"));
     }
 }
 
 fn all_granted(count: usize, config: &Config, report: &mut CheckReport) {
     for source in &config.sources {
         if let Some(bound) = rbac::bounds(source) {
-            report.tell(CheckLevel::Ok, format!("source {} {bound}", source.name));
+            report.add(CheckLevel::Ok, format!("source {} {bound}", source.name));
         }
     }
     let unread: Vec<&str> = report.unread.iter().map(String::as_str).collect();
     if unread.is_empty() {
-        report.tell(CheckLevel::Ok, format!("all {count} rights that these sources need are granted"));
+        report.add(CheckLevel::Ok, format!("all {count} rights that these sources need are granted"));
     } else {
         let unread = unread.join(", ");
         let text = format!("{count} rights are granted; which others are needed is not known: {unread}");
-        report.tell(CheckLevel::Warning, text);
+        report.add(CheckLevel::Warning, text);
     }
 }
 

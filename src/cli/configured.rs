@@ -58,7 +58,7 @@ impl SelectedSources {
         }
     }
 
-    /// As [`Configured::read`], with what stands on the command line beside it: files or a directory that are judged as if
+    /// As [`SelectedSources::read`], with what stands on the command line beside it: files or a directory that are judged as if
     /// the source had them.
     pub(super) fn compared(
         global: &GlobalArgs,
@@ -97,7 +97,7 @@ impl SelectedSources {
 
     /// Returns the only source that is meant; `why` is told where several are.
     pub(super) fn single(&self, why: &str) -> Result<&SourceConfig, CommandError> {
-        let mut chosen = self.chosen();
+        let mut chosen = self.selected();
         match (chosen.next(), chosen.next()) {
             (Some(source), None) => Ok(source),
             _ => Err(CommandError::usage(format!("{why}, and {} has several", self.file))
@@ -106,7 +106,7 @@ impl SelectedSources {
     }
 
     /// Returns the sources that are meant.
-    pub(super) fn chosen(&self) -> impl Iterator<Item = &SourceConfig> {
+    pub(super) fn selected(&self) -> impl Iterator<Item = &SourceConfig> {
         self.config.sources.iter().filter(|source| self.is_chosen(&source.name))
     }
 
@@ -123,13 +123,13 @@ impl SelectedSources {
                 let source = SourceConfig { prune, ..source.clone() };
                 Ok(session::on_disk(&source, session::place(&source), disk.clone()))
             }
-            _ => session::once(source, state),
+            _ => session::one_shot_source(source, state),
         }
     }
 
     /// Returns notes about the input.
     pub(super) fn notes(&self) -> Vec<String> {
-        let (Some(substitute), Some(source)) = (&self.source_override, self.chosen().next()) else {
+        let (Some(substitute), Some(source)) = (&self.source_override, self.selected().next()) else {
             return Vec::new();
         };
         let mut notes = Vec::new();

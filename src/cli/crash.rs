@@ -29,18 +29,18 @@ const OF_NUMBERS: [&str; 8] = [
 pub(super) fn keep_panics_quiet(format: LogFormat) {
     let terminal = Terminal::new(Color::Never);
     panic::set_hook(Box::new(move |panic| {
-        let told = told(panic, &Backtrace::capture());
-        terminal.tell(&if format == LogFormat::Json { json_line(&told, &[]) } else { told });
+        let told = message(panic, &Backtrace::capture());
+        terminal.report(&if format == LogFormat::Json { json_line(&told, &[]) } else { told });
     }));
 }
 
-fn told(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
+fn message(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     let thread = std::thread::current();
     let mut text = format!("thread '{}' panicked", harmless(thread.name().unwrap_or("<unnamed>")));
     if let Some(place) = panic.location() {
         let _ = write!(text, " at {place}");
     }
-    let words = words(panic.payload());
+    let words = safe_payload(panic.payload());
     let words = words.as_deref().unwrap_or("(what it says is not shown: it may hold values)");
     let _ = write!(text, ":\n{words}\n");
     let _ = match backtrace.status() {
@@ -52,7 +52,7 @@ fn told(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
 }
 
 /// Returns a message that has nothing put into it, or numbers alone.
-fn words(payload: &(dyn Any + Send)) -> Option<String> {
+fn safe_payload(payload: &(dyn Any + Send)) -> Option<String> {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         return Some((*text).to_owned());
     }

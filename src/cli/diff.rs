@@ -118,11 +118,11 @@ fn show<'a>(
         DiffOutput::Unified | DiffOutput::Json | DiffOutput::Name => terminal.hand_over(&text)?,
     }
     if output == DiffOutput::Unified {
-        terminal.tell(&render::held_back(plan, terminal.error_palette()));
+        terminal.report(&render::held_back(plan, terminal.error_palette()));
     }
     notes(told.into_iter().chain(&plan.notes), terminal);
     if output != DiffOutput::Json {
-        terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
+        terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn show<'a>(
 /// Tells what holds for the source as a whole.
 pub(super) fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, terminal: &Terminal) {
     for note in notes {
-        terminal.tell(&format!("note: {note}\n"));
+        terminal.report(&format!("note: {note}\n"));
     }
 }
 

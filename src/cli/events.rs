@@ -26,7 +26,7 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let (StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path)) =
-        settings::asked(global, args.socket.socket.as_deref())?
+        settings::status_source(global, args.socket.socket.as_deref())?
     else {
         return Err(CommandError::usage(
             "the daemon alone tells what happened, and these flags name a cluster",
@@ -42,11 +42,12 @@ pub(super) fn carry_out(
             // A source that is gone may have left something to tell, and one that comes will.
             let status = socket.read::<DaemonStatus>("/v1/status").await;
             if status.is_ok_and(|status| status.sources.iter().all(|known| known.name != source.as_str())) {
-                terminal.tell(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
+                terminal
+                    .report(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
             }
         }
         let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(LEFT))?;
-        tell(body, args.output, terminal).await?;
+        print_events(body, args.output, terminal).await?;
         if args.follow {
             return Err(CommandError::new(ErrorClass::Transient, "the daemon ended the stream")
                 .hint("it ended itself, or so much happened that this was too slow: begin again"));
@@ -56,14 +57,17 @@ pub(super) fn carry_out(
 }
 
 /// Returns the events after this number; 0 for all that are kept.
-pub(super) async fn after(socket: &DaemonSocket, number: u64) -> Result<Vec<EventRecord>, SocketError> {
+pub(super) async fn events_after(
+    socket: &DaemonSocket,
+    number: u64,
+) -> Result<Vec<EventRecord>, SocketError> {
     let text = socket.get(&format!("/v1/events?follow=no&after={number}")).await?;
     let told = text.lines().filter_map(|line| line.strip_prefix("data: "));
     Ok(told.filter_map(|data| serde_json::from_str(data).ok()).collect())
 }
 
 /// Prints each notice as it comes.
-async fn tell(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
+async fn print_events(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
     let mut coming = body.into_data_stream();
     let mut lines = EventStreamLines::default();
     loop {
@@ -93,11 +97,11 @@ fn line(notice: &EventRecord, palette: Palette) -> String {
     let reason = notice.reason.to_string();
     let by = by(notice).map(|by| format!(" {by}")).unwrap_or_default();
     let (at, by) = (palette.paint(TextStyle::Faint, &at), palette.paint(TextStyle::Faint, &by));
-    format!("{at} {} {}{by}\n", palette.paint(style, &reason), what(notice))
+    format!("{at} {} {}{by}\n", palette.paint(style, &reason), describe(notice))
 }
 
 /// On what, and what more there is to say.
-pub(super) fn what(notice: &EventRecord) -> String {
+pub(super) fn describe(notice: &EventRecord) -> String {
     let text = clean(&notice.to_string());
     let rest = text.strip_prefix(&*notice.reason.to_string()).map(|rest| rest.trim_start().to_owned());
     rest.unwrap_or(text)

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::object_name::ObjectName;
-use super::rollout_words::{RolloutState, stand};
+use super::rollout_words::{RolloutState, rollout_state};
 use super::survey::ObjectStanding;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, steps, survey};
@@ -39,7 +39,7 @@ impl ObjectFacts {
     /// Reads what is not known yet.
     pub(super) async fn read(session: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
         let (ledger, unreadable) = ledger(session).await?;
-        let stand = is_workload(&target.id).then(|| stand(&target.object).1);
+        let stand = is_workload(&target.id).then(|| rollout_state(&target.object).1);
         let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
         let ledger = without_left_claims(ledger, &at_rest.into_iter().collect());
         let inventory = &target.inventory;
@@ -52,12 +52,12 @@ impl ObjectFacts {
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&session.system, &target.source),
-            standing: survey::standing(session, target, &ledger),
+            standing: survey::object_standing(session, target, &ledger),
             paused: own.or(whole),
             hold: HoldIntent::parse(target.annotation(HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
-            ledger: ledger,
+            ledger,
             unreadable,
             steps: steps::lines(session, target).await,
         })

@@ -32,7 +32,7 @@ pub(super) fn carry_out(args: &GenerateArgs) -> Result<ExitStatus, CommandError>
 }
 
 /// Returns the command line without what is hidden.
-fn shown() -> clap::Command {
+fn visible_command() -> clap::Command {
     let whole = args::command();
     let subcommands: Vec<clap::Command> =
         whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
@@ -48,7 +48,7 @@ fn shown() -> clap::Command {
 
 fn completions(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut command = shown();
+    let mut command = visible_command();
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command, NAME, folder)?;
     }
@@ -57,7 +57,7 @@ fn completions(folder: &Path) -> std::io::Result<()> {
 
 fn manuals(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut whole = shown().disable_help_subcommand(true);
+    let mut whole = visible_command().disable_help_subcommand(true);
     whole.build();
     page(folder, &whole, NAME)?;
     fs::write(folder.join("rhumb.yaml.5"), manual::configuration())
@@ -86,7 +86,7 @@ fn page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<(
     if name == NAME {
         text.extend(manual::program().into_bytes());
     } else {
-        text.extend(manual::after(command).into_bytes());
+        text.extend(manual::help_after_flags(command).into_bytes());
     }
     fs::write(folder.join(format!("{name}.{SECTION}")), text)
 }

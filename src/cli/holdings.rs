@@ -26,7 +26,7 @@ pub(super) async fn read(
         gathered.teach(&mut scopes);
     }
     let held = |(source, gathered): (&SourceConfig, Result<GatheredManifests, CommandError>)| {
-        gathered.map(|gathered| gathered.held(&source.namespace, &source.allow, &scopes))
+        gathered.map(|gathered| gathered.into_objects(&source.namespace, &source.allow, &scopes))
     };
     Ok(sources.iter().zip(all).map(held).collect())
 }

@@ -176,7 +176,7 @@ impl Visit for JournalEntry {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if let Some(name) = named(field.name()) {
+        if let Some(name) = journal_field(field.name()) {
             self.add(&name, value.to_owned());
         }
     }
@@ -184,7 +184,7 @@ impl Visit for JournalEntry {
 
 /// `OBJECT_KIND` for `object.kind`; none for the message, which is the whole line, and for names that the journal takes for
 /// its own.
-fn named(field: &str) -> Option<String> {
+fn journal_field(field: &str) -> Option<String> {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = field.trim_start_matches("r#").chars().map(letter).collect();
     let is_ours = name.starts_with(|c: char| c.is_ascii_uppercase());
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn names_are_those_of_the_journal() {
         fn check(field: &str, expected: Option<&str>) {
-            assert_eq!(named(field).as_deref(), expected);
+            assert_eq!(journal_field(field).as_deref(), expected);
         }
         check("object.kind", Some("OBJECT_KIND"));
         check("message_id", Some("MESSAGE_ID"));

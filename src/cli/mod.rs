@@ -86,7 +86,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn complain(line: &CommandLine, error: &CommandError, terminal: &Terminal) {
     match line.command {
         Command::Run(_) if line.global.log_format == LogFormat::Json && !error.message.is_empty() => {
-            terminal.tell(&log_line::json_line(&error.message, &error.hints));
+            terminal.report(&log_line::json_line(&error.message, &error.hints));
         }
         _ => terminal.complain(error),
     }

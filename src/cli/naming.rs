@@ -67,7 +67,7 @@ pub(super) async fn settle(
     };
     let before = if source.name == former.as_str() { None } else { read(former.as_str()).await? };
     let own = read(&source.name).await?;
-    match settled(before.as_ref(), own.as_ref(), &place) {
+    match choose_name(before.as_ref(), own.as_ref(), &place) {
         NameChoice::Own => Ok(None),
         NameChoice::Former => {
             let note = format!(
@@ -109,7 +109,7 @@ pub(super) async fn settle_patiently(
     }
 }
 
-fn settled(former: Option<&InventoryObject>, own: Option<&InventoryObject>, place: &str) -> NameChoice {
+fn choose_name(former: Option<&InventoryObject>, own: Option<&InventoryObject>, place: &str) -> NameChoice {
     if former.is_some_and(|inventory| daemon::is_made_from(inventory, place) == Some(true)) {
         return NameChoice::Former;
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_place_keeps_the_name_that_it_had_and_takes_none_from_another() {
         let check = |former: Option<InventoryObject>, own: Option<InventoryObject>, expected: NameChoice| {
-            assert_eq!(settled(former.as_ref(), own.as_ref(), "/srv/a"), expected);
+            assert_eq!(choose_name(former.as_ref(), own.as_ref(), "/srv/a"), expected);
         };
         let (here, there) = (|| made_from("/srv/a", &["ConfigMap"]), || made_from("/srv/b", &["ConfigMap"]));
         check(None, None, NameChoice::Own);

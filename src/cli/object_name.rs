@@ -33,7 +33,7 @@ impl ObjectName {
     }
 
     /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It is read back as it is.
-    pub fn word(&self) -> String {
+    pub fn encoded_text(&self) -> String {
         Self { name: encoded(&self.name), ..self.clone() }.to_string()
     }
 
@@ -184,7 +184,7 @@ mod tests {
         for name in ["system:auth~1.a_b", "it's;$(a)", "a b\n\"\\", "%", "\u{e9}\u{202e}", "=a*?!"] {
             let named =
                 ObjectName { namespace: None, kind: "role.example.org".to_owned(), name: name.to_owned() };
-            let word = named.word();
+            let word = named.encoded_text();
             assert!(
                 word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/%-._~:".contains(&byte)),
                 "{word}"

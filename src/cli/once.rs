@@ -106,7 +106,7 @@ impl OneShotSource {
         };
         let Some(named) = named else {
             let text = args.source.as_deref().unwrap_or_default();
-            let config = settings::once(global, text, &args.location, prune)?;
+            let config = settings::one_shot_config(global, text, &args.location, prune)?;
             return Ok(Self { config, name_origin: naming, files: None });
         };
         refuse_urls(&named)?;
@@ -137,7 +137,7 @@ impl OneShotSource {
         let source = self.source()?;
         match &self.files {
             Some(part) => Ok(session::on_disk(&source, part.location.clone(), part.disk.clone())),
-            None => session::once(&source, &session::state(&self.config, cluster).await?),
+            None => session::one_shot_source(&source, &session::state(&self.config, cluster).await?),
         }
     }
 

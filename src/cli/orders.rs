@@ -38,7 +38,7 @@ impl LastingState {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Paused => "is not paused",
             Self::OnHold => "is not on hold",
@@ -97,7 +97,7 @@ impl OrderSubject {
                     .await?;
             }
             Self::Source(name, _) => {
-                session.cluster.annotate_parent(&session.system, name, key, value).await?
+                session.cluster.annotate_inventory(&session.system, name, key, value).await?;
             }
         }
         Ok(())
@@ -177,7 +177,7 @@ pub(super) async fn end(
 ) -> Result<ExitStatus, CommandError> {
     let subject = OrderSubject::find(session, name).await?;
     let Some(token) = state.token(subject.annotation(state.key())) else {
-        terminal.print(&format!("nothing to do: {subject} {}\n", state.words()))?;
+        terminal.print(&format!("nothing to do: {subject} {}\n", state.label()))?;
         return Ok(ExitStatus::Differs);
     };
     let inventory = session.inventory(subject.source()).await?;

@@ -238,7 +238,7 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
         .objects
         .iter()
         .filter(|(phase, _)| !phase.is_well())
-        .map(|(phase, count)| words(*phase, *count))
+        .map(|(phase, count)| phase_words(*phase, *count))
         .collect();
     let looked_after = source.objects.keys().any(|phase| *phase != Phase::LeftAlone);
     let worst = source.objects.keys().map(|phase| style(*phase)).min_by_key(|style| gravity(*style));
@@ -255,7 +255,7 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
     }
     // Nobody looks after what is left alone: it is not healthy, as far as anybody knows.
     let left = source.objects.get(&Phase::LeftAlone).copied().filter(|left| *left > 0);
-    parts.extend(left.map(|left| words(Phase::LeftAlone, left)));
+    parts.extend(left.map(|left| phase_words(Phase::LeftAlone, left)));
     if source.paused.is_some() {
         parts.push("paused".to_owned());
     }
@@ -273,7 +273,7 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
         notes.push((TextStyle::Waiting, format!("paused: {why}")));
     }
     if source.findings > 0 {
-        let findings = counted(source.findings, "finding", "findings");
+        let findings = count_words(source.findings, "finding", "findings");
         let which = match source.first_findings.len() {
             0 => ": `rhumb validate` shows them",
             shown if shown < source.findings => ", the first of them:",
@@ -294,11 +294,11 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     notes
 }
 
-fn counted(count: usize, one: &str, more: &str) -> String {
+fn count_words(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-fn words(phase: Phase, count: usize) -> String {
+fn phase_words(phase: Phase, count: usize) -> String {
     let what = match phase {
         Phase::Settled => "settled",
         Phase::Progressing => "progressing",
@@ -363,13 +363,13 @@ pub(super) fn budget(rollout: &RolloutStatus) -> String {
 }
 
 fn counted_workloads(count: u32) -> String {
-    counted(count as usize, "workload", "workloads")
+    count_words(count as usize, "workload", "workloads")
 }
 
 /// Returns the objects that need attention: first those that roll out, then the rollout queue in
 /// its order, then the rest by severity.
 fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
-    let known = view.known();
+    let known = view.objects_by_name();
     let known = |named: &ObjectRef| known.get(named).copied();
     let mut told: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
@@ -439,7 +439,7 @@ pub(super) fn waiting(queued: &QueuedWorkloadStatus) -> String {
 }
 
 /// Returns all that is known of one object.
-pub(super) fn one(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palette) -> String {
+pub(super) fn object_text(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palette) -> String {
     let mut text = palette.paint(TextStyle::Strong, &name(&object.object)).into_owned() + "\n";
     for (key, cell) in facts(object, rollout) {
         let value = cell.style.map_or(cell.text.as_str().into(), |style| palette.paint(style, &cell.text));

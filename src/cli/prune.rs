@@ -82,7 +82,7 @@ async fn confirm(
         let before = read_inventories(cluster, config, name).await?;
         let chosen = match args.count {
             Some(expected) => vec![all_of(&before, expected)?],
-            None => chosen(&before, &args.objects)?,
+            None => select_deletions(&before, &args.objects)?,
         };
         let (mut stale, mut left) = (false, 0);
         for (source, inventory, uids) in chosen {
@@ -90,7 +90,7 @@ async fn confirm(
             left += if args.count.is_some() { daemon::untold_prunes(inventory) } else { 0 };
             match cluster.save_inventory(&config.namespace, source, Some(inventory), &after).await {
                 Err(error) if *error.fault() == ClusterFault::VersionConflict && tries < TRIES => {
-                    stale = true
+                    stale = true;
                 }
                 saved => drop(saved?),
             }
@@ -137,7 +137,7 @@ fn list(
     let text = match output {
         PruneListOutput::Name => {
             let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
-            let line = |pending: PendingPrune| format!("{}\n", ObjectName::of(&pending.id).word());
+            let line = |pending: PendingPrune| format!("{}\n", ObjectName::of(&pending.id).encoded_text());
             all.map(line).collect()
         }
         PruneListOutput::Text if name.is_some() => {
@@ -159,14 +159,14 @@ fn list(
         let left = daemon::untold_prunes(inventory);
         if left > 0 {
             let (all, shown) = (count_pending(inventory), pending(inventory).len());
-            terminal.tell(&format!(
+            terminal.report(&format!(
                 "{shown} of {all} deletions of source {source} are shown; the others are once these are deleted\n\
                  hint: `rhumb prune confirm --source {source} --count {all}` confirms those that are shown\n"
             ));
         }
     }
     if inventories.iter().all(|(_, inventory)| count_pending(inventory) == 0) {
-        terminal.tell(&match name {
+        terminal.report(&match name {
             Some(source) => format!("no deletion waits for a confirmation in source {source}\n"),
             None => "no deletion waits for a confirmation\n".to_owned(),
         });
@@ -193,7 +193,7 @@ fn table(inventories: &[NamedInventory], palette: Palette) -> String {
 }
 
 /// Returns the deletions to confirm by name, for each source that has some.
-fn chosen<'a>(
+fn select_deletions<'a>(
     inventories: &'a [NamedInventory],
     names: &[ObjectName],
 ) -> Result<Vec<SourceConfirmation<'a>>, CommandError> {
@@ -274,7 +274,7 @@ mod tests {
         let all =
             [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 ConfigMap b/env so"], "")];
         let check = |name: &str, expected: Result<&[(&str, &str)], &str>| {
-            let found = chosen(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
+            let found = select_deletions(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
             let found = found.map(|found| {
                 let uid =
                     |uids: BTreeSet<Uid>| uids.into_iter().map(|uid| uid.to_string()).collect::<String>();

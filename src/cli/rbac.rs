@@ -62,12 +62,12 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let config = settings::named(global, &args.sources, terminal)?;
+    let config = settings::source_set(global, &args.sources, terminal)?;
     let bound = bound(args)?;
     let (actors, guessed, refused) = session::runtime()?.block_on(rights(&config, bound.as_ref()))?;
     let rights = &actors.own;
     // The roles leave it out, and that is told where nobody applies it.
-    terminal.tell(&render::diagnostics(&refused, terminal.error_palette()));
+    terminal.report(&render::diagnostics(&refused, terminal.error_palette()));
     let name = role_name(&config);
     let whose = match &config.sources[..] {
         [source] => format!("source {}", source.name),
@@ -154,7 +154,7 @@ async fn rights(
 fn warn(rights: &Rights, terminal: &Terminal) -> Result<(), CommandError> {
     for warning in rights.warnings() {
         terminal.hand_over(&format!("# WARNING: {warning}\n"))?;
-        terminal.tell(&format!("warning: these roles grant {warning}\n"));
+        terminal.report(&format!("warning: these roles grant {warning}\n"));
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ impl ManifestSet {
         self.understood &= reading.understood;
         match extent {
             ReadScope::All => self.items.extend(reading.items),
-            ReadScope::Shown => self.items.extend(reading.shown().cloned()),
+            ReadScope::Shown => self.items.extend(reading.readable_items().cloned()),
         }
         self.diagnostics.extend(reading.diagnostics);
     }

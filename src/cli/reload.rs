@@ -2,7 +2,7 @@
 
 use super::CommandError;
 use super::settings::{FileRead, Invocation};
-use crate::config::{Config, ConfigChange, changed};
+use crate::config::{Config, ConfigChange, differences};
 use crate::report::{ReloadOutcome, StatusTopic, SystemdService};
 
 /// The result of a reload.
@@ -30,7 +30,7 @@ pub(super) fn reload<T>(
         Ok(read) => read,
         Err(error) => {
             tracing::warn!("{error}; what was in force stays in force");
-            service.tell(StatusTopic::Configuration, format!("new configuration refused: {error}"));
+            service.set_topic(StatusTopic::Configuration, format!("new configuration refused: {error}"));
             service.count(ReloadOutcome::Refused);
             service.ready();
             return ReloadResult::Kept;
@@ -45,7 +45,7 @@ pub(super) fn reload<T>(
         tracing::warn!("new configuration: restart rhumb for {restart}; the rest is in force");
     }
     let words = if restart.is_empty() { String::new() } else { format!("restart needed for {restart}") };
-    service.tell(StatusTopic::Configuration, words);
+    service.set_topic(StatusTopic::Configuration, words);
     service.count(ReloadOutcome::Taken);
     if changes.iter().all(ConfigChange::needs_restart) {
         if changes.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn reload<T>(
 
 /// Returns the newer configuration as far as it can be in force now, and all that it changes.
 fn merged(known: &Config, newer: Config) -> (Config, Vec<ConfigChange>) {
-    let changes = changed(known, &newer);
+    let changes = differences(known, &newer);
     let connection = known.connection.clone();
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
     let serve = known.serve.clone();

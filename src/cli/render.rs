@@ -17,7 +17,7 @@ pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitSt
         RenderOutput::Yaml => {
             let documents: Vec<String> = bodies.into_iter().map(yaml).collect();
             terminal.hand_over(&documents.join("---\n"))?;
-            terminal.tell(&render::diagnostics(&manifests.diagnostics, terminal.error_palette()));
+            terminal.report(&render::diagnostics(&manifests.diagnostics, terminal.error_palette()));
         }
     }
     Ok(if manifests.understood { verdict(&manifests.diagnostics) } else { ExitStatus::Differs })

@@ -395,7 +395,7 @@ impl Rights {
         match object.id.kind() {
             "Role" | "ClusterRole" if at(&object.body, &["aggregationRule"]).is_some() => {
                 let why = "a ClusterRole of the source gathers the rights of others";
-                self.add(place, named(RBAC, "clusterroles", object.id.name()), &["escalate"], why);
+                self.add(place, named_object(RBAC, "clusterroles", object.id.name()), &["escalate"], why);
             }
             "Role" | "ClusterRole" => {
                 let rules = at(&object.body, &["rules"]).and_then(Value::as_array);
@@ -407,7 +407,7 @@ impl Rights {
                 let text = |key| text_at(&object.body, &["roleRef", key]);
                 let resource = if text("kind") == "Role" { "roles" } else { "clusterroles" };
                 let why = "a binding of the source refers to it";
-                self.add(place, named(RBAC, resource, text("name")), &["bind"], why);
+                self.add(place, named_object(RBAC, resource, text("name")), &["bind"], why);
             }
             _ => {}
         }
@@ -427,7 +427,12 @@ impl Rights {
                 let signer = text_at(&object.body, &["spec", "signerName"]);
                 if !signer.is_empty() {
                     let why = "a bundle of the source is of this signer";
-                    self.add(RightScope::Cluster, named(CERTIFICATES, "signers", signer), &["attest"], why);
+                    self.add(
+                        RightScope::Cluster,
+                        named_object(CERTIFICATES, "signers", signer),
+                        &["attest"],
+                        why,
+                    );
                 }
             }
             _ => {}
@@ -473,7 +478,8 @@ impl Rights {
         let mut questions = Vec::new();
         for ((place, subject), verbs) in &self.all {
             for (verb, why) in verbs {
-                questions.extend(asked(place, subject, verb).into_iter().map(|access| (access, *why)));
+                questions
+                    .extend(access_requests(place, subject, verb).into_iter().map(|access| (access, *why)));
             }
         }
         questions
@@ -483,8 +489,9 @@ impl Rights {
     pub(super) fn lacking(&self, denied: &BTreeSet<AccessRequest>) -> Self {
         let mut lacking = Self { all: BTreeMap::new(), ..self.clone() };
         for ((place, subject), verbs) in &self.all {
-            let is_denied =
-                |verb: &str| asked(place, subject, verb).iter().any(|access| denied.contains(access));
+            let is_denied = |verb: &str| {
+                access_requests(place, subject, verb).iter().any(|access| denied.contains(access))
+            };
             let verbs: BTreeMap<String, &'static str> = verbs
                 .iter()
                 .filter(|(verb, _)| is_denied(verb))
@@ -505,7 +512,7 @@ fn note(all: &mut VerbsByRight, place: RightScope, subject: RightSubject, verbs:
     }
 }
 
-fn asked(place: &RightScope, subject: &RightSubject, verb: &str) -> Vec<AccessRequest> {
+fn access_requests(place: &RightScope, subject: &RightSubject, verb: &str) -> Vec<AccessRequest> {
     let verb = verb.to_owned();
     let namespace = match place {
         RightScope::Cluster => None,
@@ -545,7 +552,7 @@ fn objects(group: &str, resource: &str) -> RightSubject {
     RightSubject::Objects { group: group.to_owned(), resource: resource.to_owned(), names: None }
 }
 
-fn named(group: &str, resource: &str, name: &str) -> RightSubject {
+fn named_object(group: &str, resource: &str, name: &str) -> RightSubject {
     let names = Some([name.to_owned()].into());
     RightSubject::Objects { group: group.to_owned(), resource: resource.to_owned(), names }
 }

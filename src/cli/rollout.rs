@@ -10,7 +10,7 @@ use super::facts::ObjectFacts;
 use super::object_name::ObjectName;
 use super::orders::{self, LastingState};
 use super::overview::clean;
-use super::rollout_words::{RolloutState, stand};
+use super::rollout_words::{RolloutState, rollout_state};
 use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
 use crate::cluster::{KindLookup, applyset_id};
@@ -117,7 +117,7 @@ async fn status(
     let mut printed = String::new();
     loop {
         let (text, exit) = match &args.object {
-            Some(name) => one(session, name).await?,
+            Some(name) => rollout_status(session, name).await?,
             None => all(session).await?,
         };
         if text != printed {
@@ -142,14 +142,17 @@ enum WatchState {
     Failed,
 }
 
-async fn one(session: &ClusterSession, name: &ObjectName) -> Result<(String, WatchState), CommandError> {
+async fn rollout_status(
+    session: &ClusterSession,
+    name: &ObjectName,
+) -> Result<(String, WatchState), CommandError> {
     let target = session.target(name).await?;
     if !is_workload(&target.id) {
         return Err(CommandError::usage(format!("{} is not rolled out", target.id))
             .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
     }
     let facts = ObjectFacts::read(session, &target).await?;
-    let (words, stand) = stand(&target.object);
+    let (words, stand) = rollout_state(&target.object);
     let waits = facts.queued().is_some() && stand == RolloutState::Done;
     // A rollout of the content before is not an answer.
     let first = (!waits).then_some(words);
@@ -179,7 +182,7 @@ async fn all(session: &ClusterSession) -> Result<(String, WatchState), CommandEr
             for mut object in session.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
                 // Items of a list do not name their kind.
                 object["kind"] = (&*group_kind.kind).into();
-                let (words, stand) = stand(&object);
+                let (words, stand) = rollout_state(&object);
                 let text = |key| text_at(&object, &["metadata", key]);
                 let id = ObjectId::new(&group_kind, Some(text("namespace")), text("name"));
                 if stand == RolloutState::Done {

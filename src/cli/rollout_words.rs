@@ -13,7 +13,7 @@ pub(super) enum RolloutState {
 }
 
 /// Returns how far a Deployment, StatefulSet or DaemonSet is, in one line.
-pub(super) fn stand(object: &Value) -> (String, RolloutState) {
+pub(super) fn rollout_state(object: &Value) -> (String, RolloutState) {
     let (words, done) = match text_at(object, &["kind"]) {
         "StatefulSet" => stateful_set(object),
         "DaemonSet" => daemon_set(object),
@@ -128,7 +128,7 @@ mod tests {
             status["observedGeneration"] = json!(2);
             let metadata = json!({"name": "web", "generation": 2});
             let object = json!({"kind": kind, "metadata": metadata, "spec": spec, "status": status});
-            assert_eq!(super::stand(&object), (expected.to_owned(), stand));
+            assert_eq!(super::rollout_state(&object), (expected.to_owned(), stand));
         }
         let three = json!({"replicas": 3});
         let deployment =
@@ -182,7 +182,7 @@ mod tests {
         );
         let unseen = json!({"kind": "Deployment", "metadata": {"name": "web", "generation": 1}});
         assert_eq!(
-            stand(&unseen),
+            rollout_state(&unseen),
             ("Waiting for deployment spec update to be observed...".to_owned(), RolloutState::InProgress)
         );
     }

@@ -68,7 +68,7 @@ pub(super) fn carry_out(
     let ended = runtime.block_on(async {
         let hangup = HangupAction::of_a_service_with(args.config.as_deref());
         let signals = Signals::listen(hangup, service.clone())?;
-        let told = tokio::spawn(service.clone().keep_told());
+        let told = tokio::spawn(service.clone().keep_current());
         let ended = tokio::select! {
             biased;
             () = signals.aborted() => Ok(ExitStatus::Aborted),
@@ -84,7 +84,7 @@ pub(super) fn carry_out(
     });
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
     let aborted = matches!(ended, Ok(ExitStatus::Aborted));
-    runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.left(ENDED).min(SHUTDOWN) });
+    runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.time_left(ENDED).min(SHUTDOWN) });
     ended
 }
 
@@ -116,7 +116,7 @@ async fn follow(
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(ExitStatus::Done);
     };
-    let cluster = cluster.map_err(|error| typed.judged(error))?;
+    let cluster = cluster.map_err(|error| typed.classify(error))?;
     let patient = patient_state(typed, &mut config, &cluster, (signals, service));
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(ExitStatus::Done);
@@ -139,7 +139,7 @@ async fn follow(
     let namespace = config.namespace.clone();
     let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
-    let silence = tell_silence(service.clone(), cluster.measures().silence());
+    let silence = report_silence(service.clone(), cluster.measures().silence());
     let _silence = AbortOnDropHandle::new(tokio::spawn(silence));
     let daemon = Daemon {
         invocation: typed,
@@ -163,7 +163,7 @@ async fn follow(
         }
     };
     let Daemon { listener, share, .. } = daemon;
-    share.end(signals.end().left(RELEASED)).await;
+    share.end(signals.end().time_left(RELEASED)).await;
     // The loop has ended and with it the only sender: what is left is written down.
     drop(listener);
     let _ = log.await;
@@ -262,10 +262,11 @@ impl Daemon<'_> {
     /// Follows one configuration to the end, or to what comes next.
     async fn follow(&self, config: &Config) -> Result<NextStep, CommandError> {
         let served = self.share.take(config, &self.cluster).await;
-        let sources = self.opened(&served).map_err(|error| self.invocation.judged(error))?;
+        let sources = self.open_sources(&served).map_err(|error| self.invocation.classify(error))?;
         let setup = session::daemon(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(DaemonSummary::default());
-        let mut teller = Some(AbortOnDropHandle::new(tokio::spawn(tell(self.service.clone(), summaries))));
+        let mut teller =
+            Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, StopCondition::Stopped, self.listener.clone());
         let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
@@ -295,7 +296,7 @@ impl Daemon<'_> {
                         stop.cancel();
                     }
                 }
-                changed = self.share.changed(&served), if next.is_none() => {
+                changed = self.share.wait_for_change(&served), if next.is_none() => {
                     changed?;
                     next = Some(NextStep::Share);
                     stop.cancel();
@@ -309,7 +310,7 @@ impl Daemon<'_> {
     }
 
     /// Opens the served sources. A faulty source in the cluster harms none of the others.
-    fn opened(&self, served: &ServedSources) -> Result<Vec<SourceSetup>, CommandError> {
+    fn open_sources(&self, served: &ServedSources) -> Result<Vec<SourceSetup>, CommandError> {
         let opened = served.config.sources.iter().filter_map(|source| {
             if !served.is_custom(&source.name) {
                 return Some(self.open(source));
@@ -361,7 +362,7 @@ async fn patient_connect(
         match session::connect_watched(config, measures, heartbeats).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
                 tracing::warn!("{error}; asked again in {} s", wait.as_secs());
-                service.tell(StatusTopic::State, "waiting for the credential plugin of the kubeconfig");
+                service.set_topic(StatusTopic::State, "waiting for the credential plugin of the kubeconfig");
                 service.ready();
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST);
@@ -385,7 +386,7 @@ async fn patient_state(
     if let Ok(answered) = tokio::time::timeout(ANSWER, &mut answer).await {
         return answered;
     }
-    service.tell(StatusTopic::State, "waiting for the API server");
+    service.set_topic(StatusTopic::State, "waiting for the API server");
     service.ready();
     // Where nothing is: nobody knows yet whose state there will be.
     let nowhere = Path::new("/nonexistent");
@@ -407,7 +408,7 @@ async fn patient_state(
 }
 
 /// Says in the status line that the API server does not answer, while it does not.
-async fn tell_silence(service: SystemdService, mut silence: watch::Receiver<Option<Timestamp>>) {
+async fn report_silence(service: SystemdService, mut silence: watch::Receiver<Option<Timestamp>>) {
     loop {
         let since = *silence.borrow_and_update();
         if let Some(since) = since {
@@ -416,10 +417,10 @@ async fn tell_silence(service: SystemdService, mut silence: watch::Receiver<Opti
             match brief {
                 Ok(Ok(())) => continue,
                 Ok(Err(_)) => return,
-                Err(_) => service.tell(StatusTopic::Server, report::server_is_silent(since)),
+                Err(_) => service.set_topic(StatusTopic::Server, report::server_is_silent(since)),
             }
         } else {
-            service.tell(StatusTopic::Server, "");
+            service.set_topic(StatusTopic::Server, "");
         }
         if silence.changed().await.is_err() {
             return;
@@ -428,11 +429,11 @@ async fn tell_silence(service: SystemdService, mut silence: watch::Receiver<Opti
 }
 
 /// Keeps the status line current; the first summary shows that the loop runs.
-async fn tell(service: SystemdService, mut summaries: watch::Receiver<DaemonSummary>) {
+async fn report_status(service: SystemdService, mut summaries: watch::Receiver<DaemonSummary>) {
     let mut is_first = true;
     while summaries.changed().await.is_ok() {
         let text = summaries.borrow_and_update().to_string();
-        service.tell(StatusTopic::State, text);
+        service.set_topic(StatusTopic::State, text);
         if std::mem::take(&mut is_first) {
             service.ready();
         }

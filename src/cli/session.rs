@@ -167,7 +167,7 @@ fn followed_at(
 }
 
 /// Returns a source as it is on disk now, where it is a directory; else at its revision.
-pub(super) fn once(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+pub(super) fn one_shot_source(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     match &config.location {
         SourceLocation::Directory(path) => Ok(on_disk(config, place(config), read_disk(path)?.into())),
         SourceLocation::Git { .. } => followed(config, state),

@@ -64,7 +64,10 @@ pub(super) enum StatusSource {
 }
 
 /// Returns whom the flags mean: a daemon knows one cluster, so flags that name a cluster mean that.
-pub(super) fn asked(global: &GlobalArgs, socket: Option<&Path>) -> Result<StatusSource, CommandError> {
+pub(super) fn status_source(
+    global: &GlobalArgs,
+    socket: Option<&Path>,
+) -> Result<StatusSource, CommandError> {
     // A person's own daemon comes before the packaged one, where it has ever run.
     let own = environment(PathBuf::new());
     let named = own.socket.is_some() || own.runtime_directory.is_some();
@@ -104,7 +107,7 @@ fn watchdog_interval(micros: Option<u64>, named: Option<u64>, own: u32) -> Optio
 }
 
 /// Returns the environment with the working directory.
-fn here() -> Result<Environment, CommandError> {
+fn local_environment() -> Result<Environment, CommandError> {
     let directory = std::env::current_dir().map_err(|error| {
         CommandError::new(
             ErrorClass::Config,
@@ -126,7 +129,7 @@ fn source_name(global: &GlobalArgs, spec: &SourceSpec) -> Result<DnsLabel, Comma
     if let Some(name) = &global.name {
         return Ok(name.clone());
     }
-    let placed = spec.clone().named(&DnsLabel::unnamed(), &here()?);
+    let placed = spec.clone().into_config(&DnsLabel::unnamed(), &local_environment()?);
     let placed = placed.map_err(|error| CommandError::usage(error.to_string()))?;
     let location = source::ResolvedLocation::from(&placed.location);
     let title = location.title();
@@ -146,11 +149,11 @@ pub(super) fn explained(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Co
         }
         return Err(CommandError::usage("--ref and --path are of a SOURCE").hint("name it behind the object"));
     };
-    once(global, &source, &args.place, PrunePolicy::On).map(Some)
+    one_shot_config(global, &source, &args.place, PrunePolicy::On).map(Some)
 }
 
 /// Returns the settings of commands that ask what sources hold: those of a file, or of one place as it is on disk.
-pub(super) fn named(
+pub(super) fn source_set(
     global: &GlobalArgs,
     args: &SourceSetArgs,
     terminal: &Terminal,
@@ -159,7 +162,7 @@ pub(super) fn named(
         (Some(file), _) => from_file(global, SourceMode::Enforce, (file, FileRead::First), terminal),
         (None, source) => {
             let source = source.clone().unwrap_or_default();
-            once(global, &source, &args.place, PrunePolicy::On)
+            one_shot_config(global, &source, &args.place, PrunePolicy::On)
         }
     }
 }
@@ -171,7 +174,7 @@ pub(super) fn credentials_directory() -> Option<PathBuf> {
 
 /// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no files
 /// there: of them the newest commit is read.
-pub(super) fn once(
+pub(super) fn one_shot_config(
     global: &GlobalArgs,
     text: &str,
     args: &LocationArgs,
@@ -220,7 +223,7 @@ impl Invocation<'_> {
     }
 
     /// Returns a fault of what a file configures takes a person, and no new start mends it.
-    pub(super) fn judged(&self, error: CommandError) -> CommandError {
+    pub(super) fn classify(&self, error: CommandError) -> CommandError {
         let configured = self.args.config.is_some() && error.class == ErrorClass::Config;
         if configured { error.exit(ExitStatus::BadConfiguration) } else { error }
     }
@@ -322,10 +325,10 @@ fn with_source(global: &GlobalArgs, spec: SourceSpec, args: &LocationArgs) -> Re
         ..spec
     };
     let name = source_name(global, &spec)?;
-    let source = spec.named(&name, &here()?);
+    let source = spec.into_config(&name, &local_environment()?);
     let source = source.map_err(|error| CommandError::usage(error.to_string()))?;
     let mut config = connection(global);
-    config.serve = ServeConfig::of_environment(&here()?);
+    config.serve = ServeConfig::of_environment(&local_environment()?);
     config.sources.push(source);
     Ok(config)
 }
@@ -366,10 +369,10 @@ pub(super) fn from_file(
     let text =
         text_of(file, reading).map_err(|error| wrong(format!("cannot read {shown}: {}", plain(&error))))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
-    let directory = here()?.resolve(&directory);
+    let directory = local_environment()?.resolve(&directory);
     let read = config::read(&shown, &text, &environment(directory));
     let mut config = read.map_err(|found: Vec<Diagnostic>| {
-        tell(&found, global, terminal);
+        report_diagnostics(&found, global, terminal);
         wrong(format!("{shown} is no usable configuration: {}", render::tally(&found)))
     })?;
     override_by(&mut config, global);
@@ -380,9 +383,9 @@ pub(super) fn from_file(
 }
 
 /// Shows what is wrong with it: where lines are for programs, in lines of the log.
-fn tell(found: &[Diagnostic], global: &GlobalArgs, terminal: &Terminal) {
+fn report_diagnostics(found: &[Diagnostic], global: &GlobalArgs, terminal: &Terminal) {
     if global.log_format != LogFormat::Json {
-        return terminal.tell(&render::diagnostics(found, terminal.error_palette()));
+        return terminal.report(&render::diagnostics(found, terminal.error_palette()));
     }
     for one in found {
         tracing::error!("{}", render::diagnostics(std::slice::from_ref(one), Palette::Plain).trim_end());

@@ -117,7 +117,7 @@ impl SourceShare {
     /// Returns the sources to serve now.
     pub(super) async fn take(&self, config: &Config, cluster: &Cluster) -> ServedSources {
         let before = self.before.take();
-        let known = || self.custom_sources.as_ref().map(CustomSourceWatch::known).unwrap_or_default();
+        let known = || self.custom_sources.as_ref().map(CustomSourceWatch::known_sources).unwrap_or_default();
         let mut customs = known();
         let all = all_names(config, &customs);
         let (mut names, mut fenced, mut doubtful) = (all, cluster.clone(), SourceNames::new());
@@ -128,7 +128,7 @@ impl SourceShare {
             let new =
                 |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
             if let Some(looks) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
-                if looks.look().await {
+                if looks.list_now().await {
                     customs = known();
                     // Nothing else says what has come and gone meanwhile: the next look shows the same.
                     let all = all_names(config, &customs);
@@ -157,7 +157,7 @@ impl SourceShare {
             .map(|(name, _)| name.clone());
         let told = told.collect();
         if let Some(customs) = &self.custom_sources {
-            customs.tell(duties);
+            customs.set_duties(duties);
         }
         ServedSources { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
     }
@@ -201,7 +201,7 @@ impl SourceShare {
     /// Nothing is served any more, until something is taken anew.
     pub(super) fn rest(&self) {
         if let Some(customs) = &self.custom_sources {
-            customs.tell(SourceDuties::new());
+            customs.set_duties(SourceDuties::new());
         }
         if let Some(leases) = self.leases.get() {
             leases.serving(SourceNames::new());
@@ -209,21 +209,21 @@ impl SourceShare {
     }
 
     /// Waits until something else is to be served.
-    pub(super) async fn changed(&self, served: &ServedSources) -> Result<(), CommandError> {
+    pub(super) async fn wait_for_change(&self, served: &ServedSources) -> Result<(), CommandError> {
         let leases = async {
             match self.leases.get() {
-                Some(leases) => leases.changed(&served.names).await,
+                Some(leases) => leases.wait_for_change(&served.names).await,
                 None => std::future::pending().await,
             }
         };
         let customs = async {
             match &self.custom_sources {
-                Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
+                Some(customs) if served.doubtful.is_empty() => customs.wait_for_change(&served.customs).await,
                 Some(customs) => {
-                    let looked = async { while !customs.look().await {} };
+                    let looked = async { while !customs.list_now().await {} };
                     tokio::select! {
                         biased;
-                        lives = customs.changed(&served.customs) => lives,
+                        lives = customs.wait_for_change(&served.customs) => lives,
                         () = looked => true,
                     }
                 }

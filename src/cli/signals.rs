@@ -44,7 +44,7 @@ pub(super) struct StopTime(Arc<OnceLock<Instant>>);
 
 impl StopTime {
     /// Returns the rest of a time limit; all of it before the order to end.
-    pub(super) fn left(&self, of: Duration) -> Duration {
+    pub(super) fn time_left(&self, of: Duration) -> Duration {
         self.0.get().map_or(of, |told| of.saturating_sub(told.elapsed()))
     }
 
@@ -101,7 +101,7 @@ impl Signals {
     /// Waits until the first order to end is so old.
     pub(super) async fn overdue(&self, age: Duration) {
         self.stop.cancelled().await;
-        tokio::time::sleep(self.end.left(age)).await;
+        tokio::time::sleep(self.end.time_left(age)).await;
     }
 
     /// Waits for the second order to end.
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn what_is_left_counts_from_the_first_order() {
         let (end, second) = (StopTime::default(), Duration::from_secs(1));
-        assert_eq!(end.left(second * 5), second * 5);
+        assert_eq!(end.time_left(second * 5), second * 5);
         let Some(before) = Instant::now().checked_sub(second * 4) else { return };
         end.clone().begin(before);
         end.begin(Instant::now());
-        assert_eq!(end.left(second * 3), Duration::ZERO);
-        assert!((Duration::from_millis(1)..=second).contains(&end.left(second * 5)));
+        assert_eq!(end.time_left(second * 3), Duration::ZERO);
+        assert!((Duration::from_millis(1)..=second).contains(&end.time_left(second * 5)));
     }
 }

@@ -81,7 +81,7 @@ impl DaemonSocket {
     /// Asks for a page that may go on for ever.
     pub(super) async fn open(&self, page: &str) -> Result<Body, SocketError> {
         let answer = async {
-            let (code, body) = self.asked(page).await?;
+            let (code, body) = self.request(page).await?;
             if code == 200 {
                 return Ok(body);
             }
@@ -91,7 +91,7 @@ impl DaemonSocket {
         tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
     }
 
-    async fn asked(&self, page: &str) -> Result<(u16, Body), SocketError> {
+    async fn request(&self, page: &str) -> Result<(u16, Body), SocketError> {
         let refused = |error: io::Error| self.silent(&plain(&error));
         let stream = UnixStream::connect(&self.path).await.map_err(refused)?;
         let broken = |error: hyper::Error| self.silent(&error.to_string());

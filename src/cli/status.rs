@@ -34,13 +34,13 @@ impl StatusReader {
         socket: Option<&std::path::Path>,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
-        let asked = settings::asked(global, socket)?;
+        let asked = settings::status_source(global, socket)?;
         if let StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path) = &asked {
             let socket = DaemonSocket::at(path);
             match (socket.get("/v1/status").await, &asked) {
                 (Ok(_), _) => return Ok(Self::Daemon(socket)),
                 (Err(why), StatusSource::Daemon(_)) => return Err(why.into()),
-                (Err(why), _) => terminal.tell(&format!("{why}; read from the cluster\n")),
+                (Err(why), _) => terminal.report(&format!("{why}; read from the cluster\n")),
             }
         }
         rollout::session(global).await.map(Self::Cluster)
@@ -106,7 +106,7 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     session::runtime()?.block_on(async {
         let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
-        let first = shown(&teller, args, global, terminal).await?;
+        let first = read_status(&teller, args, global, terminal).await?;
         let healthy = first.healthy;
         if args.watch {
             watch(&teller, args, global, terminal, first).await?;
@@ -145,13 +145,13 @@ async fn watch(
             () = tokio::time::sleep(teller.rhythm()) => {}
             () = terminal.unread() => return Err(CommandError::unread()),
         }
-        let now = match shown(teller, args, global, terminal).await {
+        let now = match read_status(teller, args, global, terminal).await {
             Ok(now) => now,
             // It may be down for a moment, or for good, or be back and know nothing yet: whoever watches is told once.
             Err(error) if matches!(error.exit, ExitStatus::Unreachable | ExitStatus::Unreadable) => {
                 let why = error.to_string();
                 if told != why {
-                    terminal.tell(&format!("{why}; asked again\n"));
+                    terminal.report(&format!("{why}; asked again\n"));
                     told = why;
                 }
                 continue;
@@ -174,7 +174,7 @@ async fn watch(
     }
 }
 
-async fn shown(
+async fn read_status(
     teller: &StatusReader,
     args: &StatusArgs,
     global: &GlobalArgs,
@@ -228,7 +228,7 @@ async fn object(
     terminal: &Terminal,
 ) -> Result<StatusOutput, CommandError> {
     let view = teller.objects().await?;
-    let found = match view::meant(&view.objects, name, global.namespace.as_ref())[..] {
+    let found = match view::matching_objects(&view.objects, name, global.namespace.as_ref())[..] {
         [] => {
             return Err(CommandError::usage(format!("no source has {name}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
@@ -244,7 +244,7 @@ async fn object(
             socket.get(&view::page(&found.object)).await?.trim_end().to_owned() + "\n"
         }
         (StatusOutputFormat::Json, StatusReader::Cluster(_)) => object_form(&found).to_string() + "\n",
-        _ => overview::one(&found, &view.rollout, terminal.palette()),
+        _ => overview::object_text(&found, &view.rollout, terminal.palette()),
     };
     Ok(StatusOutput { text, overview: None, healthy: found.phase.is_well() })
 }

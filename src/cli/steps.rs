@@ -17,15 +17,15 @@ const PROMOTE: &str = "rhumb.dev/step-promote";
 pub(super) async fn lines(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(overlay) = target.annotation(OVERLAY).parse::<Overlay>().ok() else { return Vec::new() };
     let Some(step) = overlay.step() else { return Vec::new() };
-    let mut lines = vec![words(step, target.annotation(STEPS), target.annotation(PROMOTE))];
+    let mut lines = vec![step_text(step, target.annotation(STEPS), target.annotation(PROMOTE))];
     if matches!(overlay, Overlay::OnDelete { .. }) {
         lines.extend(disruption(session, target).await);
-        lines.extend(lost(session, target).await);
+        lines.extend(lost_nodes(session, target).await);
     }
     lines
 }
 
-fn words(step: u32, steps: &str, promote: &str) -> String {
+fn step_text(step: u32, steps: &str, promote: &str) -> String {
     let count =
         u32::try_from(steps.split(',').filter(|part| !part.trim().is_empty()).count()).unwrap_or(u32::MAX);
     let who = if promote == "manual" { ", each left by `rhumb rollout promote`" } else { "" };
@@ -68,7 +68,7 @@ fn forbids(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
 }
 
 /// Nodes with its pods that are not Ready.
-async fn lost(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
+async fn lost_nodes(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(selector) = pod_selector(&target.object) else { return Vec::new() };
     let nodes = objects(session, GroupKind::new("", "Node"), None, "").await;
     let lost: BTreeSet<&str> = nodes
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_step_is_told_with_all_of_them() {
         fn check(step: u32, steps: &str, promote: &str, expected: &str) {
-            assert_eq!(words(step, steps, promote), expected);
+            assert_eq!(step_text(step, steps, promote), expected);
         }
         check(1, "1, 50%", "", "held at step 1 of 2 (1, 50%)");
         check(3, "1, 50%", "auto", "after the last of its steps (1, 50%)");

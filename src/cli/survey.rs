@@ -70,7 +70,7 @@ pub(super) struct ObjectStanding {
 }
 
 /// Returns where one object stands.
-pub(super) fn standing(
+pub(super) fn object_standing(
     session: &ClusterSession,
     target: &ManagedObject,
     ledger: &RolloutLedger,
@@ -164,7 +164,7 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     SourceStatus {
         name: source.name.clone(),
         place: daemon::place(&source.inventory).unwrap_or_default().to_owned(),
-        revision: told_revision(source, ledger, &brought).or_else(only),
+        revision: recorded_revision(source, ledger, &brought).or_else(only),
         // Nobody knows.
         complete: false,
         healthy: incomplete.is_none() && counts.keys().all(|phase| phase.is_well()),
@@ -192,7 +192,11 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
 }
 
 /// Returns the revision that the daemon last told of, whole where any object or commit that is known has it.
-fn told_revision(source: &SourceRecord, ledger: &RolloutLedger, brought: &BTreeSet<&str>) -> Option<String> {
+fn recorded_revision(
+    source: &SourceRecord,
+    ledger: &RolloutLedger,
+    brought: &BTreeSet<&str>,
+) -> Option<String> {
     let line = source.inventory.data.get(report::STATUS)?;
     let short = line.split([' ', ':']).next().filter(|word| word.chars().all(|c| c.is_ascii_hexdigit()))?;
     let commits = ledger.commits.iter().map(|commit| commit.revision.to_string());
@@ -238,11 +242,11 @@ struct FoundObstacle {
 }
 
 impl FoundObstacle {
-    fn elsewhere(obstacle: Obstacle, reason: String) -> Self {
+    fn recorded_elsewhere(obstacle: Obstacle, reason: String) -> Self {
         Self { obstacle, reason, is_only_here: false }
     }
 
-    fn here(obstacle: Obstacle, reason: String) -> Self {
+    fn recorded_only_here(obstacle: Obstacle, reason: String) -> Self {
         Self { obstacle, reason, is_only_here: true }
     }
 }
@@ -273,11 +277,11 @@ fn obstacle(
     let (recorded, why) = source.last.of(id).unzip();
     let recorded_as = |phase: Phase, obstacle: Obstacle| {
         let why = why.clone().filter(|_| recorded == Some(phase))?;
-        Some(FoundObstacle::here(obstacle, why))
+        Some(FoundObstacle::recorded_only_here(obstacle, why))
     };
     let pending = source.pending.iter().find(|pending| pending.id == *id);
     if let Some(pending) = pending {
-        return Some(FoundObstacle::elsewhere(
+        return Some(FoundObstacle::recorded_elsewhere(
             Obstacle::Prune,
             format!("its deletion waits: {}", pending.reason),
         ));
@@ -286,7 +290,7 @@ fn obstacle(
         .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
         .or_else(|| {
             let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
-            Some(FoundObstacle::here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
+            Some(FoundObstacle::recorded_only_here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
         });
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
@@ -296,23 +300,23 @@ fn obstacle(
             RejectionAction::RollBack if shows_rejected(rejection, id, live) => return None,
             RejectionAction::RollBack => Obstacle::Rollback,
         };
-        Some(FoundObstacle::elsewhere(obstacle, rejection.cause.to_string()))
+        Some(FoundObstacle::recorded_elsewhere(obstacle, rejection.cause.to_string()))
     };
     let is_paused = || source.inventory.annotations.contains_key(PAUSED) || paused(source, live).is_some();
     let queued = || queue(source, ledger).into_iter().find(|queued| queued.id == *id);
     set.or_else(rejected)
-        .or_else(|| held(source, live))
+        .or_else(|| hold_obstacle(source, live))
         .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
-        .or_else(|| Some(FoundObstacle::elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
-        .or_else(|| Some(FoundObstacle::elsewhere(Obstacle::Wait, queued()?.to_string())))
+        .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
+        .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, queued()?.to_string())))
         .or_else(|| recorded_as(Phase::Waiting, Obstacle::Wait))
 }
 
-fn held(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
+fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
     let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    Some(FoundObstacle::elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
+    Some(FoundObstacle::recorded_elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
 }
 
 /// Returns the pause on the object itself.

@@ -72,7 +72,7 @@ impl Terminal {
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return None;
         }
-        self.tell(&format!("{question} [y/N] "));
+        self.report(&format!("{question} [y/N] "));
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);
         let yes = read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
@@ -86,7 +86,7 @@ impl Terminal {
     ///
     /// Standard output is closed or full.
     pub fn print(&self, text: &str) -> Result<(), CommandError> {
-        write(&self.out.tame(text))
+        write(&self.out.sanitize(text))
     }
 
     /// Writes results for programs to standard output, as they are, unless it is a terminal.
@@ -128,7 +128,7 @@ impl Terminal {
     pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
-        write(&screen(&self.out.tame(text), rows, columns))
+        write(&screen(&self.out.sanitize(text), rows, columns))
     }
 
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
@@ -139,15 +139,15 @@ impl Terminal {
                 Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
                 _ => 80,
             };
-            let shown: String = Palette::Plain.tame(text).chars().take(width.saturating_sub(1)).collect();
+            let shown: String = Palette::Plain.sanitize(text).chars().take(width.saturating_sub(1)).collect();
             // Back to the first column, and clear to the end of the line (ECMA-48 EL).
             write_error(&format!("\r\u{1b}[K{shown}"));
         }
     }
 
     /// Writes to standard error, as [`Self::print`] does.
-    pub fn tell(&self, text: &str) {
-        write_error(&self.error.tame(text));
+    pub fn report(&self, text: &str) {
+        write_error(&self.error.sanitize(text));
     }
 
     /// Writes an error and its hints to standard error.
@@ -159,7 +159,7 @@ impl Terminal {
         for hint in &error.hints {
             let _ = writeln!(text, "{}: {hint}", self.error.paint(TextStyle::Strong, "hint"));
         }
-        self.tell(&text);
+        self.report(&text);
     }
 }
 

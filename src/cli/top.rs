@@ -46,7 +46,7 @@ pub(super) fn carry_out(
     session::runtime()?.block_on(async {
         let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
         let mut feed = StatusFeed::of(teller);
-        let look = feed.look(None).await?;
+        let look = feed.poll(None).await?;
         let only = args.source.as_ref().map(DnsLabel::as_str);
         if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
             return Err(
@@ -113,7 +113,7 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
             },
             Some(told) = told.recv() => {
                 match told {
-                    Ok(look) => model.hear(look),
+                    Ok(look) => model.refresh(look),
                     Err(why) => model.miss(Timestamp::now(), why),
                 }
                 None
@@ -132,7 +132,7 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
             None => {}
         }
         wanted.send_if_modified(|object| {
-            let now = model.wanted();
+            let now = model.wanted_object();
             let is_new = object.as_ref() != now;
             if is_new {
                 *object = now.cloned();

@@ -74,7 +74,7 @@ struct InstalledSource {
 }
 
 impl InstalledSource {
-    fn going(&self) -> impl Iterator<Item = &RemovableObject> {
+    fn removable(&self) -> impl Iterator<Item = &RemovableObject> {
         self.members.iter().filter(|member| member.keep != KeepPolicy::Asked)
     }
 }
@@ -171,10 +171,14 @@ impl Uninstallation<'_> {
         let mut text = String::new();
         for InstalledSource { name, members, .. } in holders {
             if !self.args.delete_objects {
-                let _ = writeln!(text, "source {name} ends; its {} stay as they are", counted(members.len()));
+                let _ = writeln!(
+                    text,
+                    "source {name} ends; its {} stay as they are",
+                    count_objects(members.len())
+                );
                 continue;
             }
-            let _ = writeln!(text, "source {name} ends, with {}:", counted(members.len()));
+            let _ = writeln!(text, "source {name} ends, with {}:", count_objects(members.len()));
             for member in members {
                 let kept =
                     if member.keep == KeepPolicy::Asked { "  (stays, as its annotation asks)" } else { "" };
@@ -193,7 +197,7 @@ impl Uninstallation<'_> {
 
     /// Returns how the command ends where nobody says that so many objects are to be deleted.
     fn unconfirmed(&self, holders: &[InstalledSource]) -> Result<Option<ExitStatus>, CommandError> {
-        let found = holders.iter().flat_map(InstalledSource::going).count();
+        let found = holders.iter().flat_map(InstalledSource::removable).count();
         if !self.args.delete_objects || found == 0 {
             return Ok(None);
         }
@@ -201,13 +205,13 @@ impl Uninstallation<'_> {
             Some(expected) if expected == found => Ok(None),
             Some(expected) => Err(CommandError::usage(format!(
                 "{} would be deleted, and not {expected}: none is",
-                counted(found)
+                count_objects(found)
             ))
             .hint("--dry-run lists them")),
-            None => match self.terminal.ask(&format!("Delete {}?", counted(found))) {
+            None => match self.terminal.ask(&format!("Delete {}?", count_objects(found))) {
                 Some(Confirmation::Yes) => Ok(None),
                 Some(Confirmation::No) => Ok(Some(ExitStatus::Guarded)),
-                None => Err(CommandError::usage(format!("{} would be deleted", counted(found)))
+                None => Err(CommandError::usage(format!("{} would be deleted", count_objects(found)))
                     .exit(ExitStatus::Guarded)
                     .hint(format!("--count {found} says that they are meant"))),
             },
@@ -311,7 +315,7 @@ impl Uninstallation<'_> {
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
         let InstalledSource { name, inventory, reach, .. } = holder;
         // All were listed and counted: also those that are deleted only when a person names them.
-        let uids: BTreeSet<Uid> = holder.going().map(|member| member.uid.clone()).collect();
+        let uids: BTreeSet<Uid> = holder.removable().map(|member| member.uid.clone()).collect();
         let after = daemon::confirmed(inventory, &uids);
         self.cluster.save_inventory(&self.config.namespace, name.as_str(), Some(inventory), &after).await?;
         let state = session::state(self.config, &self.cluster).await?;
@@ -336,7 +340,7 @@ impl Uninstallation<'_> {
             }
             Some(RemainingObjects::Objects(None)) | None => "not all is gone yet".to_owned(),
         };
-        self.terminal.tell(&format!(
+        self.terminal.report(&format!(
             "error: something of source {name} is left: {}\nhint: mend that, and give the same command again\n",
             clean(&why)
         ));
@@ -375,6 +379,6 @@ impl Uninstallation<'_> {
     }
 }
 
-fn counted(objects: usize) -> String {
+fn count_objects(objects: usize) -> String {
     if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }

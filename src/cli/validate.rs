@@ -42,14 +42,14 @@ fn sources(
         let manifests = ManifestSet::read(path, ReadScope::All)?;
         return check(manifests, &source.namespace, &source.allow, terminal);
     }
-    let is_only = configured.chosen().nth(1).is_none();
+    let is_only = configured.selected().nth(1).is_none();
     let mut exit = ExitStatus::Done;
-    for (number, source) in configured.chosen().enumerate() {
+    for (number, source) in configured.selected().enumerate() {
         if !is_only {
             let gap = if number == 0 { "" } else { "\n" };
             terminal.print(&format!("{gap}source {}\n", source.name))?;
         }
-        let ended = match held(source) {
+        let ended = match read_manifests(source) {
             Ok(manifests) => check(manifests, &source.namespace, &source.allow, terminal)?,
             Err(error) if is_only => return Err(error),
             Err(error) => {
@@ -65,7 +65,7 @@ fn sources(
 
 /// Returns the manifests of a source. Of a repository that is the newest commit, which must be
 /// signed where the source requires it.
-fn held(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
+fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
     match &source.location {
         SourceLocation::Directory(path) => ManifestSet::read(path, ReadScope::All),
         SourceLocation::Git { path, .. } => session::runtime()?.block_on(async {
@@ -96,16 +96,20 @@ fn check(
     diagnostics.extend(objects.chain(held).filter_map(refused));
     diagnostics.sort();
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
-    tell(&diagnostics, (documents, files), terminal);
+    report_diagnostics(&diagnostics, (documents, files), terminal);
     Ok(if understood { verdict(&diagnostics) } else { ExitStatus::Differs })
 }
 
-fn tell(found: &[Diagnostic], (documents, files): (usize, usize), terminal: &Terminal) {
+fn report_diagnostics(found: &[Diagnostic], (documents, files): (usize, usize), terminal: &Terminal) {
     let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
     let told = told.as_deref().unwrap_or("nothing wrong");
-    terminal.tell(&format!("{} in {}: {told}\n", counted(documents, "object"), counted(files, "file")));
+    terminal.report(&format!(
+        "{} in {}: {told}\n",
+        count_words(documents, "object"),
+        count_words(files, "file")
+    ));
 }
 
-fn counted(count: usize, word: &str) -> String {
+fn count_words(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }

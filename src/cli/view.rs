@@ -51,7 +51,7 @@ impl StatusView {
     }
 
     /// Returns the objects by their names: a queue may be as long as they are many.
-    pub(super) fn known(&self) -> BTreeMap<&ObjectRef, &ObjectStatus> {
+    pub(super) fn objects_by_name(&self) -> BTreeMap<&ObjectRef, &ObjectStatus> {
         self.objects.iter().map(|object| (&object.object, object)).collect()
     }
 
@@ -90,7 +90,7 @@ pub(super) fn id(named: &ObjectRef) -> ObjectId {
 }
 
 /// Returns those that a name means: without a namespace all of that kind and name, unless one is given beside it.
-pub(super) fn meant<'a>(
+pub(super) fn matching_objects<'a>(
     objects: &'a [ObjectStatus],
     name: &ObjectName,
     namespace: Option<&DnsLabel>,

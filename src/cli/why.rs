@@ -30,25 +30,25 @@ pub(super) fn carry_out(
     let config = settings::explained(global, args);
     session::runtime()?.block_on(async {
         let session = rollout::session(global).await?;
-        let found = found(&session, &args.object).await?;
+        let found = find_object(&session, &args.object).await?;
         let plan = match config {
             Ok(Some(config)) => Box::pin(planned(&session, &found, config)).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         let mut lines = match &found {
-            ExplainedObject::Managed(target) => shown(&session, target).await?,
+            ExplainedObject::Managed(target) => cluster_lines(&session, target).await?,
             ExplainedObject::Recorded(_, told) => recorded(told),
         };
         if let Ok(Some(plan)) = &plan {
-            lines.extend(asked(found.id(), plan));
+            lines.extend(plan_lines(found.id(), plan));
         }
         terminal.print(&format!("{}\n", clean(&found.id().to_string())))?;
         for (key, value) in lines {
             terminal.print(&format!("  {key:<8} {}\n", clean(&value)))?;
         }
         if let Some(plan) = plan? {
-            terminal.tell(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
+            terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
         }
         Ok(ExitStatus::Done)
     })
@@ -78,7 +78,7 @@ impl ExplainedObject {
     }
 }
 
-async fn found(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
+async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
     match session.target(name).await {
         Ok(target) => Ok(ExplainedObject::Managed(Box::new(target))),
         Err(error) => {
@@ -99,7 +99,10 @@ fn recorded(told: &ObjectStatus) -> Vec<KeyValueLine> {
 }
 
 /// Returns the lines of facts from the cluster.
-async fn shown(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<KeyValueLine>, CommandError> {
+async fn cluster_lines(
+    session: &ClusterSession,
+    target: &ManagedObject,
+) -> Result<Vec<KeyValueLine>, CommandError> {
     let facts = ObjectFacts::read(session, target).await?;
     let mut lines = vec![("source", target.source.clone())];
     match target.release() {
@@ -112,7 +115,7 @@ async fn shown(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<K
     let told = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
     lines.push(("health", format!("{}{told}", health.status)));
     if is_workload(&target.id) {
-        lines.push(("rollout", super::rollout_words::stand(&target.object).0));
+        lines.push(("rollout", super::rollout_words::rollout_state(&target.object).0));
         lines.push(("budget", facts.budget()));
         lines.extend(restarted(target).map(|words| ("restart", words)));
     }
@@ -131,12 +134,12 @@ async fn planned(
         found.source().clone_into(&mut source.name);
     }
     let state = session::state(&config, &session.cluster).await?;
-    let setup = session::once(&session::only(&config)?, &state)?;
+    let setup = session::one_shot_source(&session::only(&config)?, &state)?;
     Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 
 /// Returns where the object stands in the source, and whether that asks for something else than there is.
-fn asked(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
+fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
     let Some((planned, origin)) = planned.and_then(|planned| Some((planned, planned.origin.as_ref()?)))
     else {
@@ -222,13 +225,13 @@ mod tests {
             notes: Vec::new(),
         };
         let id = plan.objects[0].id.clone();
-        assert_eq!(asked(&id, &plan)[0], ("file", "deploy/web.yaml:12".to_owned()));
+        assert_eq!(plan_lines(&id, &plan)[0], ("file", "deploy/web.yaml:12".to_owned()));
         // A plan also has objects to be pruned, which have no place in a file.
         plan.objects[0].origin = None;
-        assert_eq!(asked(&id, &plan), [("file", "SOURCE does not name it".to_owned())]);
+        assert_eq!(plan_lines(&id, &plan), [("file", "SOURCE does not name it".to_owned())]);
         plan.objects.clear();
         plan.complete = false;
         let unread = "SOURCE does not name it, but it was not read whole";
-        assert_eq!(asked(&id, &plan), [("file", unread.to_owned())]);
+        assert_eq!(plan_lines(&id, &plan), [("file", unread.to_owned())]);
     }
 }

@@ -60,7 +60,7 @@ impl Cluster {
     /// definition may name it, and its group may be served by no other server. A question without
     /// an answer proves nothing either.
     pub async fn absent(&self, kinds: &BTreeSet<GroupKind>) -> Result<BTreeSet<GroupKind>, ClusterError> {
-        self.ask(ApiRequest::read("/readyz".to_owned(), CallSubject::Server("readiness"))).await?;
+        self.call(ApiRequest::read("/readyz".to_owned(), CallSubject::Server("readiness"))).await?;
         let listed = self.discover().await?;
         let definitions: Vec<DefinitionSpec> = self.specs(DEFINITIONS, "the list of definitions").await?;
         let services: Vec<ApiServiceSpec> = self.specs(SERVICES, "the list of API services").await?;
@@ -86,7 +86,7 @@ impl Cluster {
                 parameters.push(("continue", &next));
             }
             let url = path::query(collection.to_owned(), &parameters);
-            let page: SpecListPage<S> = self.ask(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
+            let page: SpecListPage<S> = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
             specs.extend(page.items.into_iter().map(|item| item.spec));
             if page.metadata.next.is_empty() {
                 return Ok(specs);

@@ -129,7 +129,7 @@ impl Cluster {
             "spec": access.spec(),
         });
         let ask = ApiRequest::write(Method::POST, REVIEWS.to_owned(), JSON, bytes(&review, &on)?, on.clone());
-        Ok(self.ask(ask).await?.decode::<AccessReview>(&on)?.status.into())
+        Ok(self.call(ask).await?.decode::<AccessReview>(&on)?.status.into())
     }
 
     /// Returns the name that the server knows the user by.
@@ -137,7 +137,7 @@ impl Cluster {
         let on = CallSubject::Server("who the user is");
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let ask = ApiRequest::write(Method::POST, WHO.to_owned(), JSON, bytes(&review, &on)?, on.clone());
-        Ok(self.ask(ask).await?.decode::<SelfSubjectReview>(&on)?.status.user_info.username)
+        Ok(self.call(ask).await?.decode::<SelfSubjectReview>(&on)?.status.user_info.username)
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn act_as(
 }
 
 /// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or that one itself.
-pub(super) fn told_of(account: &ServiceAccount, error: ClusterError) -> ClusterError {
+pub(super) fn name_account(account: &ServiceAccount, error: ClusterError) -> ClusterError {
     let ClusterFault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault()
     else {
         return error;
@@ -101,7 +101,7 @@ mod tests {
                 "message": said,
             });
             let error = classify::answer(403, None, body.to_string().as_bytes(), on);
-            let error = told_of(&ServiceAccount::new("rhumb-system", "shop"), error);
+            let error = name_account(&ServiceAccount::new("rhumb-system", "shop"), error);
             assert!(
                 matches!(error.fault(), ClusterFault::Denied { by: found, .. } if *found == by),
                 "{error:?}"

@@ -49,7 +49,7 @@ impl InformerBackoff {
     }
 
     /// Returns the wait after a watch that ended by itself.
-    pub(super) fn ended(&mut self, lived: Duration) -> Duration {
+    pub(super) fn after_end(&mut self, lived: Duration) -> Duration {
         if lived >= STABLE {
             *self = Self::default();
         }
@@ -82,7 +82,7 @@ mod tests {
             backoff.failed(Reachability::Reachable);
         }
         assert!(backoff.failed(Reachability::Reachable) >= MOST / 2);
-        assert!(backoff.ended(STABLE).is_zero());
+        assert!(backoff.after_end(STABLE).is_zero());
         assert!(backoff.failed(Reachability::Reachable) <= FIRST);
     }
 }

@@ -68,7 +68,7 @@ impl Cluster {
     /// Reads the budget object; none where there is none.
     pub async fn budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
         let on = on(namespace);
-        match self.ask(ApiRequest::read(url(namespace), on.clone())).await {
+        match self.call(ApiRequest::read(url(namespace), on.clone())).await {
             Ok(answer) => Ok(Some(BudgetObject::read(answer.decode(&on)?, on)?)),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
@@ -77,7 +77,7 @@ impl Cluster {
 
     /// Writes the budget object by compare-and-swap; makes it, and its namespace, where there was none.
     ///
-    /// Fails with [`Fault::Stale`] when somebody else wrote since it was read.
+    /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
     pub async fn save_budget(
         &self,
         namespace: &str,
@@ -98,7 +98,7 @@ impl Cluster {
             // As a patch it needs no right but those for applying, and leaves alone what others put beside the claims.
             let url = path::query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
-            return match self.ask(ask).await {
+            return match self.call(ask).await {
                 Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
                 Err(error) if *error.fault() == ClusterFault::NoObject => {
                     Err(ClusterError::new(on, ClusterFault::VersionConflict))

@@ -55,7 +55,7 @@ struct ClusterState {
     connection: Connection,
     context: String,
     namespace: String,
-    client: RwLock<Client>,
+    client: RwLock<ActiveClient>,
     /// The reason for which no call is made any more: the kubeconfig names another cluster now.
     astray: watch::Sender<Option<Arc<str>>>,
     /// The time when the credentials were last read again, whatever came of it.
@@ -70,7 +70,7 @@ struct ClusterState {
 
 /// A client, and host and port of the server that it talks to.
 #[derive(Clone)]
-struct Client {
+struct ActiveClient {
     client: kube::Client,
     server: Arc<str>,
     credentials: CredentialFiles,
@@ -198,7 +198,7 @@ impl Cluster {
         measures: CallMetrics,
         heartbeats: Heartbeats,
     ) -> Result<Self, ClusterError> {
-        Self::made(connection, WatchTimeouts::default(), measures, heartbeats).await
+        Self::build(connection, WatchTimeouts::default(), measures, heartbeats).await
     }
 
     /// Makes a client whose watches are given up sooner or later than usual.
@@ -207,10 +207,10 @@ impl Cluster {
         connection: &Connection,
         patience: WatchTimeouts,
     ) -> Result<Self, ClusterError> {
-        Self::made(connection, patience, CallMetrics::default(), Heartbeats::default()).await
+        Self::build(connection, patience, CallMetrics::default(), Heartbeats::default()).await
     }
 
-    async fn made(
+    async fn build(
         connection: &Connection,
         patience: WatchTimeouts,
         measures: CallMetrics,
@@ -232,7 +232,7 @@ impl Cluster {
                 connection: connection.clone(),
                 context,
                 namespace,
-                client: RwLock::new(Client {
+                client: RwLock::new(ActiveClient {
                     client,
                     server,
                     credentials: seen,
@@ -291,7 +291,7 @@ impl Cluster {
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
     pub async fn uid(&self) -> Result<Uid, ClusterError> {
         let own = self.acting_as(None);
-        let read = async { identity(&own.ask(ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
+        let read = async { identity(&own.call(ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
 
@@ -302,7 +302,7 @@ impl Cluster {
         let mut astray = self.inner.astray.subscribe();
         // The sender lives as long as this cluster, so there is always an end to wait for.
         match astray.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
-            Some(why) => elsewhere(&why),
+            Some(why) => wrong_cluster_error(&why),
             None => std::future::pending().await,
         }
     }
@@ -310,7 +310,7 @@ impl Cluster {
     /// Asks for the server's version, as `v1.36.4`.
     pub async fn server_version(&self) -> Result<String, ClusterError> {
         let on = CallSubject::Server("the server's version");
-        let answer = self.ask(ApiRequest::read("/version".to_owned(), on.clone())).await?;
+        let answer = self.call(ApiRequest::read("/version".to_owned(), on.clone())).await?;
         let version: Info = answer.decode(&on)?;
         Ok(version.git_version)
     }
@@ -343,7 +343,7 @@ impl Cluster {
     }
 
     /// Returns how long watches last and may be silent.
-    pub(super) fn patience(&self) -> WatchTimeouts {
+    pub(super) fn watch_timeouts(&self) -> WatchTimeouts {
         self.inner.watch_timeouts
     }
 
@@ -353,7 +353,7 @@ impl Cluster {
     }
 
     /// Calls the server once. Waiting for the gate does not count against the deadline.
-    pub(super) async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse, ClusterError> {
+    pub(super) async fn call(&self, ask: ApiRequest) -> Result<ApiResponse, ClusterError> {
         let traffic = if ask.method == Method::GET { CallKind::Read } else { CallKind::Write };
         let (on, way) = (ask.subject.clone(), ask.priority);
         let (method, path) = (ask.method.clone(), ask.path.clone());
@@ -372,18 +372,18 @@ impl Cluster {
         self.act(&line, &mut request, &on)?;
         // Judged last, right before it is sent.
         let underway = self.pass_fence(traffic, &on)?;
-        let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.left()));
+        let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.time_left()));
         let begun = Instant::now();
         let answered = self.exchange(&line, request, &on, deadline).await;
         if let Some(underway) =
             underway.filter(|_| !answered.as_ref().is_err_and(ClusterError::is_unreachable))
         {
-            underway.answered();
+            underway.mark_answered();
         }
         let code = answered.as_ref().ok().map(|(head, _)| head.status);
         self.inner.metrics.called(&method, code, begun.elapsed());
         match &answered {
-            Ok(_) => self.inner.metrics.heard(),
+            Ok(_) => self.inner.metrics.server_answered(),
             Err(error) if error.is_unreachable() => self.inner.metrics.missed(),
             Err(_) => {}
         }
@@ -396,7 +396,7 @@ impl Cluster {
             return Ok(ApiResponse { status: head.status, headers: head.headers, body });
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let error = self.told(classify::answer(head.status.as_u16(), after, &body, on));
+        let error = self.name_actor(classify::answer(head.status.as_u16(), after, &body, on));
         match way {
             CallPriority::Normal => self.renew_if_refused(&error).await,
             CallPriority::Urgent(within) => {
@@ -409,7 +409,7 @@ impl Cluster {
     /// Sends one request and reads the whole answer.
     async fn exchange(
         &self,
-        line: &Client,
+        line: &ActiveClient,
         request: Request<Body>,
         on: &CallSubject,
         deadline: Duration,
@@ -427,15 +427,20 @@ impl Cluster {
     }
 
     /// Has the server judge a request by the rights of the account, where there is one.
-    fn act<B>(&self, line: &Client, request: &mut Request<B>, on: &CallSubject) -> Result<(), ClusterError> {
+    fn act<B>(
+        &self,
+        line: &ActiveClient,
+        request: &mut Request<B>,
+        on: &CallSubject,
+    ) -> Result<(), ClusterError> {
         let Some(account) = &self.account else { return Ok(()) };
         account::act_as(account, line.impersonation, request.headers_mut(), on)
     }
 
     /// Has an error say who lacks a right.
-    fn told(&self, error: ClusterError) -> ClusterError {
+    fn name_actor(&self, error: ClusterError) -> ClusterError {
         match &self.account {
-            Some(account) => account::told_of(account, error),
+            Some(account) => account::name_account(account, error),
             None => error,
         }
     }
@@ -462,11 +467,11 @@ impl Cluster {
         match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
             Ok(Ok(stream)) => {
                 // A watch of what does not change may be silent for a minute.
-                self.inner.metrics.heard();
+                self.inner.metrics.server_answered();
                 Ok((stream, line.server))
             }
             Ok(Err(error)) => {
-                let error = self.told(classify::transport(&error, on.clone(), &line.server));
+                let error = self.name_actor(classify::transport(&error, on.clone(), &line.server));
                 self.renew_if_refused(&error).await;
                 Err(error)
             }
@@ -474,7 +479,7 @@ impl Cluster {
         }
     }
 
-    async fn line(&self) -> Result<Client, ClusterError> {
+    async fn line(&self) -> Result<ActiveClient, ClusterError> {
         let mut line = self.inner.client.read().await.clone();
         let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
         if left.is_some_and(|left| left <= SignedDuration::ZERO) {
@@ -485,7 +490,7 @@ impl Cluster {
             drop(self.renewal());
         }
         match &*self.inner.astray.borrow() {
-            Some(why) => Err(elsewhere(why)),
+            Some(why) => Err(wrong_cluster_error(why)),
             None => Ok(line),
         }
     }
@@ -539,7 +544,7 @@ impl Cluster {
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
     async fn renewed(&self, link: ConnectedClient) -> Result<Option<String>, ClusterError> {
         let ConnectedClient { client, server, credentials: seen, expires, impersonation: guise, .. } = link;
-        let renewed = Client { client, server, credentials: seen, expires, impersonation: guise };
+        let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation: guise };
         if let Some(known) = self.inner.uid.get() {
             let request = ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;
@@ -560,16 +565,16 @@ impl Cluster {
     }
 
     /// Returns the files that the credentials in use come from.
-    pub(super) async fn seen(&self) -> CredentialFiles {
+    pub(super) async fn credential_files(&self) -> CredentialFiles {
         self.inner.client.read().await.credentials.clone()
     }
 }
 
-fn silent(line: &Client, on: &CallSubject, after: Duration) -> ClusterError {
+fn silent(line: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
     ClusterError::new(on.clone(), ClusterFault::Timeout { server: line.server.clone(), after })
 }
 
-fn elsewhere(why: &str) -> ClusterError {
+fn wrong_cluster_error(why: &str) -> ClusterError {
     ClusterError::new(CallSubject::Server("the cluster"), ClusterFault::Config { reason: why.to_owned() })
 }
 

@@ -1,4 +1,4 @@
-//! From the server's answer, or its silence, to a [`Fault`].
+//! From the server's answer, or its silence, to a [`ClusterFault`].
 
 use std::borrow::Cow;
 use std::process::ExitStatus;
@@ -257,7 +257,7 @@ fn refused(status: &Status, causes: &[StatusCause], on: &CallSubject) -> Cluster
             wrong.message.clear();
         }
     }
-    let message = if on.is_secret() { String::new() } else { told(status, causes) };
+    let message = if on.is_secret() { String::new() } else { refusal_words(status, causes) };
     if is_fixed(&status.message) || causes.iter().any(|cause| is_fixed(&cause.message)) {
         ClusterFault::Immutable { fields, message }
     } else {
@@ -292,7 +292,7 @@ fn is_denial(message: &str) -> bool {
 }
 
 /// Returns the server's words on a content that it refuses; where they repeat whole parts of it, the faults alone.
-fn told(status: &Status, causes: &[StatusCause]) -> String {
+fn refusal_words(status: &Status, causes: &[StatusCause]) -> String {
     if status.message.len() <= READABLE || causes.is_empty() {
         return cut(&status.message).into_owned();
     }

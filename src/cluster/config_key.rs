@@ -61,7 +61,7 @@ impl Cluster {
     pub async fn config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, ClusterError> {
         let on = on(namespace);
         let url = format!("/api/v1/namespaces/{namespace}/secrets/{KEY_SECRET}");
-        match self.ask(ApiRequest::read(url, on.clone())).await {
+        match self.call(ApiRequest::read(url, on.clone())).await {
             Ok(answer) => ConfigKey::read(answer.decode(&on)?, on).map(Some),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
@@ -82,7 +82,7 @@ impl Cluster {
         let body = json(&secret, &on)?;
         let collection = format!("/api/v1/namespaces/{namespace}/secrets");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.ask(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let make = || self.call(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;

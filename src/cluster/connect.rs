@@ -10,7 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::account::Impersonation;
 use super::classify;
-use super::credentials::{self, CredentialFiles, LONGEST_TOKEN, is_token, seen};
+use super::credentials::{self, CredentialFiles, LONGEST_TOKEN, is_token, stamp_files};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::plugin;
 use super::proxy;
@@ -121,7 +121,7 @@ impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
     pub(super) async fn open(&self, patience: Duration) -> Result<ConnectedClient, ClusterError> {
         let LoadedKubeconfig { mut config, context, credentials: seen } = self.config().await?;
-        let asked = plugin::ask(&mut config.auth_info, patience).await;
+        let asked = plugin::run_plugin(&mut config.auth_info, patience).await;
         let expires = asked.map_err(|fault| ClusterError::new(CONNECTION, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
         // cut quiet watches.
@@ -167,12 +167,12 @@ impl Connection {
     }
 
     async fn config(&self) -> Result<LoadedKubeconfig, ClusterError> {
-        let mut seen = seen(self.files());
+        let mut seen = stamp_files(self.files());
         let Some(kubeconfig) = self.kubeconfig()? else {
             if let Some(context) = &self.context {
                 return Err(wrong(format!("there is no kubeconfig to take the context {context:?} from")));
             }
-            seen.extend(credentials::seen(OF_A_POD.map(PathBuf::from).to_vec()));
+            seen.extend(credentials::stamp_files(OF_A_POD.map(PathBuf::from).to_vec()));
             let mut config = kube::Config::incluster().map_err(|_| {
                 wrong(
                     "there is no kubeconfig: neither --kubeconfig nor $KUBECONFIG names one, nothing is at \
@@ -183,9 +183,9 @@ impl Connection {
             take_token(&mut config)?;
             return Ok(LoadedKubeconfig { config, context: IN_CLUSTER.to_owned(), credentials: seen });
         };
-        let context = chosen(&kubeconfig, self.context.as_deref())?;
+        let context = chosen_context(&kubeconfig, self.context.as_deref())?;
         let named = named_by(&kubeconfig, &context);
-        seen.extend(credentials::seen(named.clone()));
+        seen.extend(credentials::stamp_files(named.clone()));
         for file in named {
             secret::open_regular(&file).map_err(|error| unreadable("file", &file, &error))?;
         }
@@ -209,7 +209,7 @@ impl Connection {
         if let Some(path) = &self.kubeconfig {
             return vec![path.clone()];
         }
-        let named = named();
+        let named = kubeconfig_paths();
         if named.is_empty() {
             std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect()
         } else {
@@ -221,7 +221,7 @@ impl Connection {
         if let Some(path) = &self.kubeconfig {
             return read(path).map(Some);
         }
-        let paths = named();
+        let paths = kubeconfig_paths();
         if paths.is_empty() {
             let home = of_home();
             return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
@@ -231,7 +231,7 @@ impl Connection {
 
     /// Returns whether it takes the credentials that a pod is given: there is no kubeconfig.
     pub fn is_of_a_pod(&self) -> bool {
-        self.kubeconfig.is_none() && named().is_empty() && !of_home().is_file()
+        self.kubeconfig.is_none() && kubeconfig_paths().is_empty() && !of_home().is_file()
     }
 }
 
@@ -240,7 +240,7 @@ fn of_home() -> PathBuf {
 }
 
 /// Returns the files that `$KUBECONFIG` names.
-fn named() -> Vec<PathBuf> {
+fn kubeconfig_paths() -> Vec<PathBuf> {
     let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
     std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect()
 }
@@ -265,7 +265,7 @@ pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, ClusterError> {
 }
 
 /// Returns the context that is asked for, or the current one; it must be there.
-fn chosen(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, ClusterError> {
+fn chosen_context(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, ClusterError> {
     let current = || kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
     let names: Vec<&str> = kubeconfig.contexts.iter().map(|named| named.name.as_str()).collect();
     let known = match names[..] {

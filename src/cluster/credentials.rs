@@ -19,7 +19,7 @@ pub(super) fn is_token(text: &str) -> bool {
 }
 
 /// Returns how files look now.
-pub(super) fn seen(files: Vec<PathBuf>) -> CredentialFiles {
+pub(super) fn stamp_files(files: Vec<PathBuf>) -> CredentialFiles {
     files.into_iter().map(|file| (file.clone(), stamp(&file))).collect()
 }
 

@@ -27,13 +27,13 @@ impl Cluster {
     pub async fn custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
         let on = CallSubject::Kind(kind());
         let list: CustomSourceList =
-            self.ask(ApiRequest::read(path.to_owned(), on.clone())).await?.decode(&on)?;
+            self.call(ApiRequest::read(path.to_owned(), on.clone())).await?.decode(&on)?;
         Ok(list.items)
     }
 
     /// Gives one these finalizers, in the version that was read.
     ///
-    /// Fails with [`Fault::Stale`] where somebody else was faster; that it is gone is no failure.
+    /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster; that it is gone is no failure.
     pub async fn tie_custom_source(
         &self,
         path: &str,
@@ -44,14 +44,14 @@ impl Cluster {
         let url = path::query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
         let metadata = json!({ "uid": uid, "resourceVersion": version, "finalizers": finalizers });
         let body = write::json(&json!({ "metadata": metadata }), &on)?;
-        match self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await {
+        match self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await {
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
         }
     }
 
     /// Applies the status of one.
-    pub async fn tell_custom_source(
+    pub async fn apply_custom_source_status(
         &self,
         path: &str,
         head: Value,
@@ -69,6 +69,6 @@ impl Cluster {
             body.insert("status".to_owned(), json!(status));
         }
         let body = write::json(&body, &on)?;
-        self.ask(ApiRequest::write(Method::PATCH, url, APPLY, body, on)).await.map(drop)
+        self.call(ApiRequest::write(Method::PATCH, url, APPLY, body, on)).await.map(drop)
     }
 }

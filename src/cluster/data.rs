@@ -43,7 +43,7 @@ pub struct DataEvent {
 pub enum DataChange {
     /// It has these data, or does not exist.
     Value(Option<ConfigData>),
-    /// Something failed, in words and by its class; it goes on by itself, but after one of class [`Class::Internal`].
+    /// Something failed, in words and by its class; it goes on by itself, but after one of class [`ErrorClass::Internal`].
     Failed(Arc<str>, ErrorClass),
 }
 
@@ -142,37 +142,37 @@ impl DataFollowTask {
                 event = self.events.recv() => event,
             };
             let Some(event) = event else { return };
-            if self.heard(event.change).await.is_err() {
+            if self.take(event.change).await.is_err() {
                 return;
             }
         }
     }
 
-    async fn heard(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverGone> {
+    async fn take(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverGone> {
         match news {
             InformerChange::Init => self.listed = Some(BTreeSet::new()),
             InformerChange::Apply(id, Some(data)) => {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(id.clone());
                 }
-                self.tell(id, DataChange::Value(Some(data))).await?;
+                self.send(id, DataChange::Value(Some(data))).await?;
             }
             InformerChange::Delete(id, _) if self.ids.contains(&id) => {
                 if let Some(listed) = &mut self.listed {
                     listed.remove(&id);
                 }
-                self.tell(id, DataChange::Value(None)).await?;
+                self.send(id, DataChange::Value(None)).await?;
             }
             InformerChange::InitDone => {
                 let listed = self.listed.take().unwrap_or_default();
                 for id in self.ids.clone().difference(&listed) {
-                    self.tell(id.clone(), DataChange::Value(None)).await?;
+                    self.send(id.clone(), DataChange::Value(None)).await?;
                 }
             }
             InformerChange::Failed(error, _) => {
                 let why: Arc<str> = error.reason().into();
                 for id in self.ids.clone().iter() {
-                    self.tell(id.clone(), DataChange::Failed(why.clone(), error.class())).await?;
+                    self.send(id.clone(), DataChange::Failed(why.clone(), error.class())).await?;
                 }
             }
             // The watch that goes on tells the changes that were missed.
@@ -181,7 +181,7 @@ impl DataFollowTask {
         Ok(())
     }
 
-    async fn tell(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverGone> {
+    async fn send(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverGone> {
         let account = self.account.clone();
         self.sink.send(DataEvent { id, account, change: news }).await.map_err(|_| DataReceiverGone)
     }

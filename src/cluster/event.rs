@@ -105,11 +105,11 @@ impl Cluster {
         let body = json(&occurrence.event(name), &on)?;
         let collection = format!("/api/v1/namespaces/{}/events", occurrence.namespace());
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        self.ask(ApiRequest::write(Method::POST, url, JSON, body, on)).await.map(drop)
+        self.call(ApiRequest::write(Method::POST, url, JSON, body, on)).await.map(drop)
     }
 
     /// Says of an Event that was made that it happened again; fails with
-    /// [`Fault::NoObject`](super::Fault::NoObject) where it has expired.
+    /// [`ClusterFault::NoObject`](super::ClusterFault::NoObject) where it has expired.
     pub async fn repeat_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
         let on = occurrence.on(name);
         let patch = json!({
@@ -119,6 +119,6 @@ impl Cluster {
         });
         let event = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
         let url = path::query(event, &[("fieldManager", FIELD_MANAGER)]);
-        self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
+        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
     }
 }

@@ -133,12 +133,12 @@ impl WriteFence {
 
 impl InFlightWrite {
     /// Returns the rest of the shortest term.
-    pub(super) fn left(&self) -> Duration {
+    pub(super) fn time_left(&self) -> Duration {
         self.end.saturating_sub(self.sent)
     }
 
     /// The server has answered.
-    pub(super) fn answered(mut self) {
+    pub(super) fn mark_answered(mut self) {
         self.is_answered = true;
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     fn a_write_passes_only_within_the_terms_of_all_sources() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
         let fence = terms.fence([a.clone(), b.clone()]);
-        let passes = || fence.pass().map(|underway| (underway.left(), underway.answered()).0);
+        let passes = || fence.pass().map(|underway| (underway.time_left(), underway.mark_answered()).0);
         assert_eq!(passes(), None);
         terms.extend(&a, LeaseTerms::tick(), LONG);
         assert_eq!(passes(), None);
@@ -195,7 +195,7 @@ mod tests {
         let fence = terms.fence([a]);
         let underway = fence.pass().unwrap();
         assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG));
-        underway.answered();
+        underway.mark_answered();
         assert!(!terms.is_write_unanswered("a", LONG));
         drop((fence.pass(), fence.pass()));
         assert!(terms.is_write_unanswered("a", LONG) && !terms.is_write_unanswered(&b, LONG));
@@ -211,7 +211,7 @@ mod tests {
             (terms.fence([a.clone()]).pass().unwrap(), terms.fence([b.clone()]).pass().unwrap());
         let answered = async {
             tokio::time::sleep(LONG / 2).await;
-            of_a.answered();
+            of_a.mark_answered();
         };
         let begun = tokio::time::Instant::now();
         futures::join!(answered, terms.at_rest(std::slice::from_ref(&a), LONG));

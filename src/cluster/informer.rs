@@ -52,10 +52,10 @@ pub enum InformerChange<R = LiveObject> {
     Apply(ObjectId, R),
     /// The object is gone, or no longer selected; the version is that of the event.
     Delete(ObjectId, ResourceVersion),
-    /// The list has ended: what was not seen since `Started` is gone, or no longer selected.
+    /// The list has ended: what was not seen since `ConfigStamp` is gone, or no longer selected.
     InitDone,
     /// Something failed; it goes on by itself after the wait, and tells so. After a failure of class
-    /// [`Class::Internal`](crate::object::Class::Internal) it does not.
+    /// [`ErrorClass::Internal`](crate::object::ErrorClass::Internal) it does not.
     Failed(ClusterError, Duration),
     /// After a failure the watch goes on, and nothing was missed.
     Resumed,
@@ -113,7 +113,7 @@ impl Cluster {
     }
 
     /// Tells in which versions the parents of these sets are, in one namespace; the kind is `ConfigMap`.
-    pub fn parent_versions(
+    pub fn follow_versions(
         &self,
         kind: &Arc<ServedKind>,
         namespace: &str,
@@ -123,7 +123,7 @@ impl Cluster {
         self.versions(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
-    /// Tells in which versions the orders objects of these sets are, as [`Cluster::parent_versions`].
+    /// Tells in which versions the orders objects of these sets are, as [`Cluster::follow_versions`].
     pub fn order_versions(
         &self,
         kind: &Arc<ServedKind>,
@@ -176,7 +176,7 @@ impl Cluster {
             kind: kind.clone(),
             listing,
             selector,
-            decoder: decoder,
+            decoder,
             sink,
             relist: relist.clone(),
             backoff: InformerBackoff::default(),
@@ -246,14 +246,14 @@ impl<P: WireDecoder> InformerTask<P> {
 
     /// One list and the watches that follow it, up to the next list.
     async fn cycle(&mut self) -> Result<(), InformerReceiverGone> {
-        self.tell(InformerChange::Init).await?;
+        self.send(InformerChange::Init).await?;
         let ListResult { mut version, mut watch } = match self.list().await? {
             Ok(listed) => listed,
             Err(error) => return self.failed(error).await,
         };
         self.broken = 0;
         self.failing = false;
-        self.tell(InformerChange::InitDone).await?;
+        self.send(InformerChange::InitDone).await?;
         self.decoder.sweep();
         loop {
             let ended = self.follow(&mut version, watch.take()).await?;
@@ -298,10 +298,10 @@ impl<P: WireDecoder> InformerTask<P> {
                 }
                 Ok(Some(WatchEvent::Bookmark { .. })) => {}
                 Ok(Some(WatchEvent::Apply(seen))) => {
-                    self.tell(InformerChange::Apply(seen.id, seen.record)).await?
+                    self.send(InformerChange::Apply(seen.id, seen.record)).await?;
                 }
                 Ok(Some(WatchEvent::Delete(gone))) => {
-                    self.tell(InformerChange::Delete(gone.id, gone.rv)).await?
+                    self.send(InformerChange::Delete(gone.id, gone.rv)).await?;
                 }
                 Ok(None) => {
                     return Ok(Err(watch.cut("the list was cut before its end".to_owned())));
@@ -321,7 +321,7 @@ impl<P: WireDecoder> InformerTask<P> {
                 Err(error) => return Ok(Err(error)),
             };
             for seen in items {
-                self.tell(InformerChange::Apply(seen.id, seen.record)).await?;
+                self.send(InformerChange::Apply(seen.id, seen.record)).await?;
             }
             match meta.next() {
                 Some(token) => next = Some(token.to_owned()),
@@ -352,12 +352,12 @@ impl<P: WireDecoder> InformerTask<P> {
                 .await
             {
                 Ok(watch) => watch,
-                Err(error) => return self.lost(error).await,
+                Err(error) => return self.after_failure(error).await,
             }
         };
         if self.failing {
             self.failing = false;
-            self.tell(InformerChange::Resumed).await?;
+            self.send(InformerChange::Resumed).await?;
         }
         let since = Instant::now();
         let relist = self.relist.clone();
@@ -369,21 +369,21 @@ impl<P: WireDecoder> InformerTask<P> {
                 event = watch.next(|text| self.decoder.decode(text)) => event,
             };
             if let Ok(Some(_)) = event {
-                self.cluster.measures().heard();
+                self.cluster.measures().server_answered();
             }
             match event {
                 Ok(Some(WatchEvent::Apply(seen))) => {
                     advance(version, seen.rv);
-                    self.tell(InformerChange::Apply(seen.id, seen.record)).await?;
+                    self.send(InformerChange::Apply(seen.id, seen.record)).await?;
                 }
                 Ok(Some(WatchEvent::Delete(gone))) => {
                     advance(version, gone.rv);
-                    self.tell(InformerChange::Delete(gone.id, gone.rv)).await?;
+                    self.send(InformerChange::Delete(gone.id, gone.rv)).await?;
                 }
                 Ok(Some(WatchEvent::Bookmark { version: newer, .. })) => *version = newer,
                 Ok(None) => {
                     self.broken = 0;
-                    let wait = self.backoff.ended(since.elapsed());
+                    let wait = self.backoff.after_end(since.elapsed());
                     self.heartbeat.beat(wait + SLACK);
                     tokio::time::sleep(wait).await;
                     return Ok(WatchEnd::Resume);
@@ -393,14 +393,14 @@ impl<P: WireDecoder> InformerTask<P> {
                         self.broken = 0;
                         self.backoff = InformerBackoff::default();
                     }
-                    return self.lost(error).await;
+                    return self.after_failure(error).await;
                 }
             }
         }
     }
 
     /// Decides what follows a watch that could not be started, or broke.
-    async fn lost(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverGone> {
+    async fn after_failure(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverGone> {
         let expired = *error.fault() == ClusterFault::Expired;
         if !error.is_unreachable() {
             self.broken += 1;
@@ -417,13 +417,13 @@ impl<P: WireDecoder> InformerTask<P> {
         }
         let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
         self.failing = true;
-        self.tell(InformerChange::Failed(error, wait)).await?;
+        self.send(InformerChange::Failed(error, wait)).await?;
         self.heartbeat.beat(wait + SLACK);
         tokio::time::sleep(wait).await;
         Ok(())
     }
 
-    async fn tell(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverGone> {
+    async fn send(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverGone> {
         self.heartbeat.beat(SLACK);
         let event = InformerEvent { listing: self.listing.clone(), change: news };
         self.sink.send(event).await.map_err(|_| InformerReceiverGone)

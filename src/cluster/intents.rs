@@ -54,7 +54,7 @@ impl Cluster {
     }
 
     /// As [`Cluster::annotate`], on the parent of a source.
-    pub async fn annotate_parent(
+    pub async fn annotate_inventory(
         &self,
         namespace: &str,
         name: &str,
@@ -81,7 +81,7 @@ impl Cluster {
             AnnotationTarget::Template => json!({"spec": {"template": metadata}}),
         };
         let body = json(&patch, &on)?;
-        self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
+        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 
     /// Returns the parents of all sources, by name.
@@ -89,7 +89,7 @@ impl Cluster {
         let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let url = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(url, &[("labelSelector", ID_LABEL)]);
-        let list: InventoryList = self.ask(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
+        let list: InventoryList = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
         // Somebody who may write an orders object may label it as an inventory, which it is not.
         let named = |object: ConfigMap| {
             let name = object.metadata.name.clone().filter(|name| !name.contains('.'))?;
@@ -107,7 +107,7 @@ impl Cluster {
     ) -> Result<Vec<Value>, ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let url = path::query(path::collection(kind, namespace), &[("labelSelector", selector)]);
-        let list: ObjectList = self.ask(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
+        let list: ObjectList = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
         Ok(list.items)
     }
 }

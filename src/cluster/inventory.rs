@@ -96,7 +96,7 @@ impl Cluster {
     ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
-        let answer = match self.ask(ApiRequest::read(collection, on.clone())).await {
+        let answer = match self.call(ApiRequest::read(collection, on.clone())).await {
             Ok(answer) => answer,
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
@@ -115,15 +115,15 @@ impl Cluster {
 
     /// Reads a source's parent; none where there is none.
     ///
-    /// Fails with [`Fault::OtherTool`] where another tool keeps an ApplySet of this name, and with
-    /// [`Fault::NoInventory`] where somebody keeps data of his own there.
+    /// Fails with [`ClusterFault::OtherTool`] where another tool keeps an ApplySet of this name, and with
+    /// [`ClusterFault::NoInventory`] where somebody keeps data of his own there.
     pub async fn inventory(
         &self,
         namespace: &str,
         name: &str,
     ) -> Result<Option<InventoryObject>, ClusterError> {
         let on = on(namespace, name);
-        match self.ask(ApiRequest::read(url(namespace, name), on.clone())).await {
+        match self.call(ApiRequest::read(url(namespace, name), on.clone())).await {
             Ok(answer) => {
                 let object: ConfigMap = answer.decode(&on)?;
                 if is_anothers(&object) {
@@ -145,7 +145,7 @@ impl Cluster {
     /// Writes what differs between a parent as it was read and as it should be; makes it, and its
     /// namespace, where there was none. No call where nothing differs.
     ///
-    /// Fails with [`Fault::Stale`] when somebody else wrote since it was read. Annotations outside
+    /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read. Annotations outside
     /// `rhumb.dev/`, labels and finalizers that others put there stay.
     pub async fn save_inventory(
         &self,
@@ -155,7 +155,7 @@ impl Cluster {
         after: &InventoryObject,
     ) -> Result<InventoryObject, ClusterError> {
         match before.and_then(|before| Some((before, before.known.as_ref()?))) {
-            None => self.make_parent(namespace, name, after).await,
+            None => self.create_inventory(namespace, name, after).await,
             Some((before, _)) if is_same(before, after) => Ok(before.clone()),
             Some((before, (uid, rv))) => {
                 let on = on(namespace, name);
@@ -173,7 +173,7 @@ impl Cluster {
                 let body = json(&patch, &on)?;
                 let url = path::query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
                 let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
-                match self.ask(ask).await {
+                match self.call(ask).await {
                     Ok(answer) => Ok(InventoryObject::read(answer.decode(&on)?)),
                     Err(error) if *error.fault() == ClusterFault::NoObject => {
                         Err(ClusterError::new(on, ClusterFault::VersionConflict))
@@ -184,7 +184,7 @@ impl Cluster {
         }
     }
 
-    async fn make_parent(
+    async fn create_inventory(
         &self,
         namespace: &str,
         name: &str,
@@ -215,7 +215,7 @@ impl Cluster {
     ) -> Result<ConfigMap, ClusterError> {
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.ask(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let make = || self.call(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
@@ -231,7 +231,7 @@ impl Cluster {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         let body = json(&Namespace { metadata, ..Namespace::default() }, &on)?;
         let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
-        match self.ask(ApiRequest::write(Method::POST, url, JSON, body, on)).await {
+        match self.call(ApiRequest::write(Method::POST, url, JSON, body, on)).await {
             // Somebody else was faster.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => Ok(()),
             other => other.map(drop),

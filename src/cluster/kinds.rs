@@ -178,7 +178,7 @@ impl Cluster {
 
     async fn discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, ClusterError> {
         let on = CallSubject::Server("discovery");
-        let answer = self.ask(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED)).await?;
+        let answer = self.call(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED)).await?;
         let document: APIGroupDiscoveryList = answer.decode(&on)?;
         // An older server ignores the Accept header and lists names of groups only.
         if document.items.is_empty() {

@@ -120,14 +120,14 @@ impl Cluster {
     /// Returns all Leases of a namespace.
     pub async fn leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("coordination.k8s.io", "Lease"));
-        let answer = self.ask(ApiRequest::read(collection(namespace), on.clone()).ahead(WITHIN)).await?;
+        let answer = self.call(ApiRequest::read(collection(namespace), on.clone()).ahead(WITHIN)).await?;
         let list: LeaseList = answer.decode(&on)?;
         Ok(list.items.into_iter().map(Into::into).collect())
     }
 
     /// Writes a Lease as it was read; makes it, and its namespace, where there was none.
     ///
-    /// Fails with [`Fault::Stale`] where somebody else was faster.
+    /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster.
     pub async fn save_lease(
         &self,
         namespace: &str,
@@ -143,7 +143,7 @@ impl Cluster {
             let url =
                 path::query(format!("{}/{name}", collection(namespace)), &[("fieldManager", FIELD_MANAGER)]);
             let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone()).ahead(WITHIN);
-            match self.ask(ask).await {
+            match self.call(ask).await {
                 Err(error) if *error.fault() == ClusterFault::NoObject => {
                     return Err(ClusterError::new(on, ClusterFault::VersionConflict));
                 }
@@ -160,7 +160,7 @@ impl Cluster {
             let url = path::query(collection(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let make = || {
                 let ask = ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone());
-                self.ask(ask.ahead(WITHIN))
+                self.call(ask.ahead(WITHIN))
             };
             match make().await {
                 Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
@@ -182,7 +182,7 @@ impl Cluster {
         });
         let body = write::json(&options, &on)?;
         let url = format!("{}/{}", collection(namespace), lease.name);
-        match self.ask(ApiRequest::write(Method::DELETE, url, JSON, body, on).ahead(WITHIN)).await {
+        match self.call(ApiRequest::write(Method::DELETE, url, JSON, body, on).ahead(WITHIN)).await {
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
         }

@@ -79,7 +79,7 @@ impl CallMetrics {
     }
 
     /// The server has said something.
-    pub(super) fn heard(&self) {
+    pub(super) fn server_answered(&self) {
         self.silence.send_if_modified(|silence| silence.take().is_some());
     }
 

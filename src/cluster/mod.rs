@@ -1,7 +1,7 @@
 //! The API server: connection, discovery, informers, reads, writes and the parent object.
 //!
 //! Owns the field manager `rhumb`, the rate limit, the deadline of each call, and the classes of the
-//! server's refusals. Live objects leave this module as compact [`Live`](crate::engine::Live) records;
+//! server's refusals. Live objects leave this module as compact [`LiveObject`](crate::engine::LiveObject) records;
 //! whole trees only where somebody asked for one.
 //!
 //! **Invariant:** decides nothing. Whether to write, what, and what follows from an answer is the

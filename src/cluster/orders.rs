@@ -65,7 +65,7 @@ impl Cluster {
     /// Reads the orders object of a source; none where there is none.
     pub async fn orders(&self, namespace: &str, source: &str) -> Result<Option<OrdersObject>, ClusterError> {
         let on = on(namespace, source);
-        match self.ask(ApiRequest::read(url(namespace, source), on.clone())).await {
+        match self.call(ApiRequest::read(url(namespace, source), on.clone())).await {
             Ok(answer) => {
                 let set = applyset_id(namespace, source);
                 Ok(Some(OrdersObject::read(answer.decode(&on)?, &set, on)?))
@@ -77,7 +77,7 @@ impl Cluster {
 
     /// Makes the orders object of a source, which goes away with its parent.
     ///
-    /// Fails with [`Fault::Stale`] where it is there already.
+    /// Fails with [`ClusterFault::VersionConflict`] where it is there already.
     pub async fn make_orders(
         &self,
         namespace: &str,
@@ -92,7 +92,7 @@ impl Cluster {
 
     /// Takes keys out of the orders object, as it was read, and puts its label back.
     ///
-    /// Fails with [`Fault::Stale`] when somebody wrote there since.
+    /// Fails with [`ClusterFault::VersionConflict`] when somebody wrote there since.
     pub async fn strike_orders(
         &self,
         namespace: &str,
@@ -109,7 +109,7 @@ impl Cluster {
         });
         let url = path::query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);
         let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, bytes(&patch, &on)?, on.clone());
-        match self.ask(ask).await {
+        match self.call(ask).await {
             Ok(answer) => OrdersObject::read(answer.decode(&on)?, &set, on),
             Err(error) if *error.fault() == ClusterFault::NoObject => {
                 Err(ClusterError::new(on, ClusterFault::VersionConflict))
@@ -129,12 +129,12 @@ impl Cluster {
         let data = BTreeMap::from([(token.to_owned(), text.to_owned())]);
         let body = bytes(&json!({"data": data}), &on)?;
         let target = path::query(url(namespace, source), &[("fieldManager", PERSON)]);
-        match self.ask(ApiRequest::write(Method::PATCH, target, MERGE_PATCH, body, on.clone())).await {
+        match self.call(ApiRequest::write(Method::PATCH, target, MERGE_PATCH, body, on.clone())).await {
             Err(error) if *error.fault() == ClusterFault::NoObject => {
                 let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
                 let target = path::query(collection, &[("fieldManager", PERSON)]);
                 let body = bytes(&new_object(namespace, source, None, data), &on)?;
-                self.ask(ApiRequest::write(Method::POST, target, JSON, body, on)).await.map(drop)
+                self.call(ApiRequest::write(Method::POST, target, JSON, body, on)).await.map(drop)
             }
             answer => answer.map(drop),
         }

@@ -82,11 +82,11 @@ pub(super) fn collection(kind: &ServedKind, namespace: Option<&str>) -> String {
 
 /// Returns the path of one object.
 pub(super) fn object(kind: &ServedKind, id: &ObjectId) -> String {
-    named(kind, id.namespace(), id.name())
+    object_path(kind, id.namespace(), id.name())
 }
 
 /// Returns the path of one object by its names.
-pub(super) fn named(kind: &ServedKind, namespace: Option<&str>, name: &str) -> String {
+pub(super) fn object_path(kind: &ServedKind, namespace: Option<&str>, name: &str) -> String {
     let mut path = collection(kind, namespace);
     path.push('/');
     push_encoded(&mut path, name);

@@ -67,7 +67,10 @@ impl Drop for PluginProcessGroup {
 }
 
 /// Runs the plugin, where there is one, and puts what it gives in its place. Tells until when that holds.
-pub(super) async fn ask(user: &mut AuthInfo, patience: Duration) -> Result<Option<Timestamp>, ClusterFault> {
+pub(super) async fn run_plugin(
+    user: &mut AuthInfo,
+    patience: Duration,
+) -> Result<Option<Timestamp>, ClusterFault> {
     // These stand before it.
     if user.token.is_some() || user.password.is_some() {
         return Ok(None);

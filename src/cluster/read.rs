@@ -71,7 +71,7 @@ impl Cluster {
     /// Reads one whole object, or finds that it is not there.
     pub async fn get(&self, kind: &ServedKind, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        match self.ask(ApiRequest::read(path::object(kind, id), on.clone())).await {
+        match self.call(ApiRequest::read(path::object(kind, id), on.clone())).await {
             Ok(answer) => answer.decode(&on).map(Some),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
@@ -81,7 +81,7 @@ impl Cluster {
     /// Looks which of the named objects are there, by their metadata; the namespace is none for a
     /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is missing
     /// cannot be told from here: then all are absent.
-    pub async fn look(
+    pub async fn look_up(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
@@ -115,7 +115,7 @@ impl Cluster {
         let mut next: Option<String> = None;
         loop {
             let url = page_url(path::collection(kind, namespace), &ListSelector::All, next.as_deref());
-            let answer = self.ask(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
+            let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
             for item in page.items.unwrap_or_default() {
@@ -144,8 +144,8 @@ impl Cluster {
         name: &str,
     ) -> Result<LiveLookup, ClusterError> {
         let on = CallSubject::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
-        let url = path::named(kind, namespace, name);
-        match self.ask(ApiRequest::read(url, on.clone()).accept(METADATA)).await {
+        let url = path::object_path(kind, namespace, name);
+        match self.call(ApiRequest::read(url, on.clone()).accept(METADATA)).await {
             Ok(answer) => {
                 match LiveDecoder::new(kind, self.interner(), WireForm::Metadata).decode(answer.text(&on)?) {
                     Some(seen) => Ok(LiveLookup::Found(Box::new(seen.record))),
@@ -206,7 +206,7 @@ impl Cluster {
     ) -> Result<(Vec<DecodedObject<P::Record>>, ListPageMetadata), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let url = page_url(path::collection(kind, selector.namespace()), selector, next);
-        let answer = self.ask(ApiRequest::read(url, on.clone())).await?;
+        let answer = self.call(ApiRequest::read(url, on.clone())).await?;
         let page: ListPage<'_> =
             serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
         let items = page.items.unwrap_or_default();

@@ -28,7 +28,7 @@ impl Cluster {
     /// Gives the fields that client-side `kubectl apply` owns to our own entry. The next apply then
     /// removes those of them that the content does not have.
     ///
-    /// Costs a read, and a write where there is something to take. Fails with [`Fault::Stale`] when the
+    /// Costs a read, and a write where there is something to take. Fails with [`ClusterFault::VersionConflict`] when the
     /// object is another incarnation or changes meanwhile.
     pub async fn reclaim(
         &self,
@@ -64,7 +64,7 @@ impl Cluster {
         ]);
         let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
         let (body, on) = (patch.to_string().into_bytes(), CallSubject::Object(id.clone()));
-        self.ask(ApiRequest::write(Method::PATCH, url, JSON_PATCH, body, on)).await
+        self.call(ApiRequest::write(Method::PATCH, url, JSON_PATCH, body, on)).await
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
 /// The owners of an object's fields, as FieldsV1 texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldOwners {
-    /// Our own `Apply` entry.
+    /// Our own `ApplyRequest` entry.
     pub ours: Option<String>,
     /// Everybody else's, through whatever subresource.
     pub others: Vec<String>,

@@ -44,7 +44,7 @@ pub(super) fn failed_before(kind: &GroupKind, object: &Value, time: &str) -> boo
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
 /// us, and somebody took our annotation away: it must not pass for one that is let go.
-pub(super) fn shown(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
+pub(super) fn overlay_state(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
     let held = kind.is("apps", "Deployment") && count(object, &["spec", "minReadySeconds"]) == Some(HELD);
     match OverlayState::read(annotation) {
         OverlayState::Plain if held => OverlayState::Unreadable,

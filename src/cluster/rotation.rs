@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::call::Cluster;
-use super::credentials::{CredentialFiles, seen};
+use super::credentials::{CredentialFiles, stamp_files};
 
 impl Cluster {
     /// Checks the files of the credentials at each pause, and uses newer ones: the kubeconfig, and
@@ -16,14 +16,17 @@ impl Cluster {
             let (mut elsewhere, mut told) = (None, None);
             loop {
                 tokio::time::sleep(pause).await;
-                let known = cluster.seen().await;
+                let known = cluster.credential_files().await;
                 let now = seen_now(&known).await;
                 if now == known || Some(&now) == elsewhere.as_ref() || now.values().all(Option::is_none) {
                     continue;
                 }
                 let (words, wrong) = match cluster.try_anew().await {
                     Ok(None) => {
-                        tracing::info!("newer credentials are in use: {} changed", changed(&known, &now));
+                        tracing::info!(
+                            "newer credentials are in use: {} changed",
+                            changed_files(&known, &now)
+                        );
                         (elsewhere, told) = (None, None);
                         continue;
                     }
@@ -31,7 +34,7 @@ impl Cluster {
                     Ok(Some(why)) => (format!("{why}; what was read before stays in use"), Some(now)),
                     // The server may answer later, and a file that is missing may come.
                     Err(error) => {
-                        let changed = changed(&known, &now);
+                        let changed = changed_files(&known, &now);
                         (format!("{changed} changed, and what was read before stays in use: {error}"), None)
                     }
                 };
@@ -49,11 +52,11 @@ impl Cluster {
 async fn seen_now(known: &CredentialFiles) -> CredentialFiles {
     let files: Vec<PathBuf> = known.keys().cloned().collect();
     // A disk that hangs holds up nobody else.
-    tokio::task::spawn_blocking(move || seen(files)).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || stamp_files(files)).await.unwrap_or_default()
 }
 
 /// Returns which files are others than before.
-fn changed(known: &CredentialFiles, now: &CredentialFiles) -> String {
+fn changed_files(known: &CredentialFiles, now: &CredentialFiles) -> String {
     let others = now.iter().filter(|(file, stamp)| known.get(*file) != Some(stamp));
     others.map(|(file, _)| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -69,12 +72,12 @@ mod tests {
         for file in &files {
             std::fs::write(file, "one").unwrap();
         }
-        let known = seen(files.to_vec());
-        assert_eq!(changed(&known, &seen(files.to_vec())), "");
+        let known = stamp_files(files.to_vec());
+        assert_eq!(changed_files(&known, &stamp_files(files.to_vec())), "");
         std::fs::write(&files[2], "three").unwrap();
-        assert_eq!(changed(&known, &seen(files.to_vec())), files[2].display().to_string());
+        assert_eq!(changed_files(&known, &stamp_files(files.to_vec())), files[2].display().to_string());
         std::fs::remove_file(&files[1]).unwrap();
         let both = format!("{}, {}", files[1].display(), files[2].display());
-        assert_eq!(changed(&known, &seen(files.to_vec())), both);
+        assert_eq!(changed_files(&known, &stamp_files(files.to_vec())), both);
     }
 }

@@ -70,7 +70,7 @@ impl Cluster {
     /// Makes a `rollingUpdate` ours that the content's strategy knows nothing of, so that it goes with the next apply;
     /// no value changes. Returns what that apply must find.
     ///
-    /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails with [`Fault::Stale`]
+    /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails with [`ClusterFault::VersionConflict`]
     /// when the object is not the one that the guard tells, or changes meanwhile.
     pub async fn own_strategy(
         &self,

@@ -89,7 +89,7 @@ impl Cluster {
         start: &WatchStart,
     ) -> Result<Watch, ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let patience = self.patience();
+        let patience = self.watch_timeouts();
         let seconds = jittered(patience.lifetime).as_secs().max(1).to_string();
         let mut parameters =
             vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
@@ -159,7 +159,7 @@ impl Watch {
                     let mark: Bookmark =
                         serde_json::from_str(object).map_err(|e| unreadable(&self.subject, &e))?;
                     let ends_list = mark.metadata.annotations.contains_key("k8s.io/initial-events-end");
-                    self.heard_bookmark(ends_list);
+                    self.take_bookmark(ends_list);
                     return Ok(Some(WatchEvent::Bookmark {
                         version: mark.metadata.resource_version,
                         ends_list,
@@ -178,7 +178,7 @@ impl Watch {
         self.limit
     }
 
-    fn heard_bookmark(&mut self, ends_list: bool) {
+    fn take_bookmark(&mut self, ends_list: bool) {
         // The bookmark that ends the list proves nothing about later ones.
         self.heard_bookmark |= !ends_list;
         let WatchTimeouts { lifetime, grace, silence } = self.timeouts;

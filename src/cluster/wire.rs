@@ -62,7 +62,7 @@ pub(super) enum WireForm {
     Metadata,
 }
 
-/// Reads objects of one kind into [`Live`] records.
+/// Reads objects of one kind into [`LiveObject`] records.
 #[derive(Clone)]
 pub(super) struct LiveDecoder {
     kind: Arc<ServedKind>,
@@ -132,7 +132,7 @@ impl LiveDecoder {
             claim,
             ours: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
             values: None,
-            others: self.others(meta),
+            others: self.other_managers(meta),
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| {
@@ -142,7 +142,7 @@ impl LiveDecoder {
                 Some(RolloutNumbers { failed_before, ..rolling })
             }),
             shown: tree.as_ref().map_or(OverlayState::Plain, |tree| {
-                rolling::shown(&self.group_kind, tree, meta.annotations.get(OVERLAY))
+                rolling::overlay_state(&self.group_kind, tree, meta.annotations.get(OVERLAY))
             }),
             // A stamp by somebody else says nothing about the data that we have started pods with.
             started: meta
@@ -167,7 +167,7 @@ impl LiveDecoder {
         ReleaseClaim::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }
 
-    fn others(&self, meta: &ObjectMetadata<'_>) -> Arc<[FieldManager]> {
+    fn other_managers(&self, meta: &ObjectMetadata<'_>) -> Arc<[FieldManager]> {
         let mut list: Vec<FieldManager> = meta
             .managed_fields
             .iter()

@@ -133,7 +133,7 @@ impl Cluster {
         let text = serde_json::to_vec(content).map_err(|error| {
             ClusterError::new(on.clone(), ClusterFault::Garbled { reason: format!("no JSON: {error}") })
         })?;
-        self.ask(ApiRequest::write(Method::PATCH, url, APPLY, text, on)).await
+        self.call(ApiRequest::write(Method::PATCH, url, APPLY, text, on)).await
     }
 
     /// Deletes exactly this incarnation in exactly this version.
@@ -162,7 +162,7 @@ impl Cluster {
             ..DeleteOptions::default()
         };
         let ask = ApiRequest::write(Method::DELETE, path::object(kind, id), JSON, json(&options, &on)?, on);
-        match self.ask(ask).await {
+        match self.call(ask).await {
             Ok(answer) => Ok(deleted(&answer)),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(DeleteResult::Gone),
             // The 409 does not say which precondition failed.

@@ -16,19 +16,19 @@ use crate::engine::{AllowList, ClusterScoped, KindPattern};
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub struct AllowSpec {
     /// The namespaces of its objects; none for any.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "require_value")]
     pub namespaces: Option<BTreeSet<DnsLabel>>,
     /// Their kinds; none for any.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "require_value")]
     pub kinds: Option<BTreeSet<KindPattern>>,
     /// The objects without a namespace that it may have. By default none where namespaces are
     /// named, else any.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "require_value")]
     pub cluster_scoped: Option<ClusterScopedSpec>,
 }
 
 /// A key without a value is a mistake, and must not allow everything.
-pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(super) fn require_value<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)

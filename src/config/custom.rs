@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::allow::given;
+use super::allow::require_value;
 use super::{
     API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, NarrowingSpec,
     ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec, UrlPrefix, VerifySpec,
@@ -84,7 +84,7 @@ impl CustomSourcePolicy {
         };
         git.verify = match (&self.verify, git.verify.take()) {
             (Some(verify), _) => Some(verify.clone()),
-            (None, Some(verify)) => Some(verify.named(&self.keys)?),
+            (None, Some(verify)) => Some(verify.with_named_keys(&self.keys)?),
             (None, None) => None,
         };
         Ok(())
@@ -102,7 +102,7 @@ impl CustomSourcePolicy {
     /// Returns the allow-list of a source, bounded by the policy's.
     fn bounded(&self, own: AllowList) -> AllowList {
         match &self.objects {
-            Some(all) => own.within(all.clone().into()),
+            Some(all) => own.bounded_by(all.clone().into()),
             None => own,
         }
     }
@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             #[serde(default)]
             credentials: BoundCredentials,
             // A key without a value must not allow everything.
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "require_value")]
             objects: Option<AllowSpec>,
             #[serde(default)]
             keys: BTreeMap<DnsLabel, PathBuf>,
@@ -227,8 +227,11 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             service_accounts: Option<BTreeSet<ServiceAccountName>>,
         }
         let all = CustomSourcePolicySpec::deserialize(MapAccessDeserializer::new(map))?;
-        let verify =
-            all.verify.map(|verify| verify.named(&all.keys)).transpose().map_err(de::Error::custom)?;
+        let verify = all
+            .verify
+            .map(|verify| verify.with_named_keys(&all.keys))
+            .transpose()
+            .map_err(de::Error::custom)?;
         Ok(CustomSourcePolicy {
             follow: all.follow,
             allow: all.allow,
@@ -359,7 +362,7 @@ impl CustomSource {
 
     /// Returns the state of its finalizer. A source that only observes has nothing to delete, nor
     /// has one whose name no source can have.
-    pub fn tie(&self) -> FinalizerState {
+    pub fn finalizer_state(&self) -> FinalizerState {
         let observes = self.config.as_ref().is_ok_and(|config| config.mode == SourceMode::Observe);
         let owns = !observes && self.name.parse::<DnsLabel>().is_ok();
         match (self.policy, self.is_tied()) {
@@ -381,7 +384,7 @@ impl CustomSource {
             FinalizerState::Correct => return None,
             FinalizerState::Missing => finalizers.push(FINALIZER.to_owned()),
             FinalizerState::Unneeded | FinalizerState::HeldUntilEmpty => {
-                finalizers.retain(|one| one != FINALIZER)
+                finalizers.retain(|one| one != FINALIZER);
             }
         }
         Some(finalizers)
@@ -391,7 +394,7 @@ impl CustomSource {
     /// could not be deleted in time. None of a deleted source that leaves its objects.
     pub fn followed(&self) -> Option<SourceConfig> {
         let config = self.config.as_ref().ok();
-        match self.tie() {
+        match self.finalizer_state() {
             FinalizerState::Missing => None,
             FinalizerState::HeldUntilEmpty => {
                 let name: DnsLabel = self.name.parse().ok()?;
@@ -450,7 +453,8 @@ fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<Sour
     let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
     let mut spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
     allowed.name_keys(&mut spec)?;
-    let config = spec.named(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
+    let config =
+        spec.into_config(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
     match allowed.refusal(&config.location) {
         Some(why) => Err(why),
         None => Ok(config),

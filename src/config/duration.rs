@@ -53,7 +53,7 @@ pub enum IntervalError {
     TooShort(PositiveDuration),
 }
 
-/// As [`Duration::regular`].
+/// As [`PositiveDuration::regular`].
 pub(super) fn regular<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PositiveDuration, D::Error> {
     PositiveDuration::deserialize(deserializer)?.at_least_a_second().map_err(de::Error::custom)
 }

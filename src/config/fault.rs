@@ -53,7 +53,7 @@ pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
 }
 
 /// Returns the value that was found, in YAML's words.
-fn found(what: Unexpected<'_>) -> String {
+fn found_words(what: Unexpected<'_>) -> String {
     match what {
         Unexpected::Bool(value) => value.to_string(),
         Unexpected::Unsigned(number) => number.to_string(),
@@ -68,7 +68,7 @@ fn found(what: Unexpected<'_>) -> String {
 }
 
 /// Returns the expected type; serde names the integers by their Rust types.
-fn wanted(what: &dyn Expected) -> String {
+fn expected_words(what: &dyn Expected) -> String {
     match what.to_string().as_str() {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
         "a string" | "path string" => "text".to_owned(),
@@ -91,20 +91,23 @@ impl de::Error for ConfigFault {
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let wanted = wanted(expected);
-        let fault = Self::new("config-type", format!("expected {wanted}, found {}", found(unexpected)));
+        let wanted = expected_words(expected);
+        let fault = Self::new("config-type", format!("expected {wanted}, found {}", found_words(unexpected)));
         match unexpected {
             Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) | Unexpected::Bool(_)
                 if wanted == "text" =>
             {
-                fault.hint(format!("write it in quotes: \"{}\"", found(unexpected)))
+                fault.hint(format!("write it in quotes: \"{}\"", found_words(unexpected)))
             }
             _ => fault,
         }
     }
 
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new("config-value", format!("expected {}, found {}", wanted(expected), found(unexpected)))
+        Self::new(
+            "config-value",
+            format!("expected {}, found {}", expected_words(expected), found_words(unexpected)),
+        )
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {

@@ -49,7 +49,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
 
 struct ConfigFileReader<'a> {
     environment: &'a Environment,
-    /// The position and contents of the first `Configuration`, if it could be read.
+    /// The position and contents of the first `ConfigRole`, if it could be read.
     configuration: Option<(NodeMark, Option<ConfigurationDocument>)>,
     notify: Vec<NotifyConfig>,
     sources: Vec<SourceConfig>,
@@ -95,7 +95,7 @@ impl ConfigFileReader<'_> {
         refuse_deletion_policy(document, faults);
         let spec = document.get("spec").map_or(document.mark, |spec| spec.mark);
         let Some(source) = reader::read::<SourceDocument>(document, faults) else { return };
-        match source.spec.named(&source.metadata.name, self.environment) {
+        match source.spec.into_config(&source.metadata.name, self.environment) {
             Ok(source) => self.sources.push(source),
             Err(error) => {
                 let fault = ConfigFault::new("config-location", error.to_string()).at(spec);

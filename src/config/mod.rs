@@ -1,7 +1,7 @@
 //! The checked configuration, from flags and file, and the difference between two.
 //!
 //! Owns [`Config`], the documents of the configuration file (`apiVersion: rhumb.dev/v1alpha1`,
-//! kinds `Configuration` and `Source`) and the conversion between them. [`read`] finds every fault
+//! kinds `ConfigRole` and `Source`) and the conversion between them. [`read`] finds every fault
 //! of a file at once, each with its line. [`SourceSpec`] is the one form of a source everywhere.
 //!
 //! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
@@ -44,7 +44,7 @@ pub use location::{GitUrl, SourceLocation, TreePath, TreePathError, is_url};
 pub use name::{DnsLabel, ParseDnsLabelError, ParseServiceAccountNameError, ServiceAccountName};
 pub use notify::{DirectoryStatusError, is_sound};
 pub use prefix::{ParseUrlPrefixError, UrlPrefix};
-pub use reload::{ConfigChange, changed};
+pub use reload::{ConfigChange, differences};
 pub use schema::definition;
 pub use serve::SOCKET;
 pub use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec, SpecError};

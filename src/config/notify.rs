@@ -23,7 +23,7 @@ const CONTEXT: &str = "rhumb/{source}";
 /// Forges keep 255 characters of a context; the name of a source needs its room.
 const LONGEST_CONTEXT: usize = 128;
 
-/// One entry of the key `notify` of a `Configuration`.
+/// One entry of the key `notify` of a `ConfigRole`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(
     rename_all = "camelCase",

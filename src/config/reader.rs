@@ -43,7 +43,7 @@ fn follows_from_another(document: &ConfigNode, fault: &ConfigFault) -> bool {
     while let Some(node) = open.pop() {
         if let NodeData::Mapping(mapping) = &node.data {
             if node.mark == mark {
-                return mapping.lost(key);
+                return mapping.was_taken(key);
             }
             open.extend(mapping.entries.iter().map(|entry| &entry.value));
         }

@@ -57,7 +57,7 @@ impl fmt::Display for ConfigChange {
 
 /// Returns all differences: the keys in the order of the file, then the sources in the order of the
 /// newer file, then removed sources.
-pub fn changed(old: &Config, new: &Config) -> Vec<ConfigChange> {
+pub fn differences(old: &Config, new: &Config) -> Vec<ConfigChange> {
     let keys = [
         (old.connection.kubeconfig == new.connection.kubeconfig, ConfigChange::Restart("kubeconfig")),
         (old.connection.context == new.connection.context, ConfigChange::Restart("context")),

@@ -14,7 +14,7 @@ use super::{Environment, ServeConfig, TlsFiles};
 /// The name of the socket in the runtime directory.
 pub const SOCKET: &str = "rhumb.sock";
 
-/// The key `serve` of a `Configuration`.
+/// The key `serve` of a `ConfigRole`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub(super) struct ServeSpec {

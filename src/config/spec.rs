@@ -145,7 +145,7 @@ impl SourceSpec {
     /// # Errors
     ///
     /// Exactly one of `git` and `directory` must be given.
-    pub fn named(self, name: &DnsLabel, environment: &Environment) -> Result<SourceConfig, SpecError> {
+    pub fn into_config(self, name: &DnsLabel, environment: &Environment) -> Result<SourceConfig, SpecError> {
         let location = match (self.git, self.directory) {
             (None, None) => return Err(SpecError::NoLocation),
             (Some(_), Some(_)) => return Err(SpecError::TwoLocations),
@@ -266,22 +266,22 @@ impl From<&BudgetSpec> for engine::Budget {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub struct NarrowingSpec {
-    /// As [`Budget::max_workloads`].
+    /// As [`BudgetSpec::max_workloads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_workloads: Option<NonZeroU32>,
-    /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
+    /// As [`BudgetSpec::max_unavailable`], of the pods of this source or namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<PodAmount>,
-    /// As [`Budget::starts_per_minute`].
+    /// As [`BudgetSpec::starts_per_minute`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_per_minute: Option<NonZeroU32>,
-    /// Longer than [`Budget::soak`].
+    /// Longer than [`BudgetSpec::soak`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soak: Option<DurationOrZero>,
-    /// Shorter than [`Budget::deadline`].
+    /// Shorter than [`BudgetSpec::deadline`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<PositiveDuration>,
-    /// `hold` where [`Budget::on_failure`] goes back.
+    /// `hold` where [`BudgetSpec::on_failure`] goes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
 }
@@ -299,7 +299,7 @@ impl From<&NarrowingSpec> for engine::Narrowing {
     }
 }
 
-/// A document of kind `Configuration`.
+/// A document of kind `ConfigRole`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping")]
 pub(super) struct ConfigurationDocument {

@@ -366,7 +366,7 @@ fn a_reload_tells_what_it_takes() {
         let old = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
         let mut new = old.clone();
         edit(&mut new);
-        assert_eq!(changed(&old, &new), expected);
+        assert_eq!(differences(&old, &new), expected);
     }
     check(|_| {}, &[]);
     check(|new| new.resync = PositiveDuration::seconds(1), &[ConfigChange::Resync]);

@@ -48,7 +48,7 @@ impl VerifySpec {
     /// # Errors
     ///
     /// There is no such name; the text says which there are.
-    pub(super) fn named(self, keys: &BTreeMap<DnsLabel, PathBuf>) -> Result<Self, String> {
+    pub(super) fn with_named_keys(self, keys: &BTreeMap<DnsLabel, PathBuf>) -> Result<Self, String> {
         let file = self.keys.to_str().and_then(|name| keys.iter().find(|(known, _)| known.as_str() == name));
         if let Some((_, file)) = file {
             return Ok(Self { keys: file.clone(), mode: self.mode });

@@ -41,7 +41,7 @@ fn id(text: &str) -> Option<Revision> {
 }
 
 /// Returns whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
-pub(super) fn is_told(inventory: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
+pub(super) fn is_recorded(inventory: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
         inventory.and_then(accepted_of).as_ref() == Some(accepted)
             && inventory.and_then(confirmed_of).as_ref() != Some(accepted)
@@ -49,7 +49,7 @@ pub(super) fn is_told(inventory: Option<&InventoryObject>, accepted: Option<&Rev
 }
 
 /// Lets a parent say what was accepted last. A confirmation of it has done its work.
-pub(super) fn tell(inventory: &mut InventoryObject, accepted: Option<&Revision>) {
+pub(super) fn record(inventory: &mut InventoryObject, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
     if confirmed_of(inventory).as_ref() == Some(accepted) {
         inventory.annotations.remove(ACCEPT);
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn a_confirmation_goes_with_what_it_confirmed() {
         let (a, b) = (Revision::new(&"a".repeat(40)), Revision::new(&"b".repeat(40)));
-        assert!(is_told(None, None) && !is_told(None, Some(&a)));
+        assert!(is_recorded(None, None) && !is_recorded(None, Some(&a)));
         let mut inventory = inventory("", b.as_str());
-        tell(&mut inventory, None);
+        record(&mut inventory, None);
         assert_eq!(accepted_of(&inventory), None);
-        tell(&mut inventory, Some(&a));
-        assert!(is_told(Some(&inventory), Some(&a)));
+        record(&mut inventory, Some(&a));
+        assert!(is_recorded(Some(&inventory), Some(&a)));
         assert_eq!(confirmed_of(&inventory).as_ref(), Some(&b), "it is for another one");
-        assert!(!is_told(Some(&inventory), Some(&b)));
-        tell(&mut inventory, Some(&b));
-        assert!(is_told(Some(&inventory), Some(&b)));
+        assert!(!is_recorded(Some(&inventory), Some(&b)));
+        record(&mut inventory, Some(&b));
+        assert!(is_recorded(Some(&inventory), Some(&b)));
         assert_eq!(confirmed_of(&inventory), None);
     }
 }

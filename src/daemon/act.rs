@@ -173,14 +173,14 @@ impl Executor {
     }
 
     /// Looks whether objects of one kind and namespace exist.
-    pub(super) async fn look(
+    pub(super) async fn look_up(
         self,
         kind: Arc<ServedKind>,
         namespace: Option<String>,
         ids: Vec<ObjectId>,
     ) -> LoopEvent {
         let names: BTreeSet<String> = ids.iter().map(|id| id.name().to_owned()).collect();
-        let answer = self.cluster.look(&kind, namespace.as_deref(), &names).await;
+        let answer = self.cluster.look_up(&kind, namespace.as_deref(), &names).await;
         let answers = ids.into_iter().map(|id| {
             let looked = match &answer {
                 Ok(found) => match found.get(id.name()) {

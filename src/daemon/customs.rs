@@ -59,9 +59,9 @@ pub struct SourceDuty {
 }
 
 impl SourceDuty {
-    fn tie(&self, custom: &CustomSource) -> FinalizerState {
+    fn finalizer_state(&self, custom: &CustomSource) -> FinalizerState {
         match self.meaning {
-            DutySubject::Itself => custom.tie(),
+            DutySubject::Itself => custom.finalizer_state(),
             DutySubject::TheFiles if custom.is_tied() => FinalizerState::Unneeded,
             DutySubject::TheFiles => FinalizerState::Correct,
         }
@@ -112,12 +112,12 @@ impl CustomSourceWatch {
     }
 
     /// Returns the sources known now.
-    pub fn known(&self) -> Vec<CustomSource> {
+    pub fn known_sources(&self) -> Vec<CustomSource> {
         self.known.borrow().clone()
     }
 
     /// Lists them now; returns whether there was an answer in time. The result is known then.
-    pub async fn look(&self) -> bool {
+    pub async fn list_now(&self) -> bool {
         let now = Instant::now();
         self.nudge.notify_one();
         let mut looked = self.looked.clone();
@@ -126,12 +126,12 @@ impl CustomSourceWatch {
     }
 
     /// Waits until something else is known; false where nobody looks any more.
-    pub async fn changed(&self, known: &[CustomSource]) -> bool {
+    pub async fn wait_for_change(&self, known: &[CustomSource]) -> bool {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
 
     /// Says what is to be told by this process.
-    pub fn tell(&self, duties: SourceDuties) {
+    pub fn set_duties(&self, duties: SourceDuties) {
         self.duties.send_replace(duties);
     }
 
@@ -180,7 +180,7 @@ impl CustomSourceFollower {
     async fn follow(mut self) {
         loop {
             if let Some(customs) = self.list().await {
-                self.tell_all(&customs).await;
+                self.write_statuses(&customs).await;
             }
             tokio::select! {
                 () = tokio::time::sleep(BEAT) => {}
@@ -226,7 +226,7 @@ impl CustomSourceFollower {
         Some(customs)
     }
 
-    async fn tell_all(&mut self, customs: &[CustomSource]) {
+    async fn write_statuses(&mut self, customs: &[CustomSource]) {
         let duties = self.duties.borrow().clone();
         let inquiries = self.running.borrow().clone();
         if duties.is_empty() {
@@ -240,16 +240,16 @@ impl CustomSourceFollower {
         self.refused.retain(|name, _| duties.contains_key(&**name));
         for custom in customs {
             if let Some(duty) = duties.get(&*custom.name).filter(|duty| duty.uid == custom.uid) {
-                let tie = duty.tie(custom);
-                if self.tie(custom, duty, (tie, &known)).await {
-                    self.tell(custom, duty, (tie, &known)).await;
+                let tie = duty.finalizer_state(custom);
+                if self.set_finalizer(custom, duty, (tie, &known)).await {
+                    self.write_status(custom, duty, (tie, &known)).await;
                 }
             }
         }
     }
 
     /// Puts the finalizer of one right; false where it may be gone by that.
-    async fn tie(
+    async fn set_finalizer(
         &mut self,
         custom: &CustomSource,
         duty: &SourceDuty,
@@ -288,7 +288,7 @@ impl CustomSourceFollower {
         }
     }
 
-    async fn tell(
+    async fn write_status(
         &self,
         custom: &CustomSource,
         duty: &SourceDuty,
@@ -328,7 +328,7 @@ impl CustomSourceFollower {
             "kind": "Source",
             "metadata": { "name": custom.name, "namespace": self.namespace },
         });
-        if let Err(error) = duty.cluster.tell_custom_source(&self.path, head, &next).await {
+        if let Err(error) = duty.cluster.apply_custom_source_status(&self.path, head, &next).await {
             tracing::debug!(source = %custom.name, "its status cannot be written: {error}");
         }
     }

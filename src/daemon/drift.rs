@@ -68,7 +68,7 @@ impl ComparisonRequest {
             Coverage::Whole if self.has_values_of(&content) => FieldCoverage::Whole,
             Coverage::Whole => FieldCoverage::Unequal,
             Coverage::OnlyEmpty(_) => FieldCoverage::Empty,
-            Coverage::Lost(paths) => self.lost(&paths),
+            Coverage::Lost(paths) => self.lost_coverage(&paths),
         };
         self.verified(cover)
     }
@@ -78,7 +78,7 @@ impl ComparisonRequest {
         self.values.is_some() && self.values == self.shape.as_deref().map(digest)
     }
 
-    fn lost(&self, paths: &[FieldPath]) -> FieldCoverage {
+    fn lost_coverage(&self, paths: &[FieldPath]) -> FieldCoverage {
         let kind = self.id.group_kind();
         // An overlay holds pods, and must be restored at once.
         let lets_go = self.form.overlay.is_none() && change::lets_go(&kind, paths);
@@ -138,7 +138,7 @@ pub(super) async fn inspected(
         // Remembered, it would speak of values that nobody has looked at.
         (true, false) => Err(LookupFailure("it changed while it was looked at".into())),
         // Somebody who goes on writing does not keep the object from being repaired.
-        (false, _) => Ok(question.verified(question.lost(&lost))),
+        (false, _) => Ok(question.verified(question.lost_coverage(&lost))),
     }
 }
 

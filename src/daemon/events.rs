@@ -76,7 +76,7 @@ struct EventWriter {
 /// Nobody waits for Events at the end.
 impl Drop for EventWriter {
     fn drop(&mut self) {
-        let left = self.correlator.left();
+        let left = self.correlator.unwritten_count();
         if left > 0 {
             tracing::info!(left, "not all that happened is told by Events: rhumb ended before that");
         }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::last_look::LastLook;
 use self::missing::{ContentLookup, MissingContents};
-pub(super) use self::once::{at_newest, once, read_disk};
+pub(super) use self::once::{at_newest, read_disk, read_once};
 use self::vouched::ConcurrentLookups;
 use super::act::blocking;
 use super::event::LoopEvent;
@@ -150,12 +150,12 @@ impl SourceFeed {
                         continue;
                     },
                     Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
-                        if let Some(event) = queue.found(found) && self.events.send(event).await.is_err() {
+                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
                             return;
                         }
                         continue;
                     },
-                    () = hints.changed() => FeedTask::Look,
+                    () = hints.next_hint() => FeedTask::Look,
                     () = sleep_until(next) => FeedTask::Poll,
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
                 }
@@ -185,7 +185,7 @@ impl SourceFeed {
                 biased;
                 told = &mut work => return Some(told),
                 Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
-                    if let Some(event) = queue.found(found) {
+                    if let Some(event) = queue.finish_lookup(found) {
                         events.send(event).await.ok()?;
                     }
                 }
@@ -198,14 +198,14 @@ impl SourceFeed {
         self.heartbeat.beat(DEED);
         match deed {
             FeedTask::Look | FeedTask::Poll => {
-                let mut told = self.look().await;
+                let mut told = self.look_at_source().await;
                 told.extend(self.bring_missing().await);
                 told
             }
             FeedTask::Bring(wanted) => {
                 self.missing.push(wanted);
                 // The feed may not have noticed yet that the source cannot be read.
-                let mut told = self.look().await;
+                let mut told = self.look_at_source().await;
                 told.extend(self.bring_missing().await);
                 told
             }
@@ -218,11 +218,11 @@ impl SourceFeed {
             FeedTask::ReadAgain(scopes) => {
                 self.scopes = *scopes;
                 self.extent = ReadExtent::Everything;
-                self.look().await
+                self.look_at_source().await
             }
             FeedTask::LookAfter(reading) => {
                 self.asked = self.asked.max(reading);
-                let mut told = self.look().await;
+                let mut told = self.look_at_source().await;
                 told.extend(self.bring_missing().await);
                 told
             }
@@ -248,7 +248,7 @@ impl SourceFeed {
         }
     }
 
-    async fn look(&mut self) -> Vec<LoopEvent> {
+    async fn look_at_source(&mut self) -> Vec<LoopEvent> {
         // The record of the accepted revision has not arrived yet.
         if !self.source.is_anchored() {
             return Vec::new();
@@ -353,7 +353,7 @@ impl SourceFeed {
                 for revision in lost {
                     tracing::debug!(source = self.source.name(), %revision, "a revision is gone");
                 }
-                self.pins.done(wanted);
+                self.pins.mark_kept(wanted);
             }
             Err(error) => {
                 tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
@@ -397,7 +397,7 @@ impl TaskQueue {
     }
 
     /// Returns the event of a finished look-up, unless something has to be fetched for it.
-    fn found(&mut self, found: ContentLookup) -> Option<LoopEvent> {
+    fn finish_lookup(&mut self, found: ContentLookup) -> Option<LoopEvent> {
         match found {
             ContentLookup::Done(event) => Some(*event),
             ContentLookup::Missing(wanted) => {

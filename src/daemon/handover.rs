@@ -10,7 +10,7 @@ use crate::engine::{ContentClaims, Engine, PeerSource, SourceId, SourceProgress,
 const STATEMENT: &str = "handover";
 
 /// Returns the statement in an inventory; none where it is missing or unreadable.
-fn told(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
+fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
     SourceStatement::parse(inventory?.data.get(STATEMENT)?).ok()
 }
 
@@ -24,29 +24,30 @@ pub(super) fn peer(namespace: &str, name: &str, inventory: &InventoryObject) -> 
 }
 
 /// Returns whether a parent says what it should.
-pub(super) fn is_told(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     if !engine.can_state(source) {
         return true;
     }
-    let told = told(inventory);
+    let told = read_statement(inventory);
     engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
 }
 
 /// Returns whether a parent claims what needs no claim any more. An inventory may have been tidied before the objects of it were
 /// seen, and nothing else tells that they are.
 pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
-    engine.can_state(source) && told(inventory).is_some_and(|told| engine.claims_too_much(source, &told))
+    engine.can_state(source)
+        && read_statement(inventory).is_some_and(|told| engine.claims_too_much(source, &told))
 }
 
 /// Takes over what a parent said before this process served its source.
 pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
-    if let Some(told) = told(inventory) {
+    if let Some(told) = read_statement(inventory) {
         engine.recall(source, &told);
     }
 }
 
 /// Writes into a parent's data what it is to say: where it is tidied, with nothing left of what no longer holds.
-pub(super) fn tell(
+pub(super) fn record(
     engine: &mut Engine,
     (source, tidy): (SourceId, InventoryWriteMode),
     known: Option<&InventoryObject>,
@@ -55,7 +56,7 @@ pub(super) fn tell(
     if !engine.can_state(source) {
         return;
     }
-    let told = told(known);
+    let told = read_statement(known);
     let statement = match tidy {
         InventoryWriteMode::Grow => engine.statement(source, told.as_ref()),
         InventoryWriteMode::Exact => engine.tidy_statement(source, told.as_ref()),

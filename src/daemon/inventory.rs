@@ -127,10 +127,10 @@ pub fn acknowledged(inventory: &InventoryObject) -> Vec<Acknowledgement> {
 
 /// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
 pub fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
-    opened(inventory, &HashSeals::default())
+    open_rejections(inventory, &HashSeals::default())
 }
 
-fn opened(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
+fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
     inventory.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
@@ -232,7 +232,7 @@ fn room_left(inventory: &InventoryObject) -> usize {
 }
 
 /// Returns whether the parent tells the deletions that wait as they are, and every Job that has ended.
-pub(super) fn tells_all(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
@@ -246,7 +246,7 @@ pub(super) fn tells_all(engine: &Engine, source: SourceId, inventory: Option<&In
         && engine.next_acknowledged(source).is_none()
         && !is_overlong(inventory)
         && !is_to_be_sealed(engine, inventory)
-        && handover::is_told(engine, source, inventory)
+        && handover::is_recorded(engine, source, inventory)
         && list_pending(engine, source, inventory.map_or(FULL, room_left))
             .iter()
             .all(|(key, told)| text(key) == told.as_ref())
@@ -272,7 +272,10 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
         unplaced: !made_from.is_empty() && !is_among(place, made_from),
         confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
         finished: inventory.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
-        rejections: opened(inventory, seals).into_iter().map(Rejection::held_where_unreadable).collect(),
+        rejections: open_rejections(inventory, seals)
+            .into_iter()
+            .map(Rejection::held_where_unreadable)
+            .collect(),
         paused: PauseIntent::parse(annotation(PAUSED)),
         acknowledged: acknowledged(inventory),
     }
@@ -327,7 +330,7 @@ fn among(place: &str, made_from: &str) -> String {
 /// Returns the inventory as it should be now. A kind is added before its first object is written,
 /// and removed when the last object is gone and nothing waits. None where the hash of a Secret is
 /// to be sealed, and no key is known.
-pub(super) fn wanted(
+pub(super) fn wanted_inventory(
     engine: &Engine,
     source: SourceId,
     place: &str,
@@ -389,7 +392,7 @@ pub(super) fn wanted(
         inventory.data.insert(ACKNOWLEDGED.to_owned(), Acknowledgement::text(&acknowledged));
     }
     let known = state.inventory.as_ref().map(|recorded| recorded.finished.clone());
-    let ended = ended(engine, source, known.unwrap_or(recorded.finished));
+    let ended = ended_jobs(engine, source, known.unwrap_or(recorded.finished));
     replace(&mut inventory, FINISHED, (!ended.is_empty()).then(|| finished_text(&ended)));
     // Last, as it takes the room that is left.
     for (key, told) in list_pending(engine, source, room_left(&inventory)) {
@@ -437,7 +440,7 @@ pub(super) enum InventoryWriteMode {
 }
 
 /// Jobs that have ended with the content that is wanted, so that their going away is not drift.
-fn ended(
+fn ended_jobs(
     engine: &Engine,
     source: SourceId,
     known: BTreeMap<ObjectId, ContentHash>,
@@ -550,7 +553,7 @@ pub(super) enum CallState {
 
 impl InventoryStore {
     /// Returns whether the parent, as last read, names all these kinds and namespaces.
-    pub(super) fn tells(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
+    pub(super) fn names_all(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
         let Some(inventory) = self.inventory.inventory() else { return false };
         touched.iter().all(|(kind, namespace)| {
             let named = namespace.as_ref().is_none_or(|namespace| inventory.namespaces.contains(namespace));

@@ -90,13 +90,13 @@ impl KindWatches {
         }
     }
 
-    /// Returns when discovery is to be asked again; the answer comes to [`Watched::discovered`].
+    /// Returns when discovery is to be asked again; the answer comes to [`KindWatches::discovered`].
     pub(super) fn due(&self) -> Option<Instant> {
         self.next
     }
 
     /// Discovery is being asked.
-    pub(super) fn asked(&mut self) {
+    pub(super) fn discovery_begins(&mut self) {
         self.next = None;
     }
 
@@ -112,7 +112,7 @@ impl KindWatches {
     pub(super) fn failed(&mut self, error: ClusterError) {
         self.failure = Some(error);
         self.retry = self.retry.min(OUTAGE);
-        self.again();
+        self.retry_discovery();
     }
 
     /// Kinds that discovery has not listed for so long that they may be gone.
@@ -156,7 +156,7 @@ impl KindWatches {
         }
     }
 
-    fn again(&mut self) {
+    fn retry_discovery(&mut self) {
         self.next = Some(Instant::now() + self.retry);
         self.retry = (self.retry * 2).min(LONGEST_RETRY);
     }
@@ -177,7 +177,7 @@ impl KindWatches {
         self.failure = None;
         self.update(engine);
         if self.lacks_some() {
-            self.again();
+            self.retry_discovery();
         }
     }
 
@@ -253,7 +253,7 @@ impl KindWatches {
         if are_new {
             self.update(engine);
             if self.kinds.is_some() && self.lacks_some() && self.next.is_none() {
-                self.again();
+                self.retry_discovery();
             }
         }
     }
@@ -328,7 +328,7 @@ impl KindWatches {
         }
         match kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler")) {
             KindLookup::Served(kind) => {
-                self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()))
+                self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()));
             }
             KindLookup::Unserved { .. } => engine.autoscaled(HashSet::new()),
             KindLookup::Unknown => {}
@@ -336,13 +336,13 @@ impl KindWatches {
     }
 
     /// Watches the sources' parents, on which people write.
-    pub(super) fn watch_parents(&mut self, namespace: &str) {
+    pub(super) fn watch_inventories(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
         if let (None, Some(KindLookup::Served(kind))) =
             (&self.inventories, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
             let (sets, sink) = (&self.applysets, self.to_inventories.clone());
-            self.inventories = Some(self.cluster.parent_versions(&kind, namespace, sets, sink));
+            self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink));
         }
     }
 
@@ -372,7 +372,7 @@ impl KindWatches {
             InformerChange::Failed(ref error, _) => tracing::warn!("autoscalers cannot be watched: {error}"),
             _ => {}
         }
-        if let Some(targets) = self.targets.told(event.change) {
+        if let Some(targets) = self.targets.take(event.change) {
             engine.autoscaled(targets);
         }
         None
@@ -442,7 +442,7 @@ struct AutoscalerTargets {
 impl AutoscalerTargets {
     /// Takes news over, and returns all targets where they are known. While a list goes on nobody has lost
     /// his autoscaler: his count would be sent as the manifest has it.
-    fn told(&mut self, news: InformerChange<Scaler>) -> Option<HashSet<ObjectId>> {
+    fn take(&mut self, news: InformerChange<Scaler>) -> Option<HashSet<ObjectId>> {
         match news {
             InformerChange::Init => self.listed = Some(HashMap::new()),
             InformerChange::Apply(id, scaler) => {
@@ -512,7 +512,7 @@ mod tests {
             (InformerChange::Delete(scaler("b"), crate::engine::ResourceVersion(1)), Some(HashSet::new())),
         ] {
             let words = format!("{news:?}");
-            assert_eq!(targets.told(news), expected, "{words}");
+            assert_eq!(targets.take(news), expected, "{words}");
         }
     }
 }

@@ -107,7 +107,7 @@ impl Leases {
     }
 
     /// Waits until it may serve others than these; false where nobody looks after the Leases any more.
-    pub async fn changed(&self, serving: &SourceNames) -> bool {
+    pub async fn wait_for_change(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
         let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
@@ -195,7 +195,7 @@ impl LeaseKeeper {
         let (own, held) = futures::join!(self.own_lease(), self.save(due));
         self.own_saved(own);
         self.saved(held);
-        self.look().await;
+        self.list().await;
         let wanted = self.wished.borrow_and_update().clone();
         let moves = self.shares.moves(&wanted, Instant::now());
         for source in &moves.lost {
@@ -216,13 +216,13 @@ impl LeaseKeeper {
         self.lapsed = lapsed.cloned().collect();
         self.leaving.extend(moves.leave);
         self.leaving.retain(|source| self.shares.holds(source));
-        self.tell();
+        self.publish();
         let taken = self.save(self.free(moves.take)).await;
         self.saved(taken);
         if moves.surplus > 0 {
             self.let_go(moves.surplus).await;
         }
-        self.tell();
+        self.publish();
         self.release().await;
         for id in moves.litter {
             if let Some(record) = self.records.get(&format!("{OF_REPLICA}{id}")) {
@@ -246,7 +246,7 @@ impl LeaseKeeper {
     }
 
     /// Publishes what the loop may serve.
-    fn tell(&self) {
+    fn publish(&self) {
         let held = self.shares.held().filter(|source| !self.leaving.contains(*source));
         let share: SourceNames = held.chain(&self.lapsed).cloned().collect();
         self.told.send_if_modified(|known| {
@@ -265,7 +265,7 @@ impl LeaseKeeper {
     }
 
     /// Looks at all Leases.
-    async fn look(&mut self) {
+    async fn list(&mut self) {
         match self.cluster.leases(&self.namespace).await {
             Ok(found) => self.read(found),
             Err(error) if *error.fault() == ClusterFault::NoObject => {}
@@ -285,7 +285,7 @@ impl LeaseKeeper {
                 sources.insert(source.into(), mark);
             }
         }
-        self.shares.seen(sources, replicas, Instant::now());
+        self.shares.update(sources, replicas, Instant::now());
         self.records = found.into_iter().map(|record| (record.name.clone(), record)).collect();
     }
 
@@ -312,11 +312,11 @@ impl LeaseKeeper {
 
     fn saved(&mut self, all: Vec<LeaseAnswer>) {
         for LeaseAnswer { source, sent, tick, answer } in all {
-            self.held(&source, sent, tick, answer);
+            self.renewal_answered(&source, sent, tick, answer);
         }
     }
 
-    fn held(
+    fn renewal_answered(
         &mut self,
         source: &Arc<str>,
         sent: Instant,

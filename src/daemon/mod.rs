@@ -1,6 +1,6 @@
 //! The loop that makes a cluster follow its sources.
 //!
-//! Everything that happens arrives as one closed `Event`; events only wake the loop, and every
+//! Everything that happens arrives as one closed `LoopEvent`; events only wake the loop, and every
 //! decision is made by the engine from whole state. Small tasks carry out the engine's actions, and
 //! their results are events again.
 //!

@@ -48,7 +48,7 @@ impl GatheredManifests {
     }
 
     /// Returns the objects. Those that name no namespace, and live in one, are in this one.
-    pub fn held(self, namespace: &str, allow: &AllowList, scopes: &KindScopes) -> SourceObjects {
+    pub fn into_objects(self, namespace: &str, allow: &AllowList, scopes: &KindScopes) -> SourceObjects {
         let assembled = assemble(self.items, scopes, namespace);
         let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
         let (mut objects, mut refused) = (Vec::new(), Vec::new());

@@ -50,7 +50,7 @@ impl RevisionPins {
     }
 
     /// These are kept.
-    pub(super) fn done(&mut self, kept: BTreeSet<Revision>) {
+    pub(super) fn mark_kept(&mut self, kept: BTreeSet<Revision>) {
         if kept == self.wanted {
             (self.due, self.since) = (None, None);
         }
@@ -80,7 +80,7 @@ mod tests {
             pins.want(set("a"));
             assert_eq!(pins.due(), Some(start + Duration::from_millis(due)), "{passed} ms");
         }
-        pins.done(set("a"));
+        pins.mark_kept(set("a"));
         pins.want(set("a b"));
         assert_eq!(pins.due(), Some(Instant::now() + QUIET));
     }
@@ -91,11 +91,11 @@ mod tests {
         assert_eq!(pins.due(), None);
         pins.want(set("a b"));
         assert_eq!(pins.next(), set("a b"));
-        pins.done(pins.next());
+        pins.mark_kept(pins.next());
         assert_eq!(pins.due(), None);
         pins.want(set("b c d"));
         assert_eq!(pins.next(), set("b c"));
-        pins.done(pins.next());
+        pins.mark_kept(pins.next());
         assert!(pins.due().is_some());
         assert_eq!(pins.next(), set("b c d"));
         pins.failed();

@@ -314,19 +314,19 @@ impl PreviewRun {
                     _ => drop(decisions.insert(id, decision)),
                 }
             }
-            self.look(looks).await?;
+            self.look_up(looks).await?;
             open = again;
         }
         Ok(decisions)
     }
 
-    async fn look(
+    async fn look_up(
         &mut self,
         looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>,
     ) -> Result<(), ClusterError> {
         for ((group_kind, namespace), names) in looks {
             let Some(kind) = self.kind(&group_kind) else { continue };
-            let found = match self.outlook().acting.look(&kind, namespace.as_deref(), &names).await {
+            let found = match self.outlook().acting.look_up(&kind, namespace.as_deref(), &names).await {
                 Ok(found) => found,
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
@@ -346,7 +346,7 @@ impl PreviewRun {
                     Some(Found::Found(live)) => LiveLookup::Found(live.clone()),
                     Some(Found::Absent) | None => LiveLookup::Absent,
                 };
-                self.engine.looked(&id, looked);
+                self.engine.looked_up(&id, looked);
             }
         }
         Ok(())

@@ -93,7 +93,7 @@ pub enum StopCondition {
     Stopped,
     /// Runs until nothing is left that passes by itself, or the time is over.
     Settled(Instant),
-    /// As [`Until::Settled`], and all that is wanted is healthy.
+    /// As [`StopCondition::Settled`], and all that is wanted is healthy.
     Healthy(Instant),
 }
 
@@ -272,7 +272,7 @@ impl Reconciler {
         let heartbeat = cluster.heartbeats().expect("the loop", TURN);
         self.tasks.keep("the clock", tick(cluster.heartbeats().expect("the thread of all tasks", TURN)));
         let mut astray = std::pin::pin!(cluster.gone_astray());
-        self.tell_retired();
+        self.clear_retired();
         loop {
             if stop.is_cancelled() {
                 self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
@@ -298,9 +298,9 @@ impl Reconciler {
                 Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
                 Some(event) = self.channels.from_inventories.recv() => self.inventory_changed(event),
                 Some(event) = self.channels.from_orders.recv() => self.orders_changed(event),
-                Some(event) = self.channels.from_pods.recv() => self.pods_told(event),
-                Some(event) = self.nodes.told.recv() => self.node_told(event),
-                Some(event) = self.channels.from_data.recv() => self.data_told(event),
+                Some(event) = self.channels.from_pods.recv() => self.pods_changed(event),
+                Some(event) = self.nodes.told.recv() => self.node_changed(event),
+                Some(event) = self.channels.from_data.recv() => self.data_changed(event),
                 Some(question) = self.channels.asked.recv() => self.answer(question),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
@@ -327,11 +327,11 @@ impl Reconciler {
             } else if let Ok(event) = self.channels.from_orders.try_recv() {
                 self.orders_changed(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
-                self.pods_told(event);
+                self.pods_changed(event);
             } else if let Ok(event) = self.nodes.told.try_recv() {
-                self.node_told(event);
+                self.node_changed(event);
             } else if let Ok(event) = self.channels.from_data.try_recv() {
-                self.data_told(event);
+                self.data_changed(event);
             } else if let Ok(question) = self.channels.asked.try_recv() {
                 self.answer(question);
             } else {
@@ -408,7 +408,7 @@ impl Reconciler {
         self.engine.clock(now, jiff::Timestamp::now());
         self.carry_out_orders();
         self.engine.advance(now);
-        self.tell_turns(now);
+        self.record_rollout_events(now);
         self.ask_about_failures();
         self.free_stuck(now);
         self.evict_due(now);
@@ -418,7 +418,7 @@ impl Reconciler {
         self.enqueue();
         self.keep_inventories();
         if self.until == StopCondition::Stopped {
-            self.tell_unlisted();
+            self.log_unlisted();
         }
         self.resolve();
         let mut batch = LookupBatch::default();
@@ -437,9 +437,9 @@ impl Reconciler {
             // A decision may be what others wait for, and nothing else may happen for a long time.
             self.enqueue();
         }
-        self.ask(batch);
+        self.send_batch(batch);
         self.read_peers();
-        self.tell_summary(now);
+        self.publish_summary(now);
         self.keep_inventories();
         self.keep_orders();
         self.keep_budget();
@@ -475,7 +475,7 @@ impl Reconciler {
     fn on_time(&mut self, now: Instant) -> Option<usize> {
         let mut looked = None;
         if self.watched.due().is_some_and(|due| due <= now) {
-            self.watched.asked();
+            self.watched.discovery_begins();
             let cluster = self.executor.cluster.clone();
             self.spawn(async move { LoopEvent::Kinds(cluster.discover().await) });
         }
@@ -520,7 +520,7 @@ impl Reconciler {
                     self.engine.resolved(&id, &release, content);
                 }
             }
-            LoopEvent::LookedBack(token, past) => self.looked_back(&token, past),
+            LoopEvent::LookedBack(token, past) => self.undo_target_read(&token, past),
             LoopEvent::Kinds(Ok(kinds)) => self.discovered(kinds),
             LoopEvent::Kinds(Err(error)) => {
                 tracing::warn!("discovery failed: {error}");
@@ -534,20 +534,20 @@ impl Reconciler {
                 self.watched.untold();
                 tracing::debug!("whether a kind is gone cannot be told: {error}");
             }
-            LoopEvent::Parent(source, inventory) => self.parent_answered(source, inventory),
+            LoopEvent::Parent(source, inventory) => self.inventory_answered(source, inventory),
             LoopEvent::Orders(source, object) => self.orders_answered(source, object),
             LoopEvent::Budget(answer) => self.budget_answered(answer),
             LoopEvent::ConfigKey(answer) => self.config_key_answered(answer),
-            LoopEvent::Other(id, looked) => self.other_looked_at(&id, looked),
+            LoopEvent::Other(id, looked) => self.foreign_workload_read(&id, looked),
             LoopEvent::Selector(id, selector) => self.selector_found(&id, selector.as_deref()),
             LoopEvent::Freed(id) => self.engine.mark(&id),
             LoopEvent::Evicted(pod, answer) => self.was_evicted(&pod, &answer),
             LoopEvent::Rescaled(due, answer) => self.was_rescaled(&due, &answer),
-            LoopEvent::Warned(id, events) => self.engine.told_more(&id, &events),
+            LoopEvent::Warned(id, events) => self.engine.add_failure_events(&id, &events),
             LoopEvent::Looked(all) => {
                 for (id, looked) in all {
                     match looked {
-                        Ok(looked) => self.engine.looked(&id, looked),
+                        Ok(looked) => self.engine.looked_up(&id, looked),
                         Err(trouble) => self.put_off(&id, &trouble.0),
                     }
                     self.queue.done(&id);

@@ -76,7 +76,7 @@ impl AllowList {
 
     /// Returns the same within another list: an object is allowed that both allow.
     #[must_use]
-    pub fn within(self, outer: Self) -> Self {
+    pub fn bounded_by(self, outer: Self) -> Self {
         Self { outer: Some(Box::new(outer)), ..self }
     }
 
@@ -267,12 +267,12 @@ const OUTER: AllowListPosition = AllowListPosition("customSources.objects", "con
 
 impl fmt::Display for AllowViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told(&OWN))
+        f.write_str(&self.message_at(&OWN))
     }
 }
 
 impl AllowViolation {
-    fn told(&self, at: &AllowListPosition) -> String {
+    fn message_at(&self, at: &AllowListPosition) -> String {
         let AllowListPosition(list, whose) = at;
         match self {
             Self::Namespace(namespace) => {
@@ -288,7 +288,7 @@ impl AllowViolation {
                 "the kind {} lives in no namespace, and `{list}.clusterScoped` of the {whose} does not name it",
                 KindPattern::of(kind)
             ),
-            Self::Outer(inner) => inner.told(&OUTER),
+            Self::Outer(inner) => inner.message_at(&OUTER),
         }
     }
 
@@ -448,14 +448,14 @@ mod tests {
             let (namespace, scope) =
                 if namespace.is_empty() { (None, OUTSIDE) } else { (Some(namespace), INSIDE) };
             let id = ObjectId::new(&GroupKind::parse(kind), namespace, "web");
-            let both = own.clone().within(outer.clone());
+            let both = own.clone().bounded_by(outer.clone());
             let found = both.refusal(&id, scope).map(|refusal| format!("{refusal}; {}", refusal.hint()));
             match refused {
                 None => assert_eq!(found, None),
                 Some(part) => assert!(found.as_ref().is_some_and(|words| words.contains(part)), "{found:?}"),
             }
             // The order decides about the words alone.
-            let turned = outer.clone().within(own.clone());
+            let turned = outer.clone().bounded_by(own.clone());
             assert_eq!(turned.refusal(&id, scope).is_none(), refused.is_none());
             assert_eq!(both.admits(&id.group_kind(), scope), turned.admits(&id.group_kind(), scope));
         }
@@ -487,6 +487,6 @@ mod tests {
         check(&wide, &team, "Namespace", "", Some("`customSources.objects.clusterScoped`"));
         check(&team, &open, "Secret", "shop", Some("`allow.kinds` of the source"));
         check(&open, &open, "Namespace", "", None);
-        assert!(!open.within(team).admits(&GroupKind::new("", "Secret"), INSIDE));
+        assert!(!open.bounded_by(team).admits(&GroupKind::new("", "Secret"), INSIDE));
     }
 }

@@ -178,7 +178,7 @@ impl Engine {
     }
 
     /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
-    pub fn relies_on_book(&self) -> bool {
+    pub fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_away)

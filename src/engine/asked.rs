@@ -137,7 +137,7 @@ impl Acknowledgement {
         all
     }
 
-    /// Returns the text that [`Acknowledged::parse_all`] reads.
+    /// Returns the text that [`Acknowledgement::parse_all`] reads.
     pub fn text(all: &[Self]) -> String {
         let line = |one: &Self| format!("{} {}\n", one.token, one.outcome.replace('\n', " "));
         all.iter().map(line).collect()

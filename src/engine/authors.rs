@@ -48,7 +48,7 @@ pub struct AuthoredRevision {
     pub authored: Authorship,
 }
 
-/// The form of a [`Commit`] in JSON.
+/// The form of a [`AuthoredRevision`] in JSON.
 #[derive(Serialize, Deserialize)]
 pub(super) struct AuthoredRevisionText {
     source: String,
@@ -75,7 +75,7 @@ impl AuthoredRevisionText {
 
 impl Engine {
     /// Writes into a book who made the revisions that were read.
-    pub(super) fn tell_authors(&self, ledger: &mut RolloutLedger) {
+    pub(super) fn record_authors(&self, ledger: &mut RolloutLedger) {
         for (source, applyset) in self.sources.iter().zip(&self.applysets) {
             for (revision, authored) in &source.authors {
                 let commit = AuthoredRevision {

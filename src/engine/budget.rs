@@ -317,11 +317,15 @@ impl fmt::Display for BudgetShortage {
                 // Claims that cannot be read name none.
                 let count = rolling.len().max(*most as usize);
                 write!(f, "{count} of {most} workloads{scope} are rolling: ")?;
-                if rolling.is_empty() { f.write_str("nobody can read which") } else { named(f, rolling) }
+                if rolling.is_empty() {
+                    f.write_str("nobody can read which")
+                } else {
+                    write_names(f, rolling)
+                }
             }
             Self::SlowStart(most, rolling) => {
                 write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
-                named(f, rolling)
+                write_names(f, rolling)
             }
             Self::Pods(scope, cost, away, most) if away > most => {
                 write!(f, "{away} pods{scope} are unavailable, {most} may be, and it takes down {cost} more")
@@ -350,7 +354,7 @@ impl fmt::Display for BudgetShortage {
     }
 }
 
-fn named(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
+fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
     let names: Vec<String> = ids.iter().take(3).map(ToString::to_string).collect();
     f.write_str(&names.join(", "))?;
     match ids.len().saturating_sub(3) {

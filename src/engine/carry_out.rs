@@ -35,7 +35,7 @@ impl Engine {
     pub fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
             if self.live(id).is_some() {
-                self.changed(id);
+                self.object_changed(id);
             }
         }
         self.orders.given.insert(source, orders);
@@ -61,7 +61,7 @@ impl Engine {
             return Vec::new();
         }
         let asked = self.orders.asked.iter();
-        let found = asked.filter_map(|id| Some((id, self.asked(id)?.misplaced.clone()?)));
+        let found = asked.filter_map(|id| Some((id, self.intents(id)?.misplaced.clone()?)));
         let found: Vec<(ObjectId, Arc<str>)> = found.map(|(id, text)| (id.clone(), text)).collect();
         let is_there =
             |id: &ObjectId, _: &mut Arc<str>| found.binary_search_by(|(one, _)| one.cmp(id)).is_ok();
@@ -301,7 +301,7 @@ impl Engine {
     }
 
     /// The parent says something new.
-    pub(super) fn told_by_parent(&mut self, source: SourceId) {
+    pub(super) fn inventory_updated(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };
         let told = |answer: &Acknowledgement| inventory.acknowledged.contains(answer);

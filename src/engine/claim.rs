@@ -272,7 +272,7 @@ impl Engine {
                 entry.looked = Some(LiveLookup::Found(live));
             }
             self.track(&id);
-            self.changed(&id);
+            self.object_changed(&id);
         }
     }
 
@@ -297,7 +297,7 @@ impl Engine {
         }
         let shown = live.shown_release().filter(|_| live.is_stamped())?;
         let entry = self.entry(id)?;
-        entry.accepted.known().filter(|accepted| accepted.is_release(shown.hash))?;
+        entry.accepted.content().filter(|accepted| accepted.is_release(shown.hash))?;
         Some(Release { hash: shown.hash, revision: entry.brought.clone()? })
     }
 
@@ -337,7 +337,7 @@ impl ObjectEntry {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());
             self.ended = live.finished.then(|| Box::new(shown.hash));
-            if !self.accepted.known().is_some_and(|accepted| accepted.is_release(shown.hash)) {
+            if !self.accepted.content().is_some_and(|accepted| accepted.is_release(shown.hash)) {
                 (self.accepted, self.brought) = (AcceptedContent::Known(desired), newest.cloned());
             } else if self.brought.is_none() {
                 self.brought = newest.cloned();

@@ -101,7 +101,7 @@ impl ConfigData {
             Some(map) => map.iter().filter(|(_, value)| !value.is_null()).collect(),
             None => BTreeMap::new(),
         };
-        Self(ContentHash::of(&json!([named(id), part("data"), part("binaryData")])))
+        Self(ContentHash::of(&json!([name_parts(id), part("data"), part("binaryData")])))
     }
 }
 
@@ -111,7 +111,7 @@ impl ConfigData {
 pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>) -> ContentHash {
     let pair = |(id, data): (&ObjectId, &Option<ConfigData>)| {
         let data = data.map_or_else(|| "absent".to_owned(), |ConfigData(hash)| hash.to_string());
-        json!([named(id), data])
+        json!([name_parts(id), data])
     };
     let content: Value = used.iter().map(pair).collect();
     ContentHash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
@@ -135,6 +135,6 @@ pub fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value {
     content
 }
 
-fn named(id: &ObjectId) -> [&str; 4] {
+fn name_parts(id: &ObjectId) -> [&str; 4] {
     [id.group(), id.kind(), id.namespace().unwrap_or_default(), id.name()]
 }

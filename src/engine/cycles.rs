@@ -29,7 +29,7 @@ impl Engine {
         let mut found = BTreeMap::new();
         let mut left: Vec<ObjectId> = self.dependents.iter().cloned().collect();
         while let Some(id) = left.pop() {
-            let Some((source, desired)) = self.wanted(&id) else { continue };
+            let Some((source, desired)) = self.wanted_object(&id) else { continue };
             if edges.contains_key(&id) {
                 continue;
             }
@@ -37,22 +37,22 @@ impl Engine {
             left.extend(next.clone());
             edges.insert(id.clone(), next.collect());
             let later = desired.after.iter().find_map(|after| {
-                let (other, later) = self.wanted(after)?;
+                let (other, later) = self.wanted_object(after)?;
                 (other == source && later.wave > desired.wave)
                     .then(|| too_late(after, later.wave, desired.wave))
             });
             found.extend(later.map(|why| (id, why.into())));
         }
-        found.extend(told(graph::cycles(&edges)));
+        found.extend(cycle_words(graph::cycles(&edges)));
         found
     }
 
-    fn wanted(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
+    fn wanted_object(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
         self.entries.get(id)?.want().map(|(source, desired)| (source, &**desired))
     }
 }
 
-fn told(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
+fn cycle_words(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
     cycles.into_iter().flat_map(|cycle| {
         let why: Arc<str> = in_words(&cycle).into();
         cycle.into_iter().map(move |id| (id, why.clone()))
@@ -92,7 +92,8 @@ pub fn waiting_for_themselves(objects: &[Object]) -> Vec<Diagnostic> {
         let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
         Some((object, too_late(id, theirs, ours)))
     });
-    let stuck = told(graph::cycles(&edges)).filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
+    let stuck =
+        cycle_words(graph::cycles(&edges)).filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
     let told = |(object, why): (&Object, String)| {
         Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))
             .hint("take one of the depends-on annotations away, or put both in one wave")

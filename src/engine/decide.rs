@@ -109,9 +109,11 @@ pub fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
     }
     match &view.entry.wants[..] {
         [] => unwanted(view, now),
-        [(source, WantedObject::Object(desired))] => told(view, wanted(view, *source, desired, now)),
+        [(source, WantedObject::Object(desired))] => {
+            with_rollback_reason(view, decide_wanted(view, *source, desired, now))
+        }
         [(source, WantedObject::Object(desired)), ..] if view.entry.owner == Some(*source) => {
-            beside_others(view, told(view, wanted(view, *source, desired, now)))
+            among_sources(view, with_rollback_reason(view, decide_wanted(view, *source, desired, now)))
         }
         [(_, WantedObject::Unusable(held))] => defend(view, Reason::Held(held.reason.clone()), now),
         several => defend(view, Reason::Held(two_sources(several)), now),
@@ -120,7 +122,7 @@ pub fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
 
 /// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
 /// asks.
-fn told(view: &DecisionInput<'_>, decision: Decision) -> Decision {
+fn with_rollback_reason(view: &DecisionInput<'_>, decision: Decision) -> Decision {
     match (&view.rejected, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
             decision.because(reason.clone())
@@ -131,7 +133,7 @@ fn told(view: &DecisionInput<'_>, decision: Decision) -> Decision {
 
 /// Decides for several sources: the one that has the object goes on with it, and the others are
 /// told that they do not get it.
-fn beside_others(view: &DecisionInput<'_>, decision: Decision) -> Decision {
+fn among_sources(view: &DecisionInput<'_>, decision: Decision) -> Decision {
     if decision.action != Action::Nothing || decision.reason.is_some() {
         return decision;
     }
@@ -164,7 +166,12 @@ pub(super) fn left_alone(
     }
 }
 
-fn wanted(view: &DecisionInput<'_>, source: SourceId, desired: &SharedDesired, now: Instant) -> Decision {
+fn decide_wanted(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    desired: &SharedDesired,
+    now: Instant,
+) -> Decision {
     let live = match view.observation {
         Observation::Seen(live) => Some(live),
         _ => None,
@@ -185,7 +192,7 @@ fn absent(view: &DecisionInput<'_>, source: SourceId, desired: &SharedDesired, n
     if view.finished.is_some_and(|hash| desired.is_release(hash)) {
         return Decision::act(Action::Nothing);
     }
-    let lost = view.entry.accepted.known();
+    let lost = view.entry.accepted.content();
     let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
     let blocked = hindrance(view, desired, now).or_else(|| view.gated.clone().filter(|_| !repair));
     match (blocked, lost) {
@@ -536,7 +543,7 @@ fn owner(view: &DecisionInput<'_>, live: &LiveObject) -> Option<SourceId> {
 /// Another owner's mark says the same as an annotation that takes an object out of our hands, and has no effect where
 /// that has none. The label of another inventory that is sealed for it stands there by right.
 fn is_ours_all_the_same(view: &DecisionInput<'_>, live: &LiveObject) -> bool {
-    let is_known = view.entry.accepted.known().is_some() && live.ours.is_some();
+    let is_known = view.entry.accepted.content().is_some() && live.ours.is_some();
     let was_ours = !live.is_unproven() || is_known || view.entry.remembers(live);
     match &live.owner {
         ObjectOwner::Nobody | ObjectOwner::Labelled(_) => was_ours,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::effective::effective;
-use super::ignore::{IGNORE_FIELDS, ReconcilePolicy, asks, without_ignored};
+use super::ignore::{IGNORE_FIELDS, ReconcilePolicy, tool_requests, without_ignored};
 use super::vocabulary::ToolRequests;
 use super::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, restarts_on_change};
 use crate::graph::{self, LabelSelection, SelectableLabels};
@@ -211,7 +211,7 @@ pub(super) fn wave(content: &Value) -> i32 {
 }
 
 fn traits(id: &ObjectId, content: &Value) -> ObjectTraits {
-    let asks = asks(content);
+    let asks = tool_requests(content);
     ObjectTraits {
         recreate: recreation(asks),
         ends: ends(id, content),
@@ -226,7 +226,7 @@ fn recreation(asks: ToolRequests) -> RecreatePolicy {
 
 /// Returns whether a content may be deleted and created again, as its annotations say.
 pub fn recreates(content: &Value) -> RecreatePolicy {
-    recreation(asks(content))
+    recreation(tool_requests(content))
 }
 
 fn ends(id: &ObjectId, content: &Value) -> ObjectLifetime {

@@ -29,7 +29,7 @@ pub enum AcceptedContent {
 
 impl AcceptedContent {
     /// Returns the content, where it is known.
-    pub fn known(&self) -> Option<&SharedDesired> {
+    pub fn content(&self) -> Option<&SharedDesired> {
         match self {
             Self::Known(desired) => Some(desired),
             _ => None,
@@ -38,12 +38,12 @@ impl AcceptedContent {
 
     /// Returns whether it is known to have the same pod template as a content, so that this restarts nothing.
     pub(super) fn has_template_of(&self, content: &DesiredObject) -> bool {
-        self.known().is_some_and(|known| known.template == content.template)
+        self.content().is_some_and(|known| known.template == content.template)
     }
 
     /// Returns whether it is the content of this hash.
     pub(super) fn is(&self, hash: ContentHash) -> bool {
-        self.known().is_some_and(|desired| desired.hash == hash)
+        self.content().is_some_and(|desired| desired.hash == hash)
     }
 }
 
@@ -186,12 +186,12 @@ impl ObjectEntry {
 
     /// Returns whether this process knows that what is shown is the very object in which its content is to be.
     pub(super) fn remembers(&self, live: &LiveObject) -> bool {
-        self.accepted.known().is_some() && self.incarnation.as_ref() == Some(&live.uid)
+        self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
     }
 
     /// Returns the source that brought the content in force, where that has been read.
     pub(super) fn brought_by(&self) -> Option<SourceId> {
-        self.accepted.known().map(|accepted| accepted.place.source)
+        self.accepted.content().map(|accepted| accepted.place.source)
     }
 
     /// Returns whether a wanted content is not what the cluster must show yet.

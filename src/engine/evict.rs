@@ -102,7 +102,7 @@ enum EvictionPlan {
     Nothing(Option<Arc<str>>),
 }
 
-fn is_fleet(id: &ObjectId) -> bool {
+fn is_daemon_set(id: &ObjectId) -> bool {
     id.is("apps", "DaemonSet")
 }
 
@@ -111,7 +111,7 @@ impl Engine {
     /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
     pub fn needs_nodes(&self) -> bool {
         let going =
-            self.rollouts.rolls.iter().filter(|(id, rollout)| is_fleet(id) && rollout.failed.is_none());
+            self.rollouts.rolls.iter().filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
         going.into_iter().any(|(id, _)| {
             let steps =
                 self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.steps.as_ref());
@@ -121,15 +121,16 @@ impl Engine {
 
     /// Takes over what is told about the nodes.
     pub fn nodes(&mut self, news: NodeChange) {
-        self.rollouts.nodes.hear(news);
+        self.rollouts.nodes.take(news);
     }
 }
 
 /// The progress of a DaemonSet.
 impl Engine {
     /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
-    fn fleet_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
-        let rollout = self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown().is_none())?;
+    fn daemon_set_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
+        let rollout =
+            self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown_reason().is_none())?;
         let written = rollout.written?;
         let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
         let newest = pods.newest.as_ref()?;
@@ -161,17 +162,17 @@ impl Engine {
     }
 
     /// Returns the counts by which its step is judged, in place of those of its pods.
-    pub(super) fn fleet_standing(
+    pub(super) fn daemon_set_progress(
         &self,
         id: &ObjectId,
         desired: &DesiredObject,
         standing: StepProgress,
         now: Instant,
     ) -> StepProgress {
-        if !is_fleet(id) || !matches!(standing.shown, OverlayState::Under(Overlay::OnDelete { .. })) {
+        if !is_daemon_set(id) || !matches!(standing.shown, OverlayState::Under(Overlay::OnDelete { .. })) {
             return standing;
         }
-        let pods = desired.steps.as_deref().and_then(|steps| self.fleet_pods(id, steps, now));
+        let pods = desired.steps.as_deref().and_then(|steps| self.daemon_set_pods(id, steps, now));
         let all = self.nodes_of(id);
         let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| node_counts(&pods, all));
         // As long as it should have pods somewhere, it is not done without any.
@@ -199,7 +200,7 @@ impl Engine {
 
     /// Returns the first lost node with a pod of an older template.
     fn left_on_lost_nodes(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Arc<str>> {
-        let pods = self.fleet_pods(id, steps, now)?;
+        let pods = self.daemon_set_pods(id, steps, now)?;
         let left = pods
             .into_iter()
             .filter(|pod| pod.host == NodeState::Lost && pod.template == TemplateVersion::Older);
@@ -208,8 +209,8 @@ impl Engine {
 
     /// Returns where a step stands that is not reached and goes no further for a time: for so long it holds no token. None if
     /// it does go on.
-    pub(super) fn fleet_rests(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
-        if !is_fleet(id) {
+    pub(super) fn resting_step(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
+        if !is_daemon_set(id) {
             return None;
         }
         let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
@@ -226,7 +227,7 @@ impl Engine {
     fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
         let desired = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired);
         let steps = desired.and_then(|desired| desired.steps.as_deref());
-        let pods = steps.and_then(|steps| self.fleet_pods(id, steps, now)).unwrap_or_default();
+        let pods = steps.and_then(|steps| self.daemon_set_pods(id, steps, now)).unwrap_or_default();
         pods.iter().any(|pod| {
             pod.host != NodeState::Lost
                 && pod.template == TemplateVersion::Newest
@@ -240,13 +241,13 @@ impl Engine {
     }
 
     /// Returns the text about a DaemonSet in steps.
-    pub(super) fn fleet_words(&self, id: &ObjectId) -> Option<String> {
+    pub(super) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
         Some(self.rollouts.daemon_sets.get(id)?.told.as_ref()?.to_string())
     }
 
     /// Returns whether a step only rests: that is no success.
     pub(super) fn is_resting(&self, id: &ObjectId, now: Instant) -> bool {
-        self.fleet_rests(id, now).is_some()
+        self.resting_step(id, now).is_some()
     }
 
     /// Returns when the clock alone changes what [`Engine::to_evict`] finds.
@@ -292,12 +293,12 @@ impl Engine {
         let going = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
         };
-        let ids = rolls.keys().filter(|id| is_fleet(id) && going(id) && self.is_on_delete(id));
+        let ids = rolls.keys().filter(|id| is_daemon_set(id) && going(id) && self.is_on_delete(id));
         let ids: Vec<ObjectId> = ids.filter(|id| !self.is_not_allowed(id)).cloned().collect();
         self.rollouts.daemon_sets.retain(|id, _| ids.contains(id));
         let mut all = Vec::new();
         for id in ids {
-            self.tidy_fleet(&id, now);
+            self.forget_past_evictions(&id, now);
             let due = self.due_of(&id, now);
             let refused = self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused.as_ref());
             let told = match &due {
@@ -334,7 +335,7 @@ impl Engine {
     }
 
     /// Forgets pods that are shown to be ending, and what has lasted for too long.
-    fn tidy_fleet(&mut self, id: &ObjectId, now: Instant) {
+    fn forget_past_evictions(&mut self, id: &ObjectId, now: Instant) {
         let pods = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.clone());
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) else { return };
         let shown = |uid: &Uid| {
@@ -355,17 +356,17 @@ impl Engine {
         };
         let (Some(steps), Some(step)) = (self.steps_of(id, desired), on_delete(live)) else { return nothing };
         let observed = self.sources[source].writes == SourceWrites::Observed;
-        let standing = self.standing(id, desired, live, now);
+        let standing = self.step_progress(id, desired, live, now);
         if standing.shown == OverlayState::Other || observed || self.is_left_alone(id) {
             return nothing;
         }
         if self.is_suspended(id) {
             return EvictionPlan::Nothing(self.paused(id).map(|paused| paused.to_string().into()));
         }
-        if let Some(why) = self.rollouts.nodes.unknown() {
+        if let Some(why) = self.rollouts.nodes.unknown_reason() {
             return EvictionPlan::Nothing(Some(why));
         }
-        let Some(pods) = self.fleet_pods(id, steps, now) else { return nothing };
+        let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
         let (room, short) = self.room(id);
         let away = self.at_once(id, desired.strategy, all).saturating_sub(too_young(live, &pods));
@@ -442,7 +443,7 @@ impl Engine {
     fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
         let (live, (_, desired)) = (self.shown(id)?, self.entry(id)?.want()?);
         let steps = self.steps_of(id, desired)?;
-        let standing = self.standing(id, desired, live, now);
+        let standing = self.step_progress(id, desired, live, now);
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
         match super::steps::next(steps, &standing) {
             StepDecision::Stay(wait) if matches!(wait.lacks, super::StepRequirement::Pods { .. }) => {
@@ -463,7 +464,7 @@ impl Engine {
     pub(super) fn asks_for_nodes(&self, id: &ObjectId) -> Option<(ReleaseRequest, RolloutClaim)> {
         let wants = self.wants_token(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.want()?;
-        let cost = self.lost(id, |nodes| self.at_once(id, desired.strategy, nodes));
+        let cost = self.additional_loss(id, |nodes| self.at_once(id, desired.strategy, nodes));
         let ask = ReleaseRequest {
             priority: ReleasePriority::Candidate,
             wave: desired.wave,
@@ -475,8 +476,8 @@ impl Engine {
     }
 
     /// Takes the token that was asked for without a write, and tells how the step stands.
-    pub(super) fn fleet_decided(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if !is_fleet(id) || decision.action != Action::Nothing || decision.reason.is_some() {
+    pub(super) fn with_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;
         }
         if self.wants_token(id) && self.is_claimed(id) {

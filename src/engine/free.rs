@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::node_steps::{OrdinalPod, PodAvailability, StatefulSetState, stuck};
-use super::pods::{PodFacts, RESTARTS, Readiness, patience};
+use super::pods::{PodFacts, RESTARTS, Readiness, grace_period};
 use super::rolls::RolloutPredecessor;
 use super::state::Engine;
 use super::{ResourceVersion, Uid};
@@ -76,7 +76,7 @@ fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
 pub(super) fn state(pod: &PodFacts, now: Instant) -> PodAvailability {
     let trouble = pod.trouble.as_ref();
     let is_given_up = trouble.is_some_and(|trouble| {
-        patience(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
+        grace_period(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
     });
     if pod.terminating {
         PodAvailability::Terminating

@@ -222,7 +222,7 @@ impl Engine {
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.
     pub(super) fn doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
-        let accepted = entry.accepted.known().filter(|_| entry.wants.is_empty())?;
+        let accepted = entry.accepted.content().filter(|_| entry.wants.is_empty())?;
         self.sources[accepted.place.source].incomplete.clone()
     }
 
@@ -232,7 +232,7 @@ impl Engine {
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = wanting
             .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
-            .or_else(|| Some(entry?.accepted.known()?.place.source));
+            .or_else(|| Some(entry?.accepted.content()?.place.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
@@ -383,7 +383,7 @@ impl Engine {
         let pending = self.pending(source, &unwanted);
         let parent = state.inventory.as_ref();
         let guard = PruneGuard {
-            closed: self.closed(source),
+            closed: self.prune_closed(source),
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
             life: state.life,
@@ -406,7 +406,7 @@ impl Engine {
             let live = self.live.get(*id)?;
             // An annotation taken off the object still stands in the manifest that was in force
             // last.
-            let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.known());
+            let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.content());
             let said = accepted.map_or(KeepPolicy::No, |accepted| accepted.traits.keep);
             let alone = PruneCandidate {
                 id: (*id).clone(),
@@ -431,7 +431,7 @@ impl Engine {
     }
 
     /// Returns why a source prunes nothing at all now.
-    fn closed(&self, source: SourceId) -> Option<PruneDecision> {
+    fn prune_closed(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
         match state.prune {
             PrunePolicy::On => {}
@@ -513,12 +513,12 @@ impl Engine {
             let Some(entry) = self.entries.get(id) else { continue };
             // Its former references are not known: it may use anything.
             let unknown = entry.before.is_none() && self.shown(id).is_some() && moving.contains_key(id);
-            if unknown && (entry.candidate().is_none() || entry.accepted.known().is_none()) {
+            if unknown && (entry.candidate().is_none() || entry.accepted.content().is_none()) {
                 let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
                 beside.for_each(|other| units.join(id, other));
             }
             let wanted = entry.want().map(|(_, desired)| desired);
-            for desired in wanted.into_iter().chain(entry.accepted.known()).chain(&entry.before) {
+            for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.before) {
                 for need in desired.needs.iter().chain(&desired.after) {
                     units.join(id, need);
                 }
@@ -534,7 +534,7 @@ impl Engine {
         if !crd && !id.is("", "Namespace") {
             return None;
         }
-        let defined = self.entries.get(id).and_then(|entry| entry.accepted.known()?.defines.as_deref());
+        let defined = self.entries.get(id).and_then(|entry| entry.accepted.content()?.defines.as_deref());
         let lives_by = |other: &ObjectId| match (crd, defined) {
             (false, _) => other.namespace() == Some(id.name()),
             (true, Some(kind)) => other.group_kind() == *kind,
@@ -548,7 +548,7 @@ impl Engine {
     fn users<'a>(&'a self, unwanted: &[&'a ObjectId]) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
         let mut users = BTreeMap::new();
         for user in unwanted {
-            if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.known()) {
+            if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.content()) {
                 users.extend(accepted.needs.iter().map(|used| (used, *user)));
             }
         }

@@ -126,7 +126,7 @@ impl Engine {
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
-    pub fn heard_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
+    pub fn peers_read(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
         let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.applyset.clone(), peer)).collect();
@@ -181,7 +181,7 @@ impl Engine {
     ///
     /// What the latter want is wanted here, so they claim nothing. How far they have read counts as that of others
     /// does: what moves is as safe whichever processes serve its two sources.
-    fn all_beside(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
+    fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
         let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
         others.chain(here.map(|other| Cow::Owned(self.neighbour(other))))
@@ -202,7 +202,7 @@ impl Engine {
     pub(super) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<WithheldDeletion> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
-        let why = self.all_beside(source).find_map(|peer| match peer.leaves(mark, &own) {
+        let why = self.other_sources(source).find_map(|peer| match peer.leaves(mark, &own) {
             DeletionConsent::Withheld(why) => Some(why),
             DeletionConsent::Given | DeletionConsent::AfterDelay => None,
         })?;
@@ -217,7 +217,7 @@ impl Engine {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
         let waits =
-            self.all_beside(source).any(|peer| peer.leaves(mark, &own) == DeletionConsent::AfterDelay);
+            self.other_sources(source).any(|peer| peer.leaves(mark, &own) == DeletionConsent::AfterDelay);
         let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())

@@ -26,7 +26,7 @@ pub enum ReconcilePolicy {
 }
 
 /// Reads off a content what its labels and annotations ask for, in our words and those of other tools.
-pub fn asks(content: &Value) -> ToolRequests {
+pub fn tool_requests(content: &Value) -> ToolRequests {
     ToolRequests::of(marks(content))
 }
 
@@ -148,7 +148,7 @@ impl IgnoredFields {
     /// without its only owner.
     pub fn as_shown(&self, mut content: Value, live: &Value) -> Value {
         for steps in &self.0 {
-            show(&mut content, Some(live), steps);
+            put_live_value(&mut content, Some(live), steps);
         }
         content
     }
@@ -218,7 +218,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Puts what the cluster shows in the place of what a path leads to.
-fn show(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathStep]) {
+fn put_live_value(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathStep]) {
     let Some((step, rest)) = steps.split_first() else { return };
     match value {
         Value::Object(map) => {
@@ -226,7 +226,7 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathStep]) {
             let shown = live.and_then(|live| live.get(key));
             match (map.get_mut(key), shown) {
                 (Some(inner), Some(shown)) if rest.is_empty() => *inner = shown.clone(),
-                (Some(inner), _) if !rest.is_empty() && shown.is_some() => show(inner, shown, rest),
+                (Some(inner), _) if !rest.is_empty() && shown.is_some() => put_live_value(inner, shown, rest),
                 (Some(_), None) => remove(value, steps),
                 // The manifest may have given it up in the same commit that ignores it.
                 (None, Some(shown)) if rest.is_empty() => {
@@ -234,7 +234,7 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathStep]) {
                 }
                 (None, Some(Value::Object(shown))) if matches!(rest, [IgnoredPathStep::Key(_), ..]) => {
                     let mut inner = Value::Object(serde_json::Map::new());
-                    show(&mut inner, Some(&Value::Object(shown.clone())), rest);
+                    put_live_value(&mut inner, Some(&Value::Object(shown.clone())), rest);
                     if !is_empty(&inner) {
                         map.insert(key.clone(), inner);
                     }
@@ -248,7 +248,7 @@ fn show(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathStep]) {
             for (nth, item) in items.iter_mut().enumerate().filter(|(nth, item)| step.leads_to(*nth, item)) {
                 match (counterpart(step, nth, item, others), rest.is_empty()) {
                     (Some(shown), true) => *item = shown.clone(),
-                    (Some(shown), false) => show(item, Some(shown), rest),
+                    (Some(shown), false) => put_live_value(item, Some(shown), rest),
                     (None, true) => gone.push(nth),
                     (None, false) => remove(item, rest),
                 }

@@ -85,7 +85,7 @@ pub struct Unit {
 /// One object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMember {
-    /// The content that the revision asks for; none where it removes the object. [`Hash::UNREADABLE`] where nobody
+    /// The content that the revision asks for; none where it removes the object. [`ContentHash::UNREADABLE`] where nobody
     /// here can read which.
     pub content: Option<ContentHash>,
     /// The last good content.
@@ -219,12 +219,12 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
 }
 
 impl RolloutLedger {
-    /// Returns the text of the budget object. A claim that cannot be read is an [`UnreadClaim`], any other record is left out; a
-    /// hash that is sealed by another key is [`Hash::UNREADABLE`].
+    /// Returns the text of the budget object. A claim that cannot be read is an [`UnreadableClaim`], any other record is left out; a
+    /// hash that is sealed by another key is [`ContentHash::UNREADABLE`].
     ///
     /// # Errors
     ///
-    /// The text must be JSON of the shape that [`Book::text`] writes.
+    /// The text must be JSON of the shape that [`RolloutLedger::text`] writes.
     pub fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
         let read: LedgerText = serde_json::from_str(text)?;
         let (mut claims, mut unread) = (BTreeMap::new(), Vec::new());
@@ -251,7 +251,7 @@ impl RolloutLedger {
     ///
     /// # Errors
     ///
-    /// As [`Book::parse`].
+    /// As [`RolloutLedger::parse`].
     pub fn sealing(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
         if !HashSeals::may_be_in(text) {
             return Ok(SealStatus::Fine);
@@ -325,7 +325,7 @@ impl UnitText {
     /// Returns a unit's text; none where a hash is to be sealed, and no key is known.
     pub(super) fn of(unit: &Unit, seals: &HashSeals) -> Option<Self> {
         let content = |id: &ObjectId, hash: Option<ContentHash>| match hash {
-            Some(hash) => seals.word(id, hash).map(Some),
+            Some(hash) => seals.hash_word(id, hash).map(Some),
             None => Some(None),
         };
         let member = |(id, member): (&ObjectId, &UnitMember)| {
@@ -355,7 +355,7 @@ impl UnitText {
         let words = self.members.iter().flat_map(|member| {
             let id = parse_object_word(&member.object);
             let words = member.content.iter().chain(&member.good);
-            words.filter_map(move |word| Some(seals.standing(id.as_ref()?, word)))
+            words.filter_map(move |word| Some(seals.seal_status(id.as_ref()?, word)))
         });
         words.max().unwrap_or_default()
     }
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_book_is_read_as_it_is_written() {
+    fn a_ledger_is_read_as_it_is_written() {
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
         let release = |text: &str| Release {
@@ -440,15 +440,7 @@ mod tests {
                 authored: Authorship::of("Ann", "Bake a cake"),
             }],
             queue: [Some((3, 17)), None].map(queued).into(),
-            tallies: vec![BudgetTally {
-                applyset: "a-v1".into(),
-                name: "shop".into(),
-                pods: 7,
-                pods_in: [(Arc::from("shop"), 7)].into(),
-                away: [(role.clone(), 2)].into(),
-                rest: 1,
-                at: Some(moment),
-            }],
+            tallies: vec![tally(&role, moment)],
             starts: vec![RolloutStart { id: role.clone(), applyset: "a-v1".into(), at: moment }],
             unread: vec![UnreadableClaim {
                 told: serde_json::json!({"workload": "web", "pods": 3}),
@@ -463,6 +455,18 @@ mod tests {
         assert_eq!(parse_object_word(&object_word(&role)), Some(role));
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");
+        }
+    }
+
+    fn tally(away: &ObjectId, at: Timestamp) -> BudgetTally {
+        BudgetTally {
+            applyset: "a-v1".into(),
+            name: "shop".into(),
+            pods: 7,
+            pods_in: [(Arc::from("shop"), 7)].into(),
+            away: [(away.clone(), 2)].into(),
+            rest: 1,
+            at: Some(at),
         }
     }
 

@@ -59,7 +59,7 @@ impl Engine {
 
     /// Returns the load on the budget now, whoever serves it.
     pub(super) fn loads(&self) -> Vec<WorkloadLoad> {
-        self.with_told(self.shown_loads())
+        self.with_foreign_loads(self.shown_loads())
     }
 
     /// Returns the load that this process sees, with the claims.

@@ -123,8 +123,8 @@ pub use foresee::DryRunImpact;
 pub use free::StuckPod;
 pub use handover::{InventoryHolder, WithheldDeletion};
 pub use ignore::{
-    IGNORE_FIELDS, IgnoredFields, RECONCILE, ReconcilePolicy, ResolvedIgnores, VersionBinding, asks,
-    left_to_others, without_ignored,
+    IGNORE_FIELDS, IgnoredFields, RECONCILE, ReconcilePolicy, ResolvedIgnores, VersionBinding,
+    left_to_others, tool_requests, without_ignored,
 };
 pub use ledger::{
     ConfigRestart, LastGood, ParseLedgerError, RolloutClaim, RolloutLedger, Unit, UnitMember,
@@ -150,7 +150,7 @@ pub use peers::{
 pub use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};
 pub use pods::{
     ContainerTrouble, FailedPod, PASSING, PodCreationFailure, PodFacts, RESTARTS, Readiness, ReplicaSetFacts,
-    RolloutFailure, UNSCHEDULABLE, UnschedulablePod, WorkloadPods, failing, patience, ripens,
+    RolloutFailure, UNSCHEDULABLE, UnschedulablePod, WorkloadPods, failing, grace_period, ripens,
 };
 pub use policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, ParseBlastRadiusError, PrunePolicy, SourceLifecycle,

@@ -9,7 +9,7 @@ use super::{LabelSelector, Readiness};
 /// The facts of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Indicates whether its condition `Ready` holds.
+    /// Indicates whether its condition `ReadyState` holds.
     pub ready: Readiness,
     /// Indicates whether it is closed to new pods (`kubectl cordon`).
     pub cordoned: bool,
@@ -48,7 +48,7 @@ pub(super) struct NodeStore {
 }
 
 impl NodeStore {
-    pub(super) fn hear(&mut self, news: NodeChange) {
+    pub(super) fn take(&mut self, news: NodeChange) {
         match news {
             NodeChange::Init => self.unseen = Some(self.known.keys().cloned().collect()),
             NodeChange::Apply(name, facts) => {
@@ -72,7 +72,7 @@ impl NodeStore {
 
     /// Returns why nothing can be said about any node now. Facts from before a failure may have
     /// changed meanwhile.
-    pub(super) fn unknown(&self) -> Option<Arc<str>> {
+    pub(super) fn unknown_reason(&self) -> Option<Arc<str>> {
         match &self.failure {
             Some(why) => Some(format!("the nodes cannot be read: {why}").into()),
             None if !self.synced => Some("the nodes are being listed".into()),

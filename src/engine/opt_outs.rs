@@ -38,9 +38,9 @@ impl Engine {
     pub fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
         let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
         let by_person = self.orders.asked.iter().filter_map(|id| {
-            let asked = self.asked(id)?;
+            let asked = self.intents(id)?;
             let is_denied = self.opt_out_of(id) == OptOutPolicy::Denied;
-            if asked.hold.is_some() && (is_denied || self.held(id, now).is_some()) {
+            if asked.hold.is_some() && (is_denied || self.active_hold(id, now).is_some()) {
                 return Some((id, HOLD));
             }
             asked.paused.is_some().then_some((id, PAUSED))

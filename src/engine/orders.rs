@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn asked(&self, id: &ObjectId) -> Option<&ObjectIntents> {
+    pub(super) fn intents(&self, id: &ObjectId) -> Option<&ObjectIntents> {
         self.live(id)?.asked.as_deref()
     }
 
@@ -110,14 +110,14 @@ impl Engine {
 
     /// Returns the pause on the live object itself, where its source heeds it.
     pub fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
-        let asked = self.orders.asked.contains(id).then(|| self.asked(id)).flatten()?;
+        let asked = self.orders.asked.contains(id).then(|| self.intents(id)).flatten()?;
         asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
     }
 
     /// Returns the hold that is on an object now, with the time that it still lasts.
-    pub(super) fn held(&self, id: &ObjectId, now: Instant) -> Option<(&HoldIntent, Duration)> {
+    pub(super) fn active_hold(&self, id: &ObjectId, now: Instant) -> Option<(&HoldIntent, Duration)> {
         let heeds = self.opt_out_of(id) == OptOutPolicy::Allowed;
-        let hold = self.asked(id).filter(|_| heeds)?.hold.as_ref()?;
+        let hold = self.intents(id).filter(|_| heeds)?.hold.as_ref()?;
         let (at, wall) = self.orders.clock?;
         let end = Duration::try_from(hold.until?.duration_since(wall)).ok()?;
         let left = (at + end).checked_duration_since(now).filter(|left| !left.is_zero())?;
@@ -126,23 +126,24 @@ impl Engine {
 
     /// Returns whether a person keeps a new content of an object from being released.
     pub(super) fn is_suspended(&self, id: &ObjectId) -> bool {
-        let held = || self.held(id, self.orders.looked?);
+        let held = || self.active_hold(id, self.orders.looked?);
         held().is_some() || self.paused(id).is_some()
     }
 
     /// Lets time pass: what waits for an object whose hold is over goes on.
     pub(super) fn end_holds(&mut self, now: Instant) {
         let Some(before) = self.orders.looked.replace(now) else { return };
-        let ended = |id: &&ObjectId| self.held(id, before).is_some() && self.held(id, now).is_none();
+        let ended =
+            |id: &&ObjectId| self.active_hold(id, before).is_some() && self.active_hold(id, now).is_none();
         let ended: Vec<ObjectId> = self.orders.asked.iter().filter(ended).cloned().collect();
         for id in ended {
-            self.changed(&id);
+            self.object_changed(&id);
         }
     }
 
     /// Takes out of a decision what a person does not want to happen.
     pub(super) fn suspended(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
-        if let Some((hold, left)) = self.held(id, now) {
+        if let Some((hold, left)) = self.active_hold(id, now) {
             let differs = match &decision.action {
                 Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {
                     "; it was changed, and is not repaired"
@@ -171,7 +172,7 @@ impl Engine {
     /// Tells of the pauses and holds of objects that rhumb has taken note of them.
     pub(super) fn answer_states(&mut self) {
         let mut room: Vec<usize> = (0..self.sources.len())
-            .map(|source| MOST_STATES.saturating_sub(self.states_told(source)))
+            .map(|source| MOST_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
         for id in self.orders.asked.clone() {
             // A copy of an object of ours is neither changed nor deleted, so a pause on it means nothing.
@@ -180,7 +181,7 @@ impl Engine {
                 self.orders.stale = true;
                 continue;
             }
-            let Some(asked) = self.asked(&id).cloned() else { continue };
+            let Some(asked) = self.intents(&id).cloned() else { continue };
             let denied = (self.opt_out_of(&id) == OptOutPolicy::Denied).then(|| denied_words(&id));
             let words = |words: String| denied.clone().unwrap_or(words);
             let paused = asked.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
@@ -208,7 +209,7 @@ impl Engine {
     }
 
     /// Returns how many pauses and holds that last the parent says, or is going to say.
-    fn states_told(&self, source: SourceId) -> usize {
+    fn acknowledged_states(&self, source: SourceId) -> usize {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
         told.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
@@ -256,7 +257,7 @@ impl Engine {
     /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its parent.
     pub(super) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
-        let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.asked(id));
+        let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.intents(id));
         let tokens = asked.flat_map(|asked| {
             let paused = asked.paused.iter().map(|paused| &paused.token);
             paused.chain(asked.hold.iter().map(|hold| &hold.token)).cloned()

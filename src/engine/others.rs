@@ -51,7 +51,7 @@ impl Engine {
 
     /// Returns the workloads to look at for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
-    pub fn others(&self) -> Vec<ObjectId> {
+    pub fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters =
             |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.looks_after(&claim.applyset);
         let open = self.foreign_claims().filter(|(id, claim)| {
@@ -59,7 +59,7 @@ impl Engine {
         });
         let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
         if !self.rollouts.asks.is_empty() {
-            let away = self.told_away().filter(|id| !ids.contains(id)).cloned();
+            let away = self.foreign_unavailable().filter(|id| !ids.contains(id)).cloned();
             ids.extend(away.collect::<Vec<_>>());
         }
         ids
@@ -129,7 +129,7 @@ impl Engine {
 
     /// Adds to a shortage the reason for which nobody here can see whether the claims behind it are
     /// spent.
-    pub(super) fn told_hidden(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
+    pub(super) fn add_hidden_reasons(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
         let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
             let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim)?;
             Some((id.clone(), known.hidden.clone()?))

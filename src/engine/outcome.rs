@@ -72,14 +72,14 @@ impl Engine {
         }
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
-                self.applied(id, apply, &written.live, now)
+                self.applied(id, apply, &written.live, now);
             }
             (Action::Delete(_, rv, removal), ActionResult::Deleted) => self.deleted(id, *rv, *removal, now),
             (_, ActionResult::Failed(failure)) => self.failed(id, action, failure, now),
             (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.foresees(id, foreseen),
             (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}
         }
-        self.changed(id);
+        self.object_changed(id);
     }
 
     fn applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {
@@ -169,7 +169,7 @@ impl Engine {
             _ => None,
         };
         if !matches!(action, Action::DryRun(_)) {
-            self.roll_unanswered(id, written);
+            self.rollout_unanswered(id, written);
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {

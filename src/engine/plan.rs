@@ -41,7 +41,7 @@ impl PlannedAction {
     ];
 
     /// Returns the word of the JSON form.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Configure => "configure",

@@ -21,9 +21,9 @@ pub const RESTARTS: u32 = 3;
 /// Indicates whether a pod is Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Readiness {
-    /// Its condition `Ready` does not hold, or it is ending.
+    /// Its condition `ReadyState` does not hold, or it is ending.
     NotReady,
-    /// Its condition `Ready` holds.
+    /// Its condition `ReadyState` holds.
     Ready,
 }
 
@@ -32,7 +32,7 @@ pub enum Readiness {
 pub struct ContainerTrouble {
     /// The container, which may be an init container.
     pub container: Arc<str>,
-    /// The kubelet's word, one of those that [`patience`] knows.
+    /// The kubelet's word, one of those that [`grace_period`] knows.
     pub reason: Arc<str>,
     /// The kubelet's message.
     pub message: Arc<str>,
@@ -43,7 +43,7 @@ pub struct ContainerTrouble {
 /// A pod that ended in failure: evicted, or of phase `Failed` for another reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedPod {
-    /// `Evicted`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
+    /// `EvictionResult`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
     pub reason: Arc<str>,
     /// The reason, in words.
     pub message: Arc<str>,
@@ -202,7 +202,7 @@ impl WorkloadPods {
 ///
 /// Zero means that it counts at once: no further try helps before somebody changes something. The
 /// others also come from a busy runtime, and pass.
-pub fn patience(reason: &str) -> Option<Duration> {
+pub fn grace_period(reason: &str) -> Option<Duration> {
     match reason {
         "CrashLoopBackOff"
         | "CreateContainerConfigError"
@@ -228,7 +228,7 @@ pub struct RolloutFailure {
     pub pod: Option<Arc<str>>,
     /// The container, where it is one container's fault.
     pub container: Option<Arc<str>>,
-    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `Unschedulable` or `Evicted`.
+    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `UnschedulablePod` or `EvictionResult`.
     pub reason: Arc<str>,
     /// The cluster's message about it; may be empty.
     pub message: Arc<str>,
@@ -268,16 +268,16 @@ pub fn ripens(pods: &WorkloadPods, now: Instant) -> Option<Instant> {
 
 fn signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
     let living = pods.of_newest().filter(|pod| !pod.terminating);
-    let of_pods = living.flat_map(|pod| [trouble(pod), restarts(pod), ended(pod), unschedulable(pod)]);
+    let of_pods = living.flat_map(|pod| [trouble(pod), restarts(pod), ended_signal(pod), unschedulable(pod)]);
     let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
-    let lost = lost.map(|pod| ended(pod));
+    let lost = lost.map(|pod| ended_signal(pod));
     of_pods.chain(lost).chain([refused(pods)]).flatten()
 }
 
 fn trouble(pod: &PodFacts) -> Option<FailureSignal> {
     // The last words of a pod that is over are told by its end.
     let trouble = pod.trouble.as_ref().filter(|_| !pod.over)?;
-    let patience = patience(&trouble.reason)?;
+    let patience = grace_period(&trouble.reason)?;
     Some(FailureSignal {
         from: (!patience.is_zero()).then(|| trouble.since + patience),
         rank: u8::from(!patience.is_zero()),
@@ -299,7 +299,7 @@ fn restarts(pod: &PodFacts) -> Option<FailureSignal> {
     })
 }
 
-fn ended(pod: &PodFacts) -> Option<FailureSignal> {
+fn ended_signal(pod: &PodFacts) -> Option<FailureSignal> {
     let ended = pod.ended.as_ref().filter(|ended| ended.seen.is_some())?;
     Some(FailureSignal { from: None, rank: 3, failing: of_pod(pod, &ended.reason, ended.message.clone()) })
 }

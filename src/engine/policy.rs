@@ -26,7 +26,7 @@ impl AdoptPolicy {
     pub const ALL: [Self; 3] = [Self::Never, Self::IfUnowned, Self::Always];
 
     /// Returns the word of the configuration.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Never => "never",
             Self::IfUnowned => "if-unowned",
@@ -37,7 +37,7 @@ impl AdoptPolicy {
 
 impl fmt::Display for AdoptPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.label())
     }
 }
 

@@ -111,7 +111,7 @@ pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<Obj
     let judged = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
         let judgement = kept.map(|why| PruneDecision::Keep(why.into()));
-        (p.id.clone(), judgement.unwrap_or_else(|| one(p, guard, group.get(&p.id))))
+        (p.id.clone(), judgement.unwrap_or_else(|| decide_one(p, guard, group.get(&p.id))))
     });
     judged.collect()
 }
@@ -140,7 +140,7 @@ fn used_by_kept<'a>(
     bound
 }
 
-fn one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&Arc<str>>) -> PruneDecision {
+fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&Arc<str>>) -> PruneDecision {
     if let Some(why) = &pending.not_allowed {
         return PruneDecision::Leave(why.clone());
     }

@@ -29,7 +29,7 @@ impl Engine {
         });
         let Some(rejection) = named.cloned() else { return };
         let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
-        self.hold_instead(source, rejection, cause);
+        self.hold_failed_unit(source, rejection, cause);
     }
 
     fn refusal_of_return(&self, id: &ObjectId) -> Option<String> {

@@ -192,7 +192,7 @@ impl RollbackTarget {
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
-    pub(super) fn told(&self) -> Option<Reason> {
+    pub(super) fn reason(&self) -> Option<Reason> {
         match &self.content {
             RollbackContent::Known(_, release) => {
                 let stays = if self.kept { "its content stays that of" } else { "it is back at" };
@@ -280,13 +280,13 @@ impl Engine {
             };
             if !same {
                 entry.instead = now.map(Box::new);
-                self.instead_changed(source, &id);
+                self.rollback_target_changed(source, &id);
             }
         }
         self.wake_waves(source);
     }
 
-    pub(super) fn instead_changed(&mut self, source: SourceId, id: &ObjectId) {
+    pub(super) fn rollback_target_changed(&mut self, source: SourceId, id: &ObjectId) {
         let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
         let content = named.map(|instead| &instead.content);
         let (named, later) = (
@@ -361,7 +361,7 @@ impl Engine {
             // A newer revision may have changed only what needed no rollout.
             let unit = self.as_wanted(source, unit).unwrap_or_else(|| unit.clone());
             let cause = bounded_cause(self.cause(id, &unit, why));
-            Rejection { way: self.way_of(&unit, id), cause, unit }
+            Rejection { way: self.action_for_unit(&unit, id), cause, unit }
         };
         let rejecting = &mut self.sources[source].rejecting;
         rejecting
@@ -384,18 +384,18 @@ impl Engine {
             let unit =
                 self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
-            (unit.map_or(RejectionAction::Hold, |unit| self.way_of(unit, id)), member)
+            (unit.map_or(RejectionAction::Hold, |unit| self.action_for_unit(unit, id)), member)
         };
         let bad = self.shows_member(id, member);
         let replaced = !bad && rejected.is_none();
         replaced || (way == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
     }
 
-    fn way_of(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
-        if self.is_only_restarted(unit, id) { RejectionAction::Hold } else { self.way(id) }
+    fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
+        if self.is_only_restarted(unit, id) { RejectionAction::Hold } else { self.action_after_failure(id) }
     }
 
-    fn way(&self, id: &ObjectId) -> RejectionAction {
+    fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
         let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
         let hold =
             self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);

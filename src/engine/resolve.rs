@@ -30,7 +30,7 @@ impl Engine {
 
     /// An older revision was read: the content of an object there, or nothing when it cannot be had.
     pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
-        self.resolved_instead(id, release, content.as_ref());
+        self.rollback_content_read(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
             && entry.accepted == AcceptedContent::Named(release.clone())
         {

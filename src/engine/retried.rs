@@ -130,7 +130,7 @@ impl Engine {
     }
 
     /// The parent has been read: what it has forgotten is tried again from here on.
-    pub(super) fn forgotten_by_parent(&mut self, source: SourceId) {
+    pub(super) fn rejections_forgotten(&mut self, source: SourceId) {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
         let gone = |(of, rejection): &mut (SourceId, Rejection)| *of == source && !known.contains(rejection);
@@ -183,7 +183,7 @@ impl Engine {
         rollout.claim.get_or_insert(claim.clone());
         (rollout.blamed, rollout.after) = (told, RolloutPredecessor::Failure);
         self.rollouts.stale = true;
-        self.changed(id);
+        self.object_changed(id);
     }
 }
 

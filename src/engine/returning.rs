@@ -24,7 +24,7 @@ enum RollbackReadiness {
 
 impl Engine {
     /// The content that an object goes back to was read, or cannot be.
-    pub(super) fn resolved_instead(
+    pub(super) fn rollback_content_read(
         &mut self,
         id: &ObjectId,
         release: &Release,
@@ -56,7 +56,7 @@ impl Engine {
         instead.content =
             if read == RollbackContent::Stay { read } else { RollbackContent::Later(Box::new(read)) };
         if let Some(source) = self.returns_in(id) {
-            self.instead_changed(source, id);
+            self.rollback_target_changed(source, id);
         }
     }
 
@@ -137,7 +137,7 @@ impl Engine {
     pub(super) fn has_left(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let Some(live) = self.shown(id) else { return member.content.is_none() };
         let Some(content) = member.content else { return false };
-        let accepted = self.entry(id).and_then(|entry| entry.accepted.known());
+        let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
         let ours = self.source_of(live).is_some();
         // Once somebody has taken the annotation away, only this process may know what it has put there.
         let anything = ours && live.shown_release().is_none() && accepted.is_none();
@@ -154,7 +154,7 @@ impl Engine {
             };
             if let RollbackContent::Later(later) = &instead.content {
                 instead.content = (**later).clone();
-                self.instead_changed(source, id);
+                self.rollback_target_changed(source, id);
             }
         }
     }
@@ -162,11 +162,11 @@ impl Engine {
     /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
     fn give_up(&mut self, source: SourceId, rejection: Rejection, why: &str) {
         let cause = format!("{}; {why}", rejection.cause);
-        self.hold_instead(source, rejection, cause);
+        self.hold_failed_unit(source, rejection, cause);
     }
 
     /// A way back ends where it is: all of the unit is held once the parent says so, and takes nothing of the budget.
-    pub(super) fn hold_instead(&mut self, source: SourceId, rejection: Rejection, cause: String) {
+    pub(super) fn hold_failed_unit(&mut self, source: SourceId, rejection: Rejection, cause: String) {
         let held = Rejection { way: RejectionAction::Hold, cause: bounded_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
             if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.failed.is_some())

@@ -43,7 +43,7 @@ impl Engine {
         let shown = self.live.get(id).and_then(|live| self.source_of(live));
         let Some(entry) = self.entries.get_mut(id) else { return false };
         let wants = |source: &usize| entry.wants.iter().any(|(wanting, _)| wanting == source);
-        let accepted = || entry.accepted.known().map(|accepted| accepted.place.source);
+        let accepted = || entry.accepted.content().map(|accepted| accepted.place.source);
         let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
         let owner = owner.filter(|_| entry.wants.len() > 1);
         entry.wants.sort_by_key(|(source, _)| (Some(*source) != owner, *source));

@@ -215,7 +215,7 @@ impl Engine {
                 let same = going.is_some_and(|before| content(&before) == content(rollout));
                 if first && !same {
                     let rollout = rollout.clone();
-                    self.note_turn(id, &rollout, RolloutProgress::Started);
+                    self.note_rollout_event(id, &rollout, RolloutProgress::Started);
                 }
             }
             (Some(rollout), None) => match rollout.before.take() {
@@ -235,7 +235,7 @@ impl Engine {
     }
 
     /// A write that may restart pods was not carried out, or may be seen by this version.
-    pub(super) fn roll_unanswered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+    pub(super) fn rollout_unanswered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
         if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_none()) {
             self.rollout_answered(id, written);
         }
@@ -249,7 +249,7 @@ impl Engine {
             // Its success decides about its unit.
             let claim = self.claim(apply.source, apply.want.hash, 0);
             let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
-            self.note_turn(id, &rollout, RolloutProgress::Started);
+            self.note_rollout_event(id, &rollout, RolloutProgress::Started);
             self.rollouts.rolls.insert(id.clone(), rollout);
         }
     }
@@ -326,9 +326,9 @@ impl Engine {
         for id in ids {
             let Some(mut rollout) = self.rollouts.rolls.get(&id).cloned() else { continue };
             let (before, held) = (rollout.switch, rollout.token);
-            match self.stand(&id, &mut rollout, now) {
+            match self.judge_rollout(&id, &mut rollout, now) {
                 // The Service waits for this.
-                RolloutVerdict::Going(_) if rollout.switch != before => self.changed(&id),
+                RolloutVerdict::Going(_) if rollout.switch != before => self.object_changed(&id),
                 RolloutVerdict::Going(_) => {}
                 RolloutVerdict::Done => {
                     self.rollouts.rolls.remove(&id);
@@ -379,7 +379,7 @@ impl Engine {
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
-            match self.stand(id, &mut rollout.clone(), now) {
+            match self.judge_rollout(id, &mut rollout.clone(), now) {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
@@ -393,7 +393,7 @@ impl Engine {
     }
 
     /// Returns how one roll stands. Remembers in it what is newly shown.
-    fn stand(&self, id: &ObjectId, rollout: &mut Rollout, now: Instant) -> RolloutVerdict {
+    fn judge_rollout(&self, id: &ObjectId, rollout: &mut Rollout, now: Instant) -> RolloutVerdict {
         let Some(written) = rollout.written else { return RolloutVerdict::Going(None) };
         let live = match self.shown(id) {
             Some(live) if live.rv >= written => live,
@@ -439,7 +439,7 @@ impl Engine {
             let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
             return RolloutVerdict::Failed(failing.to_string().into(), tellers.collect());
         }
-        if live.health.status == HealthStatus::Failed && !self.is_told(id, rollout, live) {
+        if live.health.status == HealthStatus::Failed && !self.was_reported_before(id, rollout, live) {
             return RolloutVerdict::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         if let Some(StepState::Held(_) | StepState::Over) = step {
@@ -460,7 +460,7 @@ impl Engine {
             return RolloutVerdict::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
         }
         let length = duration_text(soak + self.deadline(id));
-        let health = self.fleet_words(id).unwrap_or_else(|| super::gate::health_words(live));
+        let health = self.daemon_set_words(id).unwrap_or_else(|| super::gate::health_words(live));
         RolloutVerdict::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
 
@@ -487,7 +487,7 @@ impl Engine {
 
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
     /// Deployment leaves the condition as it is until the way back has made progress.
-    fn is_told(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
+    fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
         rollout.blamed.as_deref() == Some(words)
@@ -499,11 +499,11 @@ impl Engine {
         if rollout.claim.is_some() && rollout.token == TokenState::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
         }
-        self.note_turn(id, rollout, RolloutProgress::Succeeded);
+        self.note_rollout_event(id, rollout, RolloutProgress::Succeeded);
         self.is_over_with(id);
         self.rollouts.stale = true;
         self.track_wave(id);
-        self.changed(id);
+        self.object_changed(id);
     }
 
     fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
@@ -518,24 +518,24 @@ impl Engine {
                 (rollout.token, rollout.reserved) = (TokenState::None, 0);
             }
             let rollout = rollout.clone();
-            self.note_turn(id, &rollout, RolloutProgress::Failed(why.clone()));
+            self.note_rollout_event(id, &rollout, RolloutProgress::Failed(why.clone()));
         }
-        self.changed(id);
+        self.object_changed(id);
     }
 
     /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what those say is to be
-    /// handed to [`Engine::told_more`].
+    /// handed to [`Engine::add_failure_events`].
     pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.to_tell)
     }
 
     /// A rollout has failed, and this is what the cluster says about it beside that: its unit is rejected.
-    pub fn told_more(&mut self, id: &ObjectId, events: &[String]) {
+    pub fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
         self.reject(id, &all.join("; ").into());
-        self.changed(id);
+        self.object_changed(id);
     }
 
     /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones of ours first.

@@ -103,7 +103,7 @@ impl RolloutLedger {
         bytes <= RECORD && self.bytes() + bytes <= FULL
     }
 
-    /// As [`Book::text`], without the queue, older units and authors where it would be longer than [`FULL`]: nothing is
+    /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be longer than [`FULL`]: nothing is
     /// decided by them.
     pub fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
         let mut text = self.text(seals)?;

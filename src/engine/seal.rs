@@ -69,7 +69,7 @@ impl HashSeals {
     }
 
     /// Returns the word for the hash of an object's content; none where it has to be sealed, and no key is known.
-    pub(super) fn word(&self, id: &ObjectId, hash: ContentHash) -> Option<String> {
+    pub(super) fn hash_word(&self, id: &ObjectId, hash: ContentHash) -> Option<String> {
         match hash {
             ContentHash::UNREADABLE => Some(MARK.to_string()),
             hash if !is_secret(id) => Some(hash.to_string()),
@@ -82,12 +82,12 @@ impl HashSeals {
         }
     }
 
-    /// As [`Seals::word`], of `<hash>@<revision>`.
+    /// As [`HashSeals::hash_word`], of `<hash>@<revision>`.
     pub(super) fn release_word(&self, id: &ObjectId, release: &Release) -> Option<String> {
-        Some(format!("{}@{}", self.word(id, release.hash)?, release.revision))
+        Some(format!("{}@{}", self.hash_word(id, release.hash)?, release.revision))
     }
 
-    /// Reads what [`Seals::word`] writes, and plain words of any object: an older version wrote them.
+    /// Reads what [`HashSeals::hash_word`] writes, and plain words of any object: an older version wrote them.
     pub(super) fn read(&self, word: &str) -> ContentHash {
         let read = match sealed(word) {
             Some((number, block)) => self.open(number, block),
@@ -96,7 +96,7 @@ impl HashSeals {
         read.unwrap_or(ContentHash::UNREADABLE)
     }
 
-    /// Reads what [`Seals::release_word`] writes; none where the hash cannot be read.
+    /// Reads what [`HashSeals::release_word`] writes; none where the hash cannot be read.
     pub(super) fn read_release(&self, word: &str) -> Option<Release> {
         let (hash, revision) = word.split_once('@')?;
         let hash = Some(self.read(hash)).filter(|hash| *hash != ContentHash::UNREADABLE)?;
@@ -116,7 +116,7 @@ impl HashSeals {
     }
 
     /// Returns how one word about an object stands: a hash, or `<hash>@<revision>`.
-    pub(super) fn standing(&self, id: &ObjectId, word: &str) -> SealStatus {
+    pub(super) fn seal_status(&self, id: &ObjectId, word: &str) -> SealStatus {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
         match sealed(word) {
             Some(_) if self.0.is_empty() => SealStatus::Locked,
@@ -196,11 +196,11 @@ impl Engine {
     }
 
     /// Returns the budget object as it was last read or written.
-    pub fn known_book(&self) -> Option<&super::RolloutLedger> {
+    pub fn known_ledger(&self) -> Option<&super::RolloutLedger> {
         self.rollouts.ledger.as_ref()
     }
 
-    pub(super) fn book_opened(&mut self) {
+    pub(super) fn ledger_opened(&mut self) {
         self.configs.sealed.locked = false;
     }
 

@@ -127,7 +127,7 @@ impl LeaseShares {
     ///
     /// A Lease that is gone without having been released counts until it would have run out:
     /// somebody may have removed it by hand, under its holder.
-    pub fn seen(
+    pub fn update(
         &mut self,
         sources: BTreeMap<Arc<str>, LeaseMark>,
         replicas: BTreeMap<Arc<str>, LeaseMark>,
@@ -144,9 +144,9 @@ impl LeaseShares {
             .filter(|(source, _)| !sources.contains_key(*source) && self.is_of_another(source, now))
             .map(|(source, seen)| (source.clone(), seen.clone()))
             .collect();
-        look(&mut self.sources, sources, now);
+        merge_leases(&mut self.sources, sources, now);
         self.sources.extend(vanished);
-        look(&mut self.replicas, replicas, now);
+        merge_leases(&mut self.replicas, replicas, now);
         let after: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
         if before != after {
             self.unwanted.clear();
@@ -277,7 +277,11 @@ impl LeaseShares {
     }
 }
 
-fn look(known: &mut BTreeMap<Arc<str>, ObservedLease>, shown: BTreeMap<Arc<str>, LeaseMark>, now: Instant) {
+fn merge_leases(
+    known: &mut BTreeMap<Arc<str>, ObservedLease>,
+    shown: BTreeMap<Arc<str>, LeaseMark>,
+    now: Instant,
+) {
     let before = std::mem::take(known);
     *known = shown
         .into_iter()

@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// An informer shows an object, where there is only one watcher.
-    pub fn seen(&mut self, id: &ObjectId, live: LiveObject) {
+    pub fn object_seen(&mut self, id: &ObjectId, live: LiveObject) {
         self.seen_by(OWN, id, live);
     }
 
@@ -71,7 +71,7 @@ impl Engine {
                 (entry.looked, entry.written) = (None, None);
             }
         }
-        self.watchers.shows(watcher, id);
+        self.watchers.shown_by(watcher, id);
         self.show(id, live);
     }
 
@@ -83,11 +83,11 @@ impl Engine {
         entry.looked = entry.looked.take().filter(is_newer);
         entry.written = entry.written.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
-        let accepted = entry.accepted.known().map(|accepted| accepted.hash);
+        let accepted = entry.accepted.content().map(|accepted| accepted.hash);
         if entry.written.is_none() {
             entry.know(&live, newest.as_ref());
         }
-        let changed = accepted != entry.accepted.known().map(|accepted| accepted.hash);
+        let changed = accepted != entry.accepted.content().map(|accepted| accepted.hash);
         let written = self.rollouts.writing.contains(id) && entry.candidate().is_none();
         // The event may come before the answer to our own write, and means nothing else.
         let own = written && (accepted.is_none() || !is_workload(id));
@@ -102,11 +102,11 @@ impl Engine {
             self.restarting.clear();
         }
         self.track(id);
-        self.changed(id);
+        self.object_changed(id);
     }
 
     /// An informer no longer shows an object, where there is only one watcher.
-    pub fn gone(&mut self, id: &ObjectId) {
+    pub fn object_gone(&mut self, id: &ObjectId) {
         self.gone_by(OWN, id);
     }
 
@@ -117,7 +117,7 @@ impl Engine {
         if self.is_shown_by_another(watcher, id) {
             return;
         }
-        self.watchers.shows(OWN, id);
+        self.watchers.shown_by(OWN, id);
         let before = self.live.remove(id);
         self.count_live(id, before.as_deref());
         // Our own write may have moved it to another watcher, which is about to show it.
@@ -130,11 +130,11 @@ impl Engine {
         self.unwanted.remove(id);
         self.track_asked(id);
         self.track_rollout(id);
-        self.changed(id);
+        self.object_changed(id);
     }
 
     /// A look at the API server answered.
-    pub fn looked(&mut self, id: &ObjectId, mut looked: LiveLookup) {
+    pub fn looked_up(&mut self, id: &ObjectId, mut looked: LiveLookup) {
         if let LiveLookup::Found(live) = &mut looked {
             self.prove(id, live);
         }
@@ -157,10 +157,10 @@ impl Engine {
         }
         self.track_asked(id);
         self.track(id);
-        self.changed(id);
+        self.object_changed(id);
     }
 
-    pub(super) fn changed(&mut self, id: &ObjectId) {
+    pub(super) fn object_changed(&mut self, id: &ObjectId) {
         self.track_move(id);
         self.dirty.push(id.clone());
         self.touch(&WaitTopic::Object(id.clone()));

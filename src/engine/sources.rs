@@ -185,7 +185,7 @@ impl SourceState {
         self.kinds.note(id, before, now);
     }
 
-    /// As [`Source::count`], for what the cluster shows.
+    /// As [`SourceState::count`], for what the cluster shows.
     pub(super) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
         self.members.note(id, before, now);
     }

@@ -103,7 +103,7 @@ fn read(text: &str) -> Option<ConfigStamp> {
     Some(ConfigStamp { key: key?, data: data?, pinned, changed })
 }
 
-/// Returns the positions of those that differ, as [`Started::changed`] tells them.
+/// Returns the positions of those that differ, as [`ConfigStamp::changed`] tells them.
 pub(super) fn differing<T: PartialEq>(before: &[T], after: &[T]) -> u64 {
     if before.len() != after.len() {
         return 0;

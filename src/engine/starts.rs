@@ -37,7 +37,7 @@ pub struct RolloutStart {
     pub at: Timestamp,
 }
 
-/// The form of a [`Start`] in JSON.
+/// The form of a [`RolloutStart`] in JSON.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RolloutStartText {
     object: String,

@@ -361,9 +361,9 @@ impl Engine {
                 self.restarting.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
-            self.told_by_parent(source);
+            self.inventory_updated(source);
             self.apply_rejections(source);
-            self.forgotten_by_parent(source);
+            self.rejections_forgotten(source);
             self.sources[source].to_judge = true;
             self.touch(&WaitTopic::Inventory(source));
         }
@@ -399,10 +399,10 @@ impl Engine {
         let view = DecisionInput {
             id,
             entry,
-            observation: self.sight(id, entry, now),
+            observation: self.observe(id, entry, now),
             inventories: &self.applysets,
             brings: self.brings(entry),
-            rejected: entry.instead.as_ref().and_then(|instead| instead.told()),
+            rejected: entry.instead.as_ref().and_then(|instead| instead.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
@@ -424,7 +424,7 @@ impl Engine {
         let decision = self.observed(id, decision);
         let decision = self.foreseen(id, decision);
         let decision = self.budgeted(id, decision);
-        let decision = self.fleet_decided(id, decision);
+        let decision = self.with_daemon_set(id, decision);
         let decision = self.takeback_decided(id, decision);
         let decision = self.sealed(id, decision);
         self.remember(id, &decision);
@@ -446,7 +446,7 @@ impl Engine {
     fn gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
-        let blind = matches!(self.sight(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
+        let blind = matches!(self.observe(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
         if blind || (entry.candidate().is_none() && self.reconfigured(id).is_none()) {
             return None;
         }
@@ -474,7 +474,7 @@ impl Engine {
                 // version that is older than the deletion. The facts about that are forgotten, and
                 // it is judged anew.
                 self.entries.entry(id.clone()).or_default();
-                self.changed(id);
+                self.object_changed(id);
             }
         }
     }
@@ -484,11 +484,11 @@ impl Engine {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
             return InventoryHolder::Nobody;
         };
-        let set = handover::set_of(&self.sight(id, entry, now));
+        let set = handover::set_of(&self.observe(id, entry, now));
         set.map_or(InventoryHolder::Nobody, |set| self.holder(id, &set, now))
     }
 
-    fn sight<'a>(&'a self, id: &ObjectId, entry: &'a ObjectEntry, now: Instant) -> Observation<'a> {
+    fn observe<'a>(&'a self, id: &ObjectId, entry: &'a ObjectEntry, now: Instant) -> Observation<'a> {
         if let Some(blind) = self.blind(id, entry) {
             return Observation::Blind(blind);
         }

@@ -50,14 +50,14 @@ impl ParsedSteps {
     }
 }
 
-fn word<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
+fn annotation_text<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
     at(content, &["metadata", "annotations", key])?.as_str()
 }
 
 pub(super) fn read(content: &Value) -> ParsedSteps {
     let mut read = ParsedSteps::default();
-    let used = STEP_WORDS.into_iter().filter(|key| word(content, key).is_some());
-    let Some(text) = word(content, STEPS) else {
+    let used = STEP_WORDS.into_iter().filter(|key| annotation_text(content, key).is_some());
+    let Some(text) = annotation_text(content, STEPS) else {
         for key in used {
             read.warning(
                 format!("{key} has no effect without {STEPS}"),
@@ -86,7 +86,7 @@ pub(super) fn read(content: &Value) -> ParsedSteps {
         promote: promote(content, &mut read),
         shape: mode(content, shape, &mut read),
         nodes: nodes(content, shape, &mut read),
-        kept: kept(content, shape),
+        kept: kept_by_partition(content, shape),
     };
     read.steps = has_effect(content, kind, &mut read).then_some(steps);
     read
@@ -159,7 +159,7 @@ fn size(part: &str) -> Option<StepSize> {
 }
 
 fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
-    let Some(text) = word(content, SOAK) else { return Duration::ZERO };
+    let Some(text) = annotation_text(content, SOAK) else { return Duration::ZERO };
     duration(text).unwrap_or_else(|| {
         read.error(
             format!("{SOAK} is {text:?}, which is no duration"),
@@ -170,7 +170,7 @@ fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
 }
 
 fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
-    match word(content, PROMOTE) {
+    match annotation_text(content, PROMOTE) {
         None | Some("auto") => PromotionMode::Auto,
         Some("manual") => PromotionMode::Manual,
         Some(text) => {
@@ -181,7 +181,7 @@ fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
 }
 
 fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
-    let Some(text) = word(content, MODE) else { return shape };
+    let Some(text) = annotation_text(content, MODE) else { return shape };
     match (shape, text) {
         (StepMechanism::Surge, "surge") => StepMechanism::Surge,
         (StepMechanism::Surge, "in-place") => StepMechanism::InPlace,
@@ -200,7 +200,7 @@ fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMe
 }
 
 fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Option<LabelSelector> {
-    let text = word(content, NODES)?;
+    let text = annotation_text(content, NODES)?;
     if shape != StepMechanism::OnDelete {
         read.error(format!("{NODES} is for DaemonSets: other pods are not bound to nodes"), "take it out");
         return None;
@@ -216,7 +216,7 @@ fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Optio
 }
 
 /// Returns the number of pods that the manifest's own partition keeps back.
-fn kept(content: &Value, shape: StepMechanism) -> u32 {
+fn kept_by_partition(content: &Value, shape: StepMechanism) -> u32 {
     let partition = at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
     let partition = partition.and_then(Value::as_u64).filter(|_| shape == StepMechanism::Partition);
     partition.map_or(0, |partition| u32::try_from(partition).unwrap_or(u32::MAX))

@@ -30,7 +30,7 @@ impl Engine {
         let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
         let steps = self.steps_of(id, desired);
         if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
-            let standing = self.standing(id, desired, live, now);
+            let standing = self.step_progress(id, desired, live, now);
             if let Some(overlay) = self.held_at_other_count(id, desired, steps, &standing) {
                 return Some(overlay);
             }
@@ -109,7 +109,7 @@ impl Engine {
         (desired.strategy.may_lose(rolling.replicas) > most).then_some(Overlay::Narrow(most))
     }
 
-    pub(super) fn standing(
+    pub(super) fn step_progress(
         &self,
         id: &ObjectId,
         desired: &DesiredObject,
@@ -137,7 +137,7 @@ impl Engine {
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
             promotion: self.promotion(id, desired, live),
         };
-        self.fleet_standing(id, desired, standing, now)
+        self.daemon_set_progress(id, desired, standing, now)
     }
 
     /// Returns where the step stands that a workload shows; none where it shows none.
@@ -146,10 +146,10 @@ impl Engine {
         under(live).filter(|overlay| overlay.step().is_some())?;
         let (_, desired) = self.entry(id)?.want()?;
         let steps = self.steps_of(id, desired)?;
-        let standing = self.standing(id, desired, live, now);
+        let standing = self.step_progress(id, desired, live, now);
         Some(match next(steps, &standing) {
             StepDecision::Stay(wait) => match wait.lacks {
-                StepRequirement::Pods { .. } => self.fleet_rests(id, now).unwrap_or(StepState::Going),
+                StepRequirement::Pods { .. } => self.resting_step(id, now).unwrap_or(StepState::Going),
                 StepRequirement::Soak(left) => StepState::Held(Some(now + left)),
                 StepRequirement::Promotion => StepState::Held(None),
             },

@@ -161,7 +161,7 @@ impl Engine {
         let live = self.shown(id)?;
         let (_, desired) = self.entry(id)?.want()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
-        let standing = self.standing(id, desired, live, now);
+        let standing = self.step_progress(id, desired, live, now);
         let OverlayState::Under(overlay) = standing.shown else { return None };
         let (allowed, in_place) = match overlay {
             Overlay::Surge { pods, .. } => (pods, false),

@@ -24,7 +24,7 @@ impl Engine {
 
     /// Returns whether the wanted content of a Service selects others than the content that is there.
     fn is_switch(&self, service: &DesiredObject) -> bool {
-        let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.known());
+        let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
         service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
     }
 

@@ -62,7 +62,7 @@ pub struct BudgetTally {
     pub at: Option<Timestamp>,
 }
 
-/// The form of a [`Tally`] in JSON.
+/// The form of a [`BudgetTally`] in JSON.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BudgetTallyText {
     source: String,
@@ -278,7 +278,7 @@ impl Engine {
     }
 
     /// Returns what counts because others have told it: this process does not see those workloads.
-    pub(super) fn told_tallies(&self) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
+    pub(super) fn foreign_tallies(&self) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
         let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
         told.filter_map(|tally| {
             let source = self.applysets.iter().position(|applyset| *applyset == tally.applyset);
@@ -288,13 +288,13 @@ impl Engine {
     }
 
     /// Adds to what this process sees what others have told.
-    pub(super) fn with_told(&self, mut loads: Vec<WorkloadLoad>) -> Vec<WorkloadLoad> {
-        if self.told_tallies().next().is_none() {
+    pub(super) fn with_foreign_loads(&self, mut loads: Vec<WorkloadLoad>) -> Vec<WorkloadLoad> {
+        if self.foreign_tallies().next().is_none() {
             return loads;
         }
         let mut places: HashMap<ObjectId, usize> =
             loads.iter().enumerate().map(|(place, load)| (load.id.clone(), place)).collect();
-        for (source, tally) in self.told_tallies() {
+        for (source, tally) in self.foreign_tallies() {
             for (id, told) in &tally.away {
                 let away = self.rollouts.glimpsed(id, *told);
                 if let Some(load) = places.get(id).and_then(|place| loads.get_mut(*place)) {
@@ -314,7 +314,7 @@ impl Engine {
             BudgetScope::Cluster | BudgetScope::Namespace(_) => true,
             BudgetScope::Source(number, _) => source == Some(*number),
         };
-        let told = self.told_tallies().filter(|(source, _)| counts(*source));
+        let told = self.foreign_tallies().filter(|(source, _)| counts(*source));
         let told = told.filter(|(_, tally)| !self.is_outlived(tally));
         let unread = self.unread_claims(scope).map(|claim| claim.pods);
         told.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
@@ -337,7 +337,7 @@ impl Engine {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
         let own = (0..self.sources.len()).map(seen).fold(0, u32::saturating_add);
         // Of a source that is not seen whole yet the larger number counts.
-        let told = self.told_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let told = told.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
         told.fold(own, u32::saturating_add)
     }
@@ -345,33 +345,34 @@ impl Engine {
     /// As [`Engine::pods_of_all`], of one namespace.
     pub(super) fn pods_of_all_in(&self, name: &str) -> u32 {
         let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
-        let told = self.told_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let told = told.filter_map(|(_, tally)| tally.pods_in.get(name));
         own.chain(told).copied().fold(0, u32::saturating_add)
     }
 
     /// Returns workloads of others with pods that are unavailable: whoever has told that may have ended since. Of many
     /// those that were looked at the longest time ago.
-    pub(super) fn told_away(&self) -> impl Iterator<Item = &ObjectId> {
-        let mut told: Vec<&ObjectId> = self.told_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
+    pub(super) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
+        let mut told: Vec<&ObjectId> =
+            self.foreign_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
         told.sort_by_key(|id| self.rollouts.glimpses.get(*id).map(|(at, _)| *at));
         told.into_iter().take(LOOKS)
     }
 
     /// Says if the budget object is to be read again soon, as others may change what a write waits for.
     pub fn waits_for_others(&self) -> bool {
-        let others = || self.told_tallies().next().is_some() || self.foreign_claims().next().is_some();
+        let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.asks.is_empty() && others()
     }
 
     /// Says if other processes keep anything in the budget object.
     pub fn shares_budget(&self) -> bool {
-        self.told_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
+        self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }
 
     /// Takes over a look at a workload of others. It can only lower what they have told.
     pub(super) fn glimpse(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
-        let told = self.told_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
+        let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
         if let Some(told) = told {
             let seen =
                 live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
@@ -381,7 +382,7 @@ impl Engine {
     }
 
     /// Says of what is short because of others who they are.
-    pub(super) fn told_holders(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
+    pub(super) fn add_holders(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
         let Some(words) = self.others_words() else { return };
         for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
@@ -400,7 +401,7 @@ impl Engine {
         let ledger = self.rollouts.ledger.as_ref()?;
         let claims = self.foreign_claims().filter(|(id, claim)| self.counts(id, claim));
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
-        let sick = self.told_tallies().flat_map(|(_, tally)| {
+        let sick = self.foreign_tallies().flat_map(|(_, tally)| {
             let of = ledger.source_words(&tally.applyset);
             let away = tally.away.iter().filter(|(id, told)| {
                 self.rollouts.glimpsed(id, **told) > 0 && !ledger.claims.contains_key(*id)

@@ -28,7 +28,7 @@ impl Engine {
             // Until the answer is here it keeps its place in the queue.
             let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
             if let Some((ask, claim)) = self.asks_for(id, &Action::Apply(apply)) {
-                self.ask(ask, claim);
+                self.request_token(ask, claim);
             }
             return decision;
         }
@@ -41,7 +41,7 @@ impl Engine {
         let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
         // A step that is held has given its token back, and asks for the next one anew.
         let gave_back = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
-        self.ask(ask, claim);
+        self.request_token(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
         let entitled = self.rollouts.entitled.contains(id);
         if granted && entitled {
@@ -95,7 +95,7 @@ impl Engine {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
                     _ => apply.want.hash,
                 };
-                (apply.source, priority, apply.want.wave, content, self.lost(id, lost))
+                (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.want()?;
@@ -104,7 +104,7 @@ impl Engine {
                     ReleasePriority::Candidate,
                     desired.wave,
                     desired.hash,
-                    self.lost(id, |replicas| replicas),
+                    self.additional_loss(id, |replicas| replicas),
                 )
             }
             Action::Nothing => return self.asks_for_nodes(id),
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Pods that go away beyond those that are unavailable already.
-    pub(super) fn lost(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
+    pub(super) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let rolling = self.shown(id).and_then(|live| live.rolling);
         // Of what is not ours yet only metadata was read.
         let replicas = rolling.map_or_else(|| self.foreseen_pods(id), |rolling| rolling.replicas);
@@ -123,7 +123,7 @@ impl Engine {
         may_lose(replicas).saturating_sub(away)
     }
 
-    fn ask(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
+    fn request_token(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
         let id = ask.id.clone();
         let new = self.rollouts.asked.insert(id.clone(), (ask.clone(), claim.clone()));
         if let Some((old, _)) = &new
@@ -174,8 +174,8 @@ impl Engine {
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
         let mut permits = release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window);
-        self.told_hidden(&mut permits);
-        self.told_holders(&mut permits);
+        self.add_hidden_reasons(&mut permits);
+        self.add_holders(&mut permits);
         permits
     }
 
@@ -282,7 +282,7 @@ impl Engine {
         self.rollouts.taken = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
         self.mend_ledger(None);
-        self.book_opened();
+        self.ledger_opened();
         self.orders.stale = true;
         self.forget_authors();
         self.rollouts.stale = true;
@@ -305,7 +305,7 @@ impl Engine {
     }
 
     /// The budget object cannot be read before a person mends it, and why: nothing new is claimed until it can be.
-    pub fn unreadable_book(&mut self, why: &str) {
+    pub fn unreadable_ledger(&mut self, why: &str) {
         self.mend_ledger(Some(why.into()));
     }
 
@@ -326,7 +326,7 @@ impl Engine {
         }
     }
 
-    /// Records that the ledger of [`Engine::next_book`] is in flight. Until [`Engine::book`] is
+    /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until [`Engine::ledger`] is
     /// called again nobody knows its content.
     pub fn saving_ledger(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
@@ -345,7 +345,7 @@ impl Engine {
         };
         release.hash == content
             || entry.is_some_and(|entry| {
-                entry.accepted.known().is_some_and(same) || entry.want().is_some_and(|(_, want)| same(want))
+                entry.accepted.content().is_some_and(same) || entry.want().is_some_and(|(_, want)| same(want))
             })
     }
 
@@ -412,7 +412,7 @@ impl Engine {
         }
         self.rollouts.begin(&mut next);
         self.rollouts.starts.write(&mut next, begun);
-        self.tell_authors(&mut next);
+        self.record_authors(&mut next);
         let tallies = self.tallies(&next);
         Some(self.with_tallies(next, tallies))
     }

@@ -42,12 +42,12 @@ pub enum RolloutProgress {
 
 impl Engine {
     /// Takes the turns since the last time, in their order.
-    pub fn take_turns(&mut self) -> Vec<RolloutEvent> {
+    pub fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
         std::mem::take(&mut self.rollouts.turns)
     }
 
     /// Notes a turn of a rollout that was claimed for a source of ours: what others began is theirs to tell.
-    pub(super) fn note_turn(&mut self, id: &ObjectId, rollout: &Rollout, course: RolloutProgress) {
+    pub(super) fn note_rollout_event(&mut self, id: &ObjectId, rollout: &Rollout, course: RolloutProgress) {
         let Some(claim) = &rollout.claim else { return };
         let Some(source) = self.applysets.iter().position(|applyset| *applyset == claim.applyset) else {
             return;

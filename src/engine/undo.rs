@@ -153,7 +153,7 @@ impl Engine {
             units.add(other);
         }
         for (other, entry) in &nodes {
-            let contents = entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.known());
+            let contents = entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
             for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
                 if units.has(need) {
                     units.join(other, need);
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
-    pub fn looked_back(&mut self, token: &str, past: Result<PastRevision, String>) {
+    pub fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;

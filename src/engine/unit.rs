@@ -40,7 +40,7 @@ impl Engine {
         let alone = nodes.iter().map(|id| GraphNode { id, refs: &[], selects: None, labels: None });
         let contents = nodes.iter().filter_map(|id| {
             let entry = self.entry(id)?;
-            Some((*id, entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.known())))
+            Some((*id, entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.content())))
         });
         let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
         connected(alone.chain(all))

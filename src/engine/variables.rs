@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::object::{GroupKind, Gvk, ManifestOrigin, ObjectId};
 
-    fn found(kind: &str, body: &Value) -> Option<(String, String)> {
+    fn find_variable(kind: &str, body: &Value) -> Option<(String, String)> {
         let object = Object {
             id: ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"),
             gvk: Gvk::new("", "v1", kind),
@@ -128,7 +128,11 @@ mod tests {
     #[test]
     fn a_variable_that_nobody_filled_in_is_found_where_the_api_takes_a_value() {
         fn check(body: &Value, path: &str, variable: &str) {
-            assert_eq!(found("Ingress", body), Some((path.to_owned(), variable.to_owned())), "{body}");
+            assert_eq!(
+                find_variable("Ingress", body),
+                Some((path.to_owned(), variable.to_owned())),
+                "{body}"
+            );
         }
         check(&json!({"spec": {"rules": [{"host": "shop.${DOMAIN}"}]}}), "spec.rules[0].host", "DOMAIN");
         check(&json!({"spec": {"replicas": "${REPLICAS:=2}"}}), "spec.replicas", "REPLICAS");
@@ -149,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_meant_for_a_program_is_left_as_it_stands() {
         fn check(kind: &str, body: &Value) {
-            assert_eq!(found(kind, body), None, "{body}");
+            assert_eq!(find_variable(kind, body), None, "{body}");
         }
         check("ConfigMap", &json!({"data": {"run.sh": "${HOME}", "b": "cd ${HOME}"}}));
         check("Secret", &json!({"stringData": {"url": "${URL}"}}));

@@ -65,7 +65,7 @@ fn ordinal(number: u32) -> String {
     format!("{number}{ending}")
 }
 
-/// The form of a [`Queued`] in JSON.
+/// The form of a [`QueuedObject`] in JSON.
 #[derive(Serialize, Deserialize)]
 pub(super) struct QueuedObjectText {
     object: String,
@@ -134,7 +134,7 @@ impl QueuePublication {
 
     /// Puts the queue into what is about to be written. Where it has been told a moment ago only what is claimed goes
     /// out of it: a rollout waits for this write.
-    pub fn beside(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
+    pub fn add_to(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
         if self.looked.is_some_and(|looked| now < looked + EVERY) {
             let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
@@ -245,7 +245,7 @@ impl Engine {
             let live = self.shown(id)?;
             under(live).filter(|overlay| overlay.step().is_some())?;
             let (_, desired) = self.entry(id)?.want()?;
-            let words = match next(self.steps_of(id, desired)?, &self.standing(id, desired, live, now)) {
+            let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
                 StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
                 StepDecision::Enter(_) | StepDecision::Finish => {
                     "its next step waits for the rollout budget".to_owned()

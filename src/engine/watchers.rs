@@ -162,7 +162,7 @@ impl WatcherSet {
     }
 
     /// Notes that a watcher shows an object from now on.
-    pub(super) fn shows(&mut self, watcher: WatcherId, id: &ObjectId) {
+    pub(super) fn shown_by(&mut self, watcher: WatcherId, id: &ObjectId) {
         let before = self.shower_of(id);
         if before == watcher {
             return;

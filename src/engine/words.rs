@@ -62,7 +62,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
             None if key.starts_with("rhumb.dev/") && key != RELEASE => (
                 // It may be a slip in a word that was to protect something.
                 format!("{key} is no annotation that rhumb knows"),
-                format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+                format!("known are {}", known_keys().collect::<Vec<_>>().join(", ")),
             ),
             _ => continue,
         };
@@ -77,7 +77,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
 }
 
 /// Returns all our own words.
-fn known() -> impl Iterator<Item = &'static str> {
+fn known_keys() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
 }
 
@@ -91,7 +91,7 @@ fn objections(object: &Object) -> Vec<Diagnostic> {
         if let Some((why, hint)) = vocabulary::objection(carrier, key, value) {
             found.push(error("foreign-word", format!("{key} {why}"), hint.to_owned()));
         }
-        if carrier == MetadataMap::Label && known().any(|word| word == key) {
+        if carrier == MetadataMap::Label && known_keys().any(|word| word == key) {
             let message = format!("{key} is a label, and is read from annotations alone");
             found.push(error("annotation", message, "move it to metadata.annotations".to_owned()));
         }

@@ -24,7 +24,7 @@ const LONGEST: usize = 160;
 pub struct FieldWriter {
     /// Its field manager name.
     pub manager: String,
-    /// `Apply` or `Update`.
+    /// `ApplyRequest` or `Update`.
     pub operation: String,
     /// `scale`, `status` or empty.
     pub subresource: String,
@@ -122,7 +122,7 @@ pub fn drift_words(
     for path in rewritten {
         WriterPaths::note(&mut writers, WriterPaths::under_our_name(our_manager, time), path);
     }
-    let mut words: Vec<String> = writers.iter().take(NAMED).map(WriterPaths::words).collect();
+    let mut words: Vec<String> = writers.iter().take(NAMED).map(WriterPaths::description).collect();
     match writers.len().saturating_sub(NAMED) {
         0 => {}
         more => words.push(format!("{more} more writers changed others")),
@@ -177,7 +177,7 @@ impl WriterPaths {
         }
     }
 
-    fn words(&self) -> String {
+    fn description(&self) -> String {
         let mut paths = self.paths.get(..NAMED).unwrap_or(&self.paths).join(", ");
         match self.paths.len().saturating_sub(NAMED) {
             0 => {}

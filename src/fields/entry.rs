@@ -21,7 +21,7 @@ struct RawNode<'a> {
     end: usize,
 }
 
-/// A node of an [`Entry`].
+/// A node of an [`ManagedEntry`].
 #[derive(Clone, Copy)]
 pub(super) struct EntryNode<'e> {
     entry: &'e ManagedEntry<'e>,

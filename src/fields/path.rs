@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::object::canonical_json;
 
-/// One step of a [`Path`].
+/// One step of a [`FieldPath`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathElement {
     /// Into a map, by key.

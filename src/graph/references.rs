@@ -22,11 +22,11 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     match (id.group(), id.kind()) {
         ("apps", "StatefulSet") => {
             found.claims_templates(body);
-            found.named("", "Service", text_at(body, &["spec", "serviceName"]));
+            found.add_named("", "Service", text_at(body, &["spec", "serviceName"]));
         }
         ("", "ServiceAccount") => {
-            found.each(body.get("secrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
-            found.each(body.get("imagePullSecrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
+            found.each(body.get("secrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
+            found.each(body.get("imagePullSecrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
         }
         ("", "PersistentVolumeClaim") => {
             found.global("storage.k8s.io", "StorageClass", text_at(body, &["spec", "storageClassName"]));
@@ -163,7 +163,7 @@ impl<'a> FoundReferences<'a> {
         }
     }
 
-    fn named(&mut self, group: &str, kind: &str, name: &str) {
+    fn add_named(&mut self, group: &str, kind: &str, name: &str) {
         self.add(group, kind, self.namespace, name);
     }
 
@@ -178,10 +178,10 @@ impl<'a> FoundReferences<'a> {
     }
 
     fn pod(&mut self, spec: &Value) {
-        self.named("", "ServiceAccount", text_at(spec, &["serviceAccountName"]));
+        self.add_named("", "ServiceAccount", text_at(spec, &["serviceAccountName"]));
         self.global("scheduling.k8s.io", "PriorityClass", text_at(spec, &["priorityClassName"]));
         self.global("node.k8s.io", "RuntimeClass", text_at(spec, &["runtimeClassName"]));
-        self.each(spec.get("imagePullSecrets"), |f, s| f.named("", "Secret", text_at(s, &["name"])));
+        self.each(spec.get("imagePullSecrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
         self.used(spec);
     }
 
@@ -219,7 +219,7 @@ impl<'a> FoundReferences<'a> {
         let Some(reference) = reference else { return };
         let is_optional = reference.get("optional").and_then(Value::as_bool) == Some(true);
         if !is_optional || self.optional == OptionalReferences::Taken {
-            self.named("", kind, text_at(reference, &[key]));
+            self.add_named("", kind, text_at(reference, &[key]));
         }
     }
 
@@ -231,11 +231,13 @@ impl<'a> FoundReferences<'a> {
 
     fn ingress(&mut self, body: &Value) {
         self.global("networking.k8s.io", "IngressClass", text_at(body, &["spec", "ingressClassName"]));
-        self.named("", "Service", text_at(body, &["spec", "defaultBackend", "service", "name"]));
-        self.each(at(body, &["spec", "tls"]), |f, tls| f.named("", "Secret", text_at(tls, &["secretName"])));
+        self.add_named("", "Service", text_at(body, &["spec", "defaultBackend", "service", "name"]));
+        self.each(at(body, &["spec", "tls"]), |f, tls| {
+            f.add_named("", "Secret", text_at(tls, &["secretName"]));
+        });
         self.each(at(body, &["spec", "rules"]), |f, rule| {
             f.each(at(rule, &["http", "paths"]), |f, path| {
-                f.named("", "Service", text_at(path, &["backend", "service", "name"]));
+                f.add_named("", "Service", text_at(path, &["backend", "service", "name"]));
             });
         });
     }
@@ -268,7 +270,7 @@ impl<'a> FoundReferences<'a> {
             version => version.split_once('/').map_or("", |(group, _)| group),
         };
         let own = text_at(target, &["kind"]);
-        self.named(group, if own.is_empty() { kind } else { own }, text_at(target, &["name"]));
+        self.add_named(group, if own.is_empty() { kind } else { own }, text_at(target, &["name"]));
     }
 
     fn binding(&mut self, body: &Value) {
@@ -276,7 +278,7 @@ impl<'a> FoundReferences<'a> {
         let group = "rbac.authorization.k8s.io";
         match text_at(role, &["kind"]) {
             "ClusterRole" => self.global(group, "ClusterRole", text_at(role, &["name"])),
-            kind => self.named(group, kind, text_at(role, &["name"])),
+            kind => self.add_named(group, kind, text_at(role, &["name"])),
         }
         self.each(body.get("subjects"), |f, subject| {
             if text_at(subject, &["kind"]) == "ServiceAccount" {
@@ -299,7 +301,7 @@ impl<'a> FoundReferences<'a> {
                     self.add(group, kind, namespace, name);
                 }
                 DependencyText::Global(group, kind, name) => self.global(group, kind, name),
-                DependencyText::Near(kind, name) => self.named(customary_group(kind), kind, name),
+                DependencyText::Near(kind, name) => self.add_named(customary_group(kind), kind, name),
             }
         }
     }

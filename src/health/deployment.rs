@@ -7,8 +7,11 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.condition("Progressing")
         && condition.reason() == "ProgressDeadlineExceeded"
     {
-        let message =
-            condition.words("").replacen("ProgressDeadlineExceeded", "exceeded its progress deadline", 1);
+        let message = condition.message_or("").replacen(
+            "ProgressDeadlineExceeded",
+            "exceeded its progress deadline",
+            1,
+        );
         return failed(&message);
     }
     let Some(missing) = missing(view) else { return Health::current() };
@@ -16,7 +19,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
         return in_progress(&format!("{missing}; its rollout is paused"));
     }
     match view.holds("ReplicaFailure") {
-        Some(failure) => in_progress(&format!("{missing}; {}", failure.words("pods cannot be created"))),
+        Some(failure) => in_progress(&format!("{missing}; {}", failure.message_or("pods cannot be created"))),
         None => in_progress(&missing),
     }
 }

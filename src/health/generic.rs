@@ -28,9 +28,9 @@ pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
         return Some(in_progress(&message));
     }
     if let Some(condition) = view.holds("Stalled") {
-        return Some(failed(&condition.words("stalled")));
+        return Some(failed(&condition.message_or("stalled")));
     }
-    view.holds("Reconciling").map(|condition| in_progress(&condition.words("reconciling")))
+    view.holds("Reconciling").map(|condition| in_progress(&condition.message_or("reconciling")))
 }
 
 /// Returns the health by the conditions of a kind without own rules; without a telling one it is
@@ -56,7 +56,7 @@ fn summary(kind: &str, condition: StatusCondition<'_>) -> Health {
     match kind {
         _ if condition.is("True") => Health::current(),
         // Kinds that run to an end use this one, and do not try again.
-        "Succeeded" if condition.is("False") => failed(&condition.words("did not succeed")),
-        _ => in_progress(&condition.words(&format!("is not {kind} yet"))),
+        "Succeeded" if condition.is("False") => failed(&condition.message_or("did not succeed")),
+        _ => in_progress(&condition.message_or(&format!("is not {kind} yet"))),
     }
 }

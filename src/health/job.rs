@@ -9,10 +9,10 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
         return Health::current();
     }
     if let Some(condition) = view.holds("Failed") {
-        return failed(&condition.words("has failed"));
+        return failed(&condition.message_or("has failed"));
     }
     if let Some(condition) = view.holds("FailureTarget") {
-        return in_progress(&format!("{}; its pods are being stopped", condition.words("has failed")));
+        return in_progress(&format!("{}; its pods are being stopped", condition.message_or("has failed")));
     }
     if view.spec_flag("suspend") {
         return in_progress("is suspended");

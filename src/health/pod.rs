@@ -47,10 +47,10 @@ fn stuck(view: &HealthView<'_>) -> Option<String> {
 
 fn pending(view: &HealthView<'_>, phase: &str) -> String {
     if let Some(condition) = view.condition("PodScheduled").filter(|condition| condition.is("False")) {
-        return format!("is not scheduled: {}", condition.words("no reason given"));
+        return format!("is not scheduled: {}", condition.message_or("no reason given"));
     }
     if phase == "Running" {
-        let condition = view.condition("Ready").map(|condition| condition.words("")).unwrap_or_default();
+        let condition = view.condition("Ready").map(|condition| condition.message_or("")).unwrap_or_default();
         let colon = if condition.is_empty() { "" } else { ": " };
         return format!("is running but not ready{colon}{condition}");
     }

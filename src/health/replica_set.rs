@@ -5,7 +5,7 @@ use super::view::{HealthView, in_progress};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(failure) = view.holds("ReplicaFailure") {
-        return in_progress(&failure.words("pods cannot be created"));
+        return in_progress(&failure.message_or("pods cannot be created"));
     }
     let wanted = view.replicas();
     let (all, available) = (view.count("replicas"), view.count("availableReplicas"));

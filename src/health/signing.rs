@@ -5,7 +5,7 @@ use super::view::{HealthView, failed, in_progress};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.holds("Denied").or_else(|| view.holds("Failed")) {
-        return failed(&condition.words("was denied"));
+        return failed(&condition.message_or("was denied"));
     }
     let issued = ["certificate", "certificateChain"].iter().any(|key| !view.status_text(key).is_empty());
     match view.holds("Approved") {

@@ -21,7 +21,9 @@ pub(super) fn namespace(view: &HealthView<'_>) -> Health {
 pub(super) fn terminating(view: &HealthView<'_>) -> Health {
     let leftover = LEFTOVERS.iter().find_map(|kind| view.holds(kind));
     let fallback = "is being deleted";
-    view::terminating(&leftover.map_or_else(|| fallback.to_owned(), |condition| condition.words(fallback)))
+    view::terminating(
+        &leftover.map_or_else(|| fallback.to_owned(), |condition| condition.message_or(fallback)),
+    )
 }
 
 /// Ready, as the node lifecycle controller sees it.
@@ -43,7 +45,7 @@ pub(super) fn service(view: &HealthView<'_>) -> Health {
 /// Returns a target that it can scale; whether there are metrics to scale by is no part of it.
 pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
     match view.condition("AbleToScale").filter(|condition| condition.is("False")) {
-        Some(condition) => in_progress(&condition.words("cannot scale its target")),
+        Some(condition) => in_progress(&condition.message_or("cannot scale its target")),
         None => Health::current(),
     }
 }
@@ -51,7 +53,7 @@ pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
 /// Returns a budget that could be computed, whether it is met or not.
 pub(super) fn disruption_budget(view: &HealthView<'_>) -> Health {
     match view.condition("DisruptionAllowed").filter(|condition| condition.reason() == "SyncFailed") {
-        Some(condition) => in_progress(&condition.words("")),
+        Some(condition) => in_progress(&condition.message_or("")),
         None => Health::current(),
     }
 }
@@ -59,14 +61,14 @@ pub(super) fn disruption_budget(view: &HealthView<'_>) -> Health {
 /// Returns a priority level that exists.
 pub(super) fn flow_schema(view: &HealthView<'_>) -> Health {
     view.holds("Dangling")
-        .map_or_else(Health::current, |condition| in_progress(&condition.words("is dangling")))
+        .map_or_else(Health::current, |condition| in_progress(&condition.message_or("is dangling")))
 }
 
 /// Runs to an end.
 pub(super) fn migration(view: &HealthView<'_>) -> Health {
     match (view.holds("Succeeded"), view.holds("Failed")) {
         (Some(_), _) => Health::current(),
-        (None, Some(condition)) => failed(&condition.words("has failed")),
+        (None, Some(condition)) => failed(&condition.message_or("has failed")),
         (None, None) => in_progress("is not done yet"),
     }
 }
@@ -74,7 +76,7 @@ pub(super) fn migration(view: &HealthView<'_>) -> Health {
 fn wants(view: &HealthView<'_>, condition: &str, missing: &str) -> Health {
     match view.condition(condition) {
         Some(condition) if condition.is("True") => Health::current(),
-        Some(condition) => in_progress(&condition.words(missing)),
+        Some(condition) => in_progress(&condition.message_or(missing)),
         None => in_progress(missing),
     }
 }

@@ -106,7 +106,7 @@ impl<'a> StatusCondition<'a> {
     }
 
     /// Its reason and message as one text; the fallback where it has neither.
-    pub(super) fn words(self, fallback: &str) -> String {
+    pub(super) fn message_or(self, fallback: &str) -> String {
         match (self.reason(), text_at(self.0, &["message"])) {
             ("", "") => fallback.to_owned(),
             (reason, "") => reason.to_owned(),

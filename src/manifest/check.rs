@@ -215,7 +215,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     fn name(&mut self) {
         let path = &["metadata", "name"];
         match self.get(path) {
-            Some(Value::String(name)) if !name.is_empty() => self.named(name),
+            Some(Value::String(name)) if !name.is_empty() => self.check_name(name),
             Some(value @ (Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
                 self.identified = false;
                 self.mistyped("name", value, FieldType::Text);
@@ -224,7 +224,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    fn named(&mut self, name: &str) {
+    fn check_name(&mut self, name: &str) {
         let path = &["metadata", "name"];
         let gvk = self.subject.gvk;
         if let Some(fault) = NameRule::of(&gvk.group, &gvk.kind).fault(name) {

@@ -1,4 +1,4 @@
-//! JSON text to a [`Tree`], as strict as Go's `encoding/json`, on a stack of its own.
+//! JSON text to a [`DocumentTree`], as strict as Go's `encoding/json`, on a stack of its own.
 
 use super::scalar::ScalarTag;
 use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, too_long};

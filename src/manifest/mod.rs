@@ -83,7 +83,7 @@ pub struct ManifestFile {
 impl ManifestFile {
     /// Returns the items that kubectl would show: it stops where a document does not parse, and leaves out what does
     /// not decode.
-    pub fn shown(&self) -> impl Iterator<Item = &ManifestItem> {
+    pub fn readable_items(&self) -> impl Iterator<Item = &ManifestItem> {
         self.items.iter().take(self.before_error).filter(|item| item.decodes)
     }
 }

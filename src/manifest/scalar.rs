@@ -24,7 +24,7 @@ pub(super) enum ScalarTag {
 
 impl ScalarTag {
     /// Reads the full form of a tag.
-    pub(super) fn named(full: &str) -> Self {
+    pub(super) fn from_full_form(full: &str) -> Self {
         let Some(core) = full.strip_prefix("tag:yaml.org,2002:") else {
             return if full == "!" { Self::NonSpecific } else { Self::Other };
         };
@@ -138,7 +138,7 @@ pub(super) fn is_leading_zero(text: &str) -> bool {
 
 fn untagged(text: &str, dates: DateHandling) -> (Scalar, ScalarTag) {
     let Some(&first) = text.as_bytes().first() else { return (Scalar::Null, ScalarTag::Null) };
-    if let Some(known) = word(text) {
+    if let Some(known) = resolve_word(text) {
         return known;
     }
     match first {
@@ -154,7 +154,7 @@ fn untagged(text: &str, dates: DateHandling) -> (Scalar, ScalarTag) {
     }
 }
 
-fn word(text: &str) -> Option<(Scalar, ScalarTag)> {
+fn resolve_word(text: &str) -> Option<(Scalar, ScalarTag)> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
             (Scalar::Bool(true), ScalarTag::Bool)

@@ -144,7 +144,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.failures.get(key).copied().unwrap_or(0)
     }
 
-    /// Takes the next key. It counts as being processed until [`Queue::done`].
+    /// Takes the next key. It counts as being processed until [`WorkQueue::done`].
     pub fn take(&mut self, now: Instant) -> Option<K> {
         self.tick(now);
         self.promote(now);

@@ -140,7 +140,7 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
         file: planned.origin.as_ref().map(|origin| &*origin.file),
         line: planned.origin.as_ref().map(|origin| origin.line),
         wave: planned.wave,
-        action: planned.verdict.word(),
+        action: planned.verdict.label(),
         impact: ImpactForm { kind: impact(planned.impact.kind), pods: planned.impact.pods },
         fields: planned
             .fields

@@ -27,12 +27,12 @@ pub(super) fn order(plan: &Plan, palette: Palette) -> String {
     }
     let restarting = plan.objects.iter().filter(|planned| planned.restarts() > 0);
     let (workloads, pods) = restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarts()));
-    let in_units = counted(plan.units.len(), "unit");
+    let in_units = count_words(plan.units.len(), "unit");
     let _ = writeln!(
         out,
         "{}, {}, in {in_units}\n",
-        counted(workloads, "workload"),
-        counted(pods as usize, "pod")
+        count_words(workloads, "workload"),
+        count_words(pods as usize, "pod")
     );
     out
 }
@@ -96,6 +96,6 @@ fn shortened(names: &[String]) -> String {
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn count_words(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

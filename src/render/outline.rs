@@ -40,12 +40,12 @@ pub(super) fn outline(before: &Value, after: &Value) -> Vec<OutlineLine> {
             OutlineLine { side, text: change.value().trim_end_matches('\n').to_owned() }
         })
         .collect();
-    let shown = shown(&lines);
+    let shown = mark_shown(&lines);
     lines.into_iter().zip(shown).filter_map(|(line, shown)| shown.then_some(line)).collect()
 }
 
 /// Marks the changed lines and what leads to them.
-fn shown(lines: &[OutlineLine]) -> Vec<bool> {
+fn mark_shown(lines: &[OutlineLine]) -> Vec<bool> {
     let mut shown = vec![false; lines.len()];
     for side in [DiffSide::Before, DiffSide::After] {
         let mut above: Vec<(usize, usize)> = Vec::new();

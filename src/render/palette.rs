@@ -44,7 +44,7 @@ impl Palette {
 
     /// Returns a whole output in which foreign texts may stand as they came. Of the characters that
     /// steer a terminal only line ends, tabs and the colours of this palette are left.
-    pub fn tame(self, text: &str) -> Cow<'_, str> {
+    pub fn sanitize(self, text: &str) -> Cow<'_, str> {
         let foreign = |c: char| steers(c) && !matches!(c, '\n' | '\t');
         if !text.contains(foreign) {
             return Cow::Borrowed(text);
@@ -174,12 +174,12 @@ mod tests {
     #[test]
     fn of_a_whole_output_the_colours_stay_that_are_its_own() {
         let own = Palette::Colour.paint(TextStyle::Error, "no\tway\n").into_owned();
-        assert_eq!(Palette::Colour.tame(&own), own);
-        assert_eq!(Palette::Plain.tame(&own), "\u{fffd}[1;31mno\tway\n\u{fffd}[0m");
+        assert_eq!(Palette::Colour.sanitize(&own), own);
+        assert_eq!(Palette::Plain.sanitize(&own), "\u{fffd}[1;31mno\tway\n\u{fffd}[0m");
         for palette in [Palette::Plain, Palette::Colour] {
             let foreign = "\u{1b}]0;title\u{7} \u{1b}[8mhidden \u{9b}2J\r\u{1b}";
             let shown = "\u{fffd}]0;title\u{fffd} \u{fffd}[8mhidden \u{fffd}2J\u{fffd}\u{fffd}";
-            assert_eq!(palette.tame(foreign), shown);
+            assert_eq!(palette.sanitize(foreign), shown);
         }
     }
 }

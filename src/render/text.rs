@@ -134,7 +134,7 @@ pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
         let always =
             !matches!(verdict, PlannedAction::Recreate | PlannedAction::Wait | PlannedAction::Refuse);
         if always || count > 0 {
-            parts.push(format!("{count} {}", words(verdict, tense)));
+            parts.push(format!("{count} {}", action_words(verdict, tense)));
         }
         if verdict == PlannedAction::Unchanged && kept > 0 {
             parts.push(format!("{kept} kept"));
@@ -144,7 +144,7 @@ pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
     out
 }
 
-const fn words(verdict: PlannedAction, tense: SummaryTense) -> &'static str {
+const fn action_words(verdict: PlannedAction, tense: SummaryTense) -> &'static str {
     match (verdict, tense) {
         (PlannedAction::Create, SummaryTense::Would) => "to create",
         (PlannedAction::Configure, SummaryTense::Would) => "to configure",

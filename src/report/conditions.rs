@@ -49,7 +49,7 @@ struct ConditionText {
     message: String,
 }
 
-fn words(standing: SourceCondition<'_>) -> ConditionText {
+fn condition_words(standing: SourceCondition<'_>) -> ConditionText {
     let progress = |reason, message| ConditionText { ready: "False", stalled: false, reason, message };
     match standing {
         SourceCondition::Unusable(reason, why) => {
@@ -184,7 +184,7 @@ pub fn source_conditions(
     standing: SourceCondition<'_>,
     now: Timestamp,
 ) -> Option<Value> {
-    let words = words(standing);
+    let words = condition_words(standing);
     let truth = |yes: bool| if yes { "True" } else { "False" };
     let reconciling = words.ready == "False" && !words.stalled;
     let all =

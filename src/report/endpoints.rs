@@ -47,7 +47,7 @@ const HEARD: [WebhookOutcome; 4] =
     [WebhookOutcome::Taken, WebhookOutcome::Refused, WebhookOutcome::TooMany, WebhookOutcome::Unreadable];
 
 impl WebhookOutcome {
-    const fn word(self) -> &'static str {
+    const fn label(self) -> &'static str {
         match self {
             Self::Taken => "taken",
             Self::Refused => "refused",
@@ -106,7 +106,7 @@ impl EndpointMetrics {
         if let Some(source) = source {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
         }
-        let outcome = heard.word();
+        let outcome = heard.label();
         self.hooks
             .get_or_create(&WebhookLabels { source: source.unwrap_or(OTHER).to_owned(), outcome })
             .inc();
@@ -118,7 +118,7 @@ impl EndpointMetrics {
         counted.retain(|name| {
             let stays = sources.iter().any(|source| source.name == *name);
             for heard in HEARD.into_iter().filter(|_| !stays) {
-                self.hooks.remove(&WebhookLabels { source: name.clone(), outcome: heard.word() });
+                self.hooks.remove(&WebhookLabels { source: name.clone(), outcome: heard.label() });
             }
             stays
         });

@@ -110,10 +110,10 @@ pub fn log(event: &ObjectEvent) {
 
 /// Returns whether this kind of event has a line of its own.
 pub fn has_line(reason: EventReason) -> bool {
-    words(reason).is_some()
+    event_words(reason).is_some()
 }
 
-fn words(reason: EventReason) -> Option<&'static str> {
+fn event_words(reason: EventReason) -> Option<&'static str> {
     Some(match reason {
         EventReason::RolloutStarted => "rollout started",
         EventReason::RolloutSucceeded => "rollout succeeded",
@@ -145,7 +145,7 @@ fn is_of_rollout(reason: EventReason) -> bool {
 
 /// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
 pub fn log_notice(notice: &EventRecord) {
-    let Some(words) = words(notice.reason) else { return };
+    let Some(words) = event_words(notice.reason) else { return };
     let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
     let part = |of: fn(&ObjectRef) -> Option<&str>| notice.object.as_ref().and_then(of);
     line!(

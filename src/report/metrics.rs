@@ -89,7 +89,7 @@ pub enum RolloutResult {
 impl RolloutResult {
     const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::RolledBack, Self::Superseded];
 
-    const fn word(self) -> &'static str {
+    const fn label(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
@@ -170,7 +170,7 @@ impl Metrics {
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
     pub fn rolled(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
-        let labels = RolloutLabels { source: self.counted(source), outcome: ended.word() };
+        let labels = RolloutLabels { source: self.add_source(source), outcome: ended.label() };
         self.rollouts.get_or_create(&labels).inc();
         if let Some(took) = took {
             self.rollout_seconds.get_or_create(&labels).observe(took.as_secs_f64());
@@ -185,15 +185,15 @@ impl Metrics {
 
     /// An object of a source had been changed by somebody else, and is as wanted again.
     pub fn repaired(&self, source: &str) {
-        self.repaired.get_or_create(&SourceLabels { source: self.counted(source) }).inc();
+        self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).inc();
     }
 
     /// Returns how many objects of a source were repaired.
     pub fn repaired_of(&self, source: &str) -> u64 {
-        self.repaired.get_or_create(&SourceLabels { source: self.counted(source) }).get()
+        self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).get()
     }
 
-    fn counted(&self, source: &str) -> String {
+    fn add_source(&self, source: &str) -> String {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
         source.to_owned()
     }
@@ -205,14 +205,14 @@ impl Metrics {
         for source in &now {
             drop(self.repaired.get_or_create(&SourceLabels { source: source.clone() }));
             for ended in RolloutResult::ALL {
-                let labels = RolloutLabels { source: source.clone(), outcome: ended.word() };
+                let labels = RolloutLabels { source: source.clone(), outcome: ended.label() };
                 drop(self.rollouts.get_or_create(&labels));
             }
         }
         for source in known.difference(&now) {
             self.repaired.remove(&SourceLabels { source: source.clone() });
             for ended in RolloutResult::ALL {
-                let labels = RolloutLabels { source: source.clone(), outcome: ended.word() };
+                let labels = RolloutLabels { source: source.clone(), outcome: ended.label() };
                 self.rollouts.remove(&labels);
                 self.rollout_seconds.remove(&labels);
             }

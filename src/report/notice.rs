@@ -175,21 +175,21 @@ impl fmt::Display for EventRecord {
 /// An event without its number and time.
 #[derive(Clone, Debug)]
 pub struct EventDraft {
-    /// See [`Notice::reason`].
+    /// See [`EventRecord::reason`].
     pub reason: EventReason,
-    /// See [`Notice::source`].
+    /// See [`EventRecord::source`].
     pub source: Arc<str>,
-    /// See [`Notice::object`].
+    /// See [`EventRecord::object`].
     pub object: Option<ObjectId>,
-    /// See [`Notice::regarding`].
+    /// See [`EventRecord::regarding`].
     pub regarding: Option<EventRegarding>,
-    /// See [`Notice::message`].
+    /// See [`EventRecord::message`].
     pub message: String,
-    /// See [`Notice::revision`].
+    /// See [`EventRecord::revision`].
     pub revision: Option<String>,
-    /// See [`Notice::author`].
+    /// See [`EventRecord::author`].
     pub author: Option<String>,
-    /// See [`Notice::subject`].
+    /// See [`EventRecord::subject`].
     pub subject: Option<String>,
 }
 
@@ -248,7 +248,7 @@ impl EventRecorder {
     pub fn record(&self, now: Timestamp, draft: EventDraft) {
         let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
         message.truncate(message.floor_char_boundary(LONGEST));
-        let mut told = self.told();
+        let mut told = self.backlog();
         let EventBacklog { kept, followers } = &mut *told;
         let notice = Arc::new(EventRecord {
             number: kept.back().map_or(self.0.first, |last| last.number) + 1,
@@ -274,8 +274,8 @@ impl EventRecorder {
     }
 
     /// Returns the kept events after this number, and those to come; 0 for all.
-    pub fn after(&self, number: u64) -> EventSubscription {
-        let told = self.told();
+    pub fn subscribe_after(&self, number: u64) -> EventSubscription {
+        let told = self.backlog();
         let past = told.kept.iter().filter(|notice| notice.number > number).cloned().collect();
         EventSubscription { past, coming: self.0.listeners.subscribe() }
     }
@@ -285,7 +285,7 @@ impl EventRecorder {
     /// memory.
     pub fn follow(&self, wants: fn(EventReason) -> bool) -> LosslessSubscription {
         let (follower, coming) = mpsc::unbounded_channel();
-        let mut told = self.told();
+        let mut told = self.backlog();
         told.followers.push((wants, follower));
         let past = told.kept.iter().filter(|notice| wants(notice.reason)).cloned().collect();
         LosslessSubscription { past, coming }
@@ -294,10 +294,10 @@ impl EventRecorder {
     /// Returns how many follow.
     #[cfg(test)]
     pub fn followers(&self) -> usize {
-        self.told().followers.len()
+        self.backlog().followers.len()
     }
 
-    fn told(&self) -> MutexGuard<'_, EventBacklog> {
+    fn backlog(&self) -> MutexGuard<'_, EventBacklog> {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -330,10 +330,10 @@ mod tests {
         let recorder = EventRecorder::new(now);
         recorder.record(now, draft("a"));
         recorder.record(now, draft("b"));
-        let mut all = recorder.after(0);
+        let mut all = recorder.subscribe_after(0);
         assert_eq!(told(&all.past), ["a", "b"]);
         let first = all.past[0].number;
-        assert_eq!(told(&recorder.after(first).past), ["b"]);
+        assert_eq!(told(&recorder.subscribe_after(first).past), ["b"]);
         recorder.record(now, draft("c"));
         let coming = all.coming.try_recv().unwrap();
         assert_eq!((&*coming.message, coming.number), ("c", first + 2));
@@ -368,7 +368,7 @@ mod tests {
         let last = |at: Timestamp| {
             let recorder = EventRecorder::new(at);
             (0..100).for_each(|_| recorder.record(at, draft("a")));
-            recorder.after(0).past.last().unwrap().number
+            recorder.subscribe_after(0).past.last().unwrap().number
         };
         let later = now + jiff::SignedDuration::from_secs(1);
         assert!(last(now) < last(later));
@@ -382,7 +382,7 @@ mod tests {
         for number in 0..=KEPT {
             recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(LONGEST))));
         }
-        let past = recorder.after(0).past;
+        let past = recorder.subscribe_after(0).past;
         assert_eq!(past.len(), KEPT);
         assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= LONGEST);
     }
@@ -392,7 +392,7 @@ mod tests {
         fn check(object: Option<ObjectId>, expected: &str) {
             let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
             recorder.record(Timestamp::UNIX_EPOCH, EventDraft { object, ..draft("so it is") });
-            assert_eq!(recorder.after(0).past[0].to_string(), expected);
+            assert_eq!(recorder.subscribe_after(0).past[0].to_string(), expected);
         }
         let of = |kind: &str, namespace| Some(ObjectId::new(&GroupKind::new("", kind), namespace, "web"));
         check(None, "RevisionRead shop: so it is");

@@ -106,9 +106,9 @@ pub enum ReloadOutcome {
 /// The number of configurations taken over, and refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReloadCounts {
-    /// See [`Reload::Taken`].
+    /// See [`ReloadOutcome::Taken`].
     pub taken: u64,
-    /// See [`Reload::Refused`].
+    /// See [`ReloadOutcome::Refused`].
     pub refused: u64,
 }
 
@@ -191,7 +191,7 @@ impl SystemdService {
         }
     }
 
-    /// It takes a new configuration over; [`Service::ready`] follows.
+    /// It takes a new configuration over; [`SystemdService::ready`] follows.
     pub fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
@@ -220,8 +220,8 @@ impl SystemdService {
         self.0.notifier.send("WATCHDOG=1", SendMode::Patient);
     }
 
-    /// Sets a part of the status line; an empty text takes it out. [`Service::keep_told`] sends it.
-    pub fn tell(&self, topic: StatusTopic, text: impl Into<String>) {
+    /// Sets a part of the status line; an empty text takes it out. [`SystemdService::keep_current`] sends it.
+    pub fn set_topic(&self, topic: StatusTopic, text: impl Into<String>) {
         let text = text.into();
         let mut line = self.line();
         if text.is_empty() {
@@ -242,7 +242,7 @@ impl SystemdService {
     }
 
     /// Sends the status line each time that it changes, at most once a second. Never ends.
-    pub async fn keep_told(self) {
+    pub async fn keep_current(self) {
         loop {
             self.0.changed.notified().await;
             self.flush();
@@ -321,14 +321,14 @@ pub(super) mod tests {
     #[test]
     fn states_are_told_with_the_status_line() {
         let (manager, service) = Manager::with_service();
-        service.tell(StatusTopic::State, "waiting\nfor godot");
+        service.set_topic(StatusTopic::State, "waiting\nfor godot");
         service.ready();
         assert_eq!(manager.hears(), "READY=1\nSTATUS=waiting for godot");
         service.flush();
-        service.tell(StatusTopic::Configuration, "a new one is refused");
+        service.set_topic(StatusTopic::Configuration, "a new one is refused");
         service.flush();
         assert_eq!(manager.hears(), "STATUS=a new one is refused; waiting for godot");
-        service.tell(StatusTopic::Configuration, "");
+        service.set_topic(StatusTopic::Configuration, "");
         service.reloading();
         let reloading = manager.hears();
         let rest = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
@@ -346,12 +346,12 @@ pub(super) mod tests {
     #[test]
     fn a_long_status_is_cut_between_characters() {
         let (manager, service) = Manager::with_service();
-        service.tell(StatusTopic::State, "ä".repeat(LONGEST));
+        service.set_topic(StatusTopic::State, "ä".repeat(LONGEST));
         service.flush();
         assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(LONGEST_PART / 2)));
         // Nobody's words keep the rest from being seen.
-        service.tell(StatusTopic::Progress, "a".repeat(LONGEST));
-        service.tell(StatusTopic::State, "all is well");
+        service.set_topic(StatusTopic::Progress, "a".repeat(LONGEST));
+        service.set_topic(StatusTopic::State, "all is well");
         service.flush();
         assert_eq!(manager.hears(), format!("STATUS={}; all is well", "a".repeat(LONGEST_PART)));
     }
@@ -359,9 +359,9 @@ pub(super) mod tests {
     #[test]
     fn it_is_up_once_and_after_each_new_configuration_once() {
         let (manager, service) = Manager::with_service();
-        service.tell(StatusTopic::State, "a");
+        service.set_topic(StatusTopic::State, "a");
         service.ready();
-        service.tell(StatusTopic::State, "b");
+        service.set_topic(StatusTopic::State, "b");
         service.ready();
         service.ready();
         assert_eq!(manager.heard(), ["READY=1\nSTATUS=a", "STATUS=b"]);
@@ -381,9 +381,9 @@ pub(super) mod tests {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("notify");
         let service = SystemdService::new(ServiceNotifier::to(path.as_os_str()).unwrap());
-        service.tell(StatusTopic::State, "here");
+        service.set_topic(StatusTopic::State, "here");
         service.ready();
-        let told = tokio::spawn(service.clone().keep_told());
+        let told = tokio::spawn(service.clone().keep_current());
         tokio::time::sleep(PAUSE * 3).await;
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -404,7 +404,7 @@ pub(super) mod tests {
         };
         let senders: Vec<_> = std::iter::from_fn(sender).inspect(|sender| while send(sender) {}).collect();
         assert!(!senders.is_empty());
-        service.tell(StatusTopic::State, "there");
+        service.set_topic(StatusTopic::State, "there");
         tokio::time::sleep(PAUSE * 3).await;
         let mut heard: Vec<String> = std::iter::from_fn(next).collect();
         heard.retain(|text| text != "X=1");
@@ -417,10 +417,10 @@ pub(super) mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_status_is_told_at_most_once_a_second_and_only_when_it_changes() {
         let (manager, service) = Manager::with_service();
-        let told = tokio::spawn(service.clone().keep_told());
+        let told = tokio::spawn(service.clone().keep_current());
         let moment = Duration::from_millis(100);
         for number in 0..30 {
-            service.tell(StatusTopic::State, format!("{}", number.min(25)));
+            service.set_topic(StatusTopic::State, format!("{}", number.min(25)));
             tokio::time::sleep(moment).await;
         }
         // 3 s of changes: at once, after one second, after two; the last when the third is over.

@@ -14,22 +14,22 @@ pub const NAMED: usize = 20;
 /// The maximum number of bytes of a reason.
 const LONGEST: usize = 300;
 
-/// The key of [`Stand::line`] in the ConfigMap's data.
+/// The key of [`StatusSummary::line`] in the ConfigMap's data.
 pub const STATUS: &str = "status";
 
-/// The key of [`Stand::open`] in the ConfigMap's data.
+/// The key of [`StatusSummary::open`] in the ConfigMap's data.
 const OPEN: &str = "not-as-wanted";
 
-/// The key of [`Stand::left_alone`] in the ConfigMap's data.
+/// The key of [`StatusSummary::left_alone`] in the ConfigMap's data.
 const LEFT_ALONE: &str = "left-alone";
 
-/// The key of [`Stand::opt_out`] in the ConfigMap's data.
+/// The key of [`StatusSummary::opt_out`] in the ConfigMap's data.
 const OPT_OUT: &str = "opt-out";
 
 /// The value of [`OPT_OUT`] where a source heeds nothing that others put on its objects.
 const DENIED: &str = "denied";
 
-/// The key of [`Stand::settled`] in the ConfigMap's data.
+/// The key of [`StatusSummary::settled`] in the ConfigMap's data.
 const SETTLED: &str = "settled";
 
 /// The status of a source. It holds nothing that changes while nothing happens.
@@ -83,7 +83,7 @@ impl StatusSummary {
 
     /// Returns the same, with the revision of which it was told that all was as wanted.
     #[must_use]
-    pub fn settled(mut self, revision: Option<&Revision>) -> Self {
+    pub fn with_settled(mut self, revision: Option<&Revision>) -> Self {
         self.settled = revision.map(ToString::to_string).unwrap_or_default();
         self
     }
@@ -262,11 +262,11 @@ mod tests {
             stand.write_to(&mut data);
             assert_eq!(StatusSummary::in_data(&data), Some(stand.clone()));
             let revision = Revision::new("1a2b");
-            let settled = stand.settled(Some(&revision));
+            let settled = stand.with_settled(Some(&revision));
             settled.write_to(&mut data);
             assert_eq!(StatusSummary::settled_in(&data), Some(revision));
             assert_eq!(StatusSummary::in_data(&data), Some(settled.clone()));
-            settled.settled(None).write_to(&mut data);
+            settled.with_settled(None).write_to(&mut data);
             assert_eq!(StatusSummary::settled_in(&data), None);
         }
         check(

@@ -34,7 +34,7 @@ const LONGEST_FINDING: usize = 300;
 pub struct DaemonStatus {
     /// [`VERSION`].
     pub api_version: String,
-    /// `Status`.
+    /// `DaemonStatus`.
     pub kind: String,
     /// The time of the status.
     pub at: Timestamp,

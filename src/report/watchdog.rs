@@ -34,7 +34,7 @@ pub fn watchdog(
     let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: interval.is_some() };
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
         loop {
-            watch.look(Instant::now());
+            watch.check(Instant::now());
             if ended.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
@@ -53,7 +53,7 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn look(&mut self, now: Instant) {
+    fn check(&mut self, now: Instant) {
         let late = self.heartbeats.late(now);
         let names: BTreeSet<Arc<str>> = late.iter().map(|sign| sign.name.clone()).collect();
         for sign in late.iter().filter(|sign| !self.late.contains(&sign.name)) {
@@ -64,7 +64,7 @@ impl Watchdog {
             tracing::warn!("{name} goes on again");
         }
         if names != self.late {
-            self.service.tell(StatusTopic::Progress, words(&late));
+            self.service.set_topic(StatusTopic::Progress, late_words(&late));
             // Those who else would send it may be the ones who hang.
             self.service.flush();
             self.late = names;
@@ -79,7 +79,7 @@ fn seconds(now: Instant, then: Instant) -> u64 {
     now.saturating_duration_since(then).as_secs()
 }
 
-fn words(late: &[HeartbeatStatus]) -> String {
+fn late_words(late: &[HeartbeatStatus]) -> String {
     match late {
         [] => String::new(),
         [one] => format!("{} does not go on", one.name),
@@ -101,7 +101,7 @@ mod tests {
         let (first, second) = (heartbeats.expect("the loop", LONG), heartbeats.expect("source shop", LONG));
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: true };
         let mut look = |expected: &[&str]| {
-            watch.look(Instant::now());
+            watch.check(Instant::now());
             assert_eq!(manager.heard(), expected);
         };
         look(&["WATCHDOG=1"]);
@@ -126,10 +126,10 @@ mod tests {
         let heartbeats = Heartbeats::default();
         let heartbeat = heartbeats.expect("the loop", LONG);
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: false };
-        watch.look(Instant::now());
+        watch.check(Instant::now());
         assert_eq!(manager.heard(), [""; 0]);
         heartbeat.stall();
-        watch.look(Instant::now());
+        watch.check(Instant::now());
         assert_eq!(manager.heard(), ["STATUS=the loop does not go on"]);
     }
 

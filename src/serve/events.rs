@@ -90,7 +90,7 @@ pub(super) async fn events(
     // A client that connects again says by the header where it was; a parameter keeps its first
     // value.
     let last = headers.get(LAST).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    let notices = stage.recorder.after(last.or(wish.after).unwrap_or(0));
+    let notices = stage.recorder.subscribe_after(last.or(wish.after).unwrap_or(0));
     let listener = EventListener {
         source: wish.source,
         past: notices.past.into(),

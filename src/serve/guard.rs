@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    async fn judged(guard: &RequestGuard, target: &str, headers: &[(&str, &str)]) -> u16 {
+    async fn status_of(guard: &RequestGuard, target: &str, headers: &[(&str, &str)]) -> u16 {
         let mut request = Request::builder().uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -247,11 +247,11 @@ mod tests {
             ("", 421),
             (":80", 421),
         ] {
-            assert_eq!(judged(&guard, "/", &[("host", host)]).await, expected, "{host}");
+            assert_eq!(status_of(&guard, "/", &[("host", host)]).await, expected, "{host}");
         }
-        assert_eq!(judged(&guard, "/", &[]).await, 421);
-        assert_eq!(judged(&guard, "/", &[("host", "localhost"), ("host", "evil.org")]).await, 421);
-        assert_eq!(judged(&guard, "http://evil.org/", &[("host", "localhost")]).await, 421);
+        assert_eq!(status_of(&guard, "/", &[]).await, 421);
+        assert_eq!(status_of(&guard, "/", &[("host", "localhost"), ("host", "evil.org")]).await, 421);
+        assert_eq!(status_of(&guard, "http://evil.org/", &[("host", "localhost")]).await, 421);
     }
 
     #[tokio::test]
@@ -265,10 +265,10 @@ mod tests {
             ("evil.example.org", 421),
             ("evil.:80", 200),
         ] {
-            assert_eq!(judged(&guard, "/", &[("host", host)]).await, expected, "{host}");
+            assert_eq!(status_of(&guard, "/", &[("host", host)]).await, expected, "{host}");
         }
-        assert_eq!(judged(&guard, "/", &[]).await, 200);
-        assert_eq!(judged(&guard, "/", &[("host", "rhumb"), ("origin", "http://evil.org")]).await, 403);
+        assert_eq!(status_of(&guard, "/", &[]).await, 200);
+        assert_eq!(status_of(&guard, "/", &[("host", "rhumb"), ("origin", "http://evil.org")]).await, 403);
     }
 
     #[tokio::test]
@@ -287,7 +287,7 @@ mod tests {
             ("/", "sec-fetch-site", "cross-site", 403),
         ] {
             let headers = [("host", "localhost:9090"), (name, value)];
-            assert_eq!(judged(&guard, target, &headers).await, expected, "{target} {name} {value}");
+            assert_eq!(status_of(&guard, target, &headers).await, expected, "{target} {name} {value}");
         }
         for name in ["origin", "sec-fetch-site"] {
             let [here, there] = match name {
@@ -296,7 +296,7 @@ mod tests {
             };
             for both in [[here, there], [there, here]] {
                 let headers = [("host", "localhost:9090"), (name, both[0]), (name, both[1])];
-                assert_eq!(judged(&guard, "/v1/status", &headers).await, 403, "{name} {both:?}");
+                assert_eq!(status_of(&guard, "/v1/status", &headers).await, 403, "{name} {both:?}");
             }
         }
         let link = [
@@ -305,10 +305,10 @@ mod tests {
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document"),
         ];
-        assert_eq!(judged(&guard, "/", &link).await, 200);
-        assert_eq!(judged(&guard, "/v1/status", &link).await, 403);
+        assert_eq!(status_of(&guard, "/", &link).await, 200);
+        assert_eq!(status_of(&guard, "/v1/status", &link).await, 403);
         let frame = [link[0], link[1], link[2], ("sec-fetch-dest", "iframe")];
-        assert_eq!(judged(&guard, "/", &frame).await, 403);
+        assert_eq!(status_of(&guard, "/", &frame).await, 403);
     }
 
     #[tokio::test]
@@ -317,7 +317,7 @@ mod tests {
         let file = dir.path().join("token");
         let guard = RequestGuard::new(&[], Some(file.clone()));
         let with = |value: &'static str| [("host", "localhost"), ("authorization", value)];
-        assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401, "there is no file");
+        assert_eq!(status_of(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401, "there is no file");
         std::fs::write(&file, "0123456789abcdef\n").unwrap();
         for (given, expected) in [
             ("Bearer 0123456789abcdef", 200),
@@ -329,24 +329,24 @@ mod tests {
             ("Basic 0123456789abcdef", 401),
             ("", 401),
         ] {
-            assert_eq!(judged(&guard, "/", &with(given)).await, expected, "{given:?}");
+            assert_eq!(status_of(&guard, "/", &with(given)).await, expected, "{given:?}");
         }
-        assert_eq!(judged(&guard, "/", &[("host", "localhost")]).await, 401);
+        assert_eq!(status_of(&guard, "/", &[("host", "localhost")]).await, 401);
         std::fs::write(&file, "another-token-of-the-day").unwrap();
-        assert_eq!(judged(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401);
-        assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 200);
+        assert_eq!(status_of(&guard, "/", &with("Bearer 0123456789abcdef")).await, 401);
+        assert_eq!(status_of(&guard, "/", &with("Bearer another-token-of-the-day")).await, 200);
         std::fs::write(&file, " 0123456789abcdef \t\r\n").unwrap();
         assert_eq!(
-            judged(&guard, "/", &with("Bearer 0123456789abcdef")).await,
+            status_of(&guard, "/", &with("Bearer 0123456789abcdef")).await,
             200,
             "blanks come in no header"
         );
         // A file of blanks lets nobody in, and an empty one neither.
         std::fs::write(&file, " ".repeat(32)).unwrap();
-        assert_eq!(judged(&guard, "/", &with("Bearer                                 ")).await, 401);
+        assert_eq!(status_of(&guard, "/", &with("Bearer                                 ")).await, 401);
         std::fs::write(&file, "\n").unwrap();
-        assert_eq!(judged(&guard, "/", &with("Bearer ")).await, 401);
-        assert_eq!(judged(&guard, "/", &with("Bearer another-token-of-the-day")).await, 401);
+        assert_eq!(status_of(&guard, "/", &with("Bearer ")).await, 401);
+        assert_eq!(status_of(&guard, "/", &with("Bearer another-token-of-the-day")).await, 401);
         assert!(!format!("{guard:?}").contains("another"));
     }
 
@@ -359,7 +359,7 @@ mod tests {
             let guard = RequestGuard::new(&[], Some(file.to_owned()));
             for given in ["", "Bearer ", "Bearer 0123456789abcdef"] {
                 let headers = [("host", "localhost"), ("authorization", given)];
-                assert_eq!(judged(&guard, "/v1/status", &headers).await, 401, "{}", file.display());
+                assert_eq!(status_of(&guard, "/v1/status", &headers).await, 401, "{}", file.display());
             }
         }
     }

@@ -88,7 +88,7 @@ impl WebhookReceiver {
             others,
             of_all: limiter(OF_ALL),
             of_one: (0..COUNTS).map(|_| limiter(OF_ONE)).collect(),
-            unknown: Secret::unknown(),
+            unknown: Secret::unmatchable(),
             told: Mutex::default(),
         })
     }
@@ -102,18 +102,18 @@ impl WebhookReceiver {
     fn secret_of(&self, source: &str) -> Option<Secret> {
         let common = self.secret.as_deref().filter(|file| has_any(file))?;
         let Ok(name) = source.parse::<DnsLabel>() else { return Some(self.unknown.clone()) };
-        let own = beside(common, name.as_str());
+        let own = source_secret_path(common, name.as_str());
         // One that cannot be read is no leave to take the common one.
         let file = if is_there(&own) { &*own } else { common };
         Some(Secret::read(file).unwrap_or_else(|why| {
             if is_there(file) {
-                self.tell(format!("no webhook for the source {name} is heard: {why}"));
+                self.log_once(format!("no webhook for the source {name} is heard: {why}"));
             }
             self.unknown.clone()
         }))
     }
 
-    fn tell(&self, why: String) {
+    fn log_once(&self, why: String) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if *told != why {
             tracing::warn!("{why}");
@@ -123,7 +123,7 @@ impl WebhookReceiver {
 }
 
 /// Returns the file with the secret of one source alone.
-fn beside(common: &Path, source: &str) -> PathBuf {
+fn source_secret_path(common: &Path, source: &str) -> PathBuf {
     let mut own = common.as_os_str().to_owned();
     own.push(".");
     own.push(source);
@@ -145,7 +145,7 @@ pub(super) async fn hook(
 ) -> Response {
     // A path that is not UTF-8 names no source.
     let source = source.map(|extract::Path(source)| source).unwrap_or_default();
-    let answer = heard(&hooks, &process, &source, request).await.into_response();
+    let answer = receive(&hooks, &process, &source, request).await.into_response();
     let outcome = match answer.status() {
         StatusCode::ACCEPTED => WebhookOutcome::Taken,
         StatusCode::FORBIDDEN => WebhookOutcome::Refused,
@@ -162,7 +162,7 @@ pub(super) async fn hook(
     answer
 }
 
-async fn heard(
+async fn receive(
     hooks: &Arc<WebhookReceiver>,
     process: &ProcessHandle,
     source: &str,
@@ -199,13 +199,13 @@ async fn heard(
     if !is_right(&secret, &head.headers, &code) {
         return Err(refused());
     }
-    let message = said(process.fetch(source).await, hooks.others).ok_or_else(refused)?;
+    let message = answer_text(process.fetch(source).await, hooks.others).ok_or_else(refused)?;
     tracing::debug!(source, "a webhook asks for a look: {message}");
     Ok((StatusCode::ACCEPTED, accepted(message)).into_response())
 }
 
 /// Returns the answer for a sender that knows the secret; none where there is no such source.
-fn said(fetched: Option<FetchResult>, others: UnservedSources) -> Option<&'static str> {
+fn answer_text(fetched: Option<FetchResult>, others: UnservedSources) -> Option<&'static str> {
     match (fetched, others) {
         (Some(FetchResult::NoSource), UnservedSources::Nobody) => None,
         (Some(FetchResult::NoSource), UnservedSources::Replicas) => {

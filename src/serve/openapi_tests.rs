@@ -156,6 +156,18 @@ fn source(now: Timestamp) -> SourceStatus {
     }
 }
 
+fn process_status(now: Timestamp) -> ProcessStatus {
+    ProcessStatus {
+        server_silent_since: Some(now),
+        version: String::new(),
+        since: now,
+        next_resync: now,
+        queue: 0,
+        unfinished_seconds: 0.0,
+        longest_seconds: 0.0,
+    }
+}
+
 /// A part of an answer that is never sent would be a promise.
 #[test]
 fn the_forms_have_what_is_told_and_nothing_else() {
@@ -202,15 +214,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         queue: Vec::new(),
     };
     check("Rollout", json!(rollout));
-    let process = ProcessStatus {
-        server_silent_since: Some(Timestamp::UNIX_EPOCH),
-        version: text(),
-        since: now,
-        next_resync: now,
-        queue: 0,
-        unfinished_seconds: 0.0,
-        longest_seconds: 0.0,
-    };
+    let process = process_status(now);
     check("Process", json!(process));
     let (api_version, kind) = (text(), text());
     check(

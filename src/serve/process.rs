@@ -38,21 +38,21 @@ impl ProcessHandle {
 
     /// Hints that a source has something new; none while no loop answers.
     pub(super) async fn fetch(&self, source: &str) -> Option<FetchResult> {
-        asked(self.inquiries().ok()?.fetch(source)).await.ok()
+        answer_in_time(self.inquiries().ok()?.fetch(source)).await.ok()
     }
 
     /// Returns whether the loop that runs has a source of this name.
     pub(super) async fn knows(&self, source: &str) -> bool {
         let Ok(inquiries) = self.inquiries() else { return false };
-        asked(inquiries.knows(source)).await.unwrap_or(false)
+        answer_in_time(inquiries.knows(source)).await.unwrap_or(false)
     }
 
     pub(super) async fn status(&self) -> Result<DaemonStatus, ErrorResponse> {
-        asked(self.inquiries()?.status()).await
+        answer_in_time(self.inquiries()?.status()).await
     }
 }
 
-pub(super) async fn asked<T>(answer: impl Future<Output = Option<T>>) -> Result<T, ErrorResponse> {
+pub(super) async fn answer_in_time<T>(answer: impl Future<Output = Option<T>>) -> Result<T, ErrorResponse> {
     asked_within(PATIENCE, "the loop", answer).await
 }
 

@@ -17,7 +17,7 @@ use super::events::{EventStreams, events};
 use super::guard::{RequestGuard, guarded};
 use super::hook::{WebhookReceiver, hook};
 use super::page;
-use super::process::{ProcessHandle, asked, asked_within};
+use super::process::{ProcessHandle, answer_in_time, asked_within};
 use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::{
@@ -67,7 +67,7 @@ fn questions(process: ProcessHandle) -> Router {
     Router::new()
         .route("/livez", get(live))
         .route("/readyz", get(ready))
-        .route("/metrics", get(counted))
+        .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
@@ -233,12 +233,12 @@ async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatu
 }
 
 /// Returns the metrics in any case: a loop that cannot begin is worth knowing.
-async fn counted(State(process): State<ProcessHandle>) -> Response {
+async fn metrics(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
     let (signs, now, reloads) = (process.heartbeats.signs(), Instant::now(), process.service.reloads());
     let beside = report::ProcessFacts { signs: &signs, now, reloads, endpoints: &process.endpoints };
     let status = match running {
-        Some(running) => asked(running.status()).await.ok(),
+        Some(running) => answer_in_time(running.status()).await.ok(),
         None => None,
     };
     let text = process.metrics.text(status.as_ref(), &beside);
@@ -250,7 +250,7 @@ async fn objects(
     filter: Result<Query<ObjectFilter>, QueryRejection>,
 ) -> Result<Json<ObjectListBody>, ErrorResponse> {
     let filter = understood(filter)?;
-    let items = asked(process.inquiries()?.objects(filter)).await?;
+    let items = answer_in_time(process.inquiries()?.objects(filter)).await?;
     Ok(Json(ObjectListBody { api_version: VERSION, kind: "ObjectList", items }))
 }
 
@@ -264,7 +264,7 @@ async fn object(
     let look = understood(look)?;
     let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
     let inquiries = process.inquiries()?;
-    let id = meant(&inquiries, &kind, namespace.as_deref(), &name).await?;
+    let id = resolve_object(&inquiries, &kind, namespace.as_deref(), &name).await?;
     let none = || ErrorResponse(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     let one = |object| ObjectBody { api_version: VERSION, object };
     if look.view == Some(ObjectView::Yaml) {
@@ -272,23 +272,23 @@ async fn object(
         let (object, compared) = asked_within(COMPARISON, SERVER, compared).await?.ok_or_else(none)?;
         return Ok(Json(ComparedObjectBody { object: one(object), compared }).into_response());
     }
-    let found = asked(inquiries.object(id.clone())).await?;
+    let found = answer_in_time(inquiries.object(id.clone())).await?;
     Ok(Json(one(found.ok_or_else(none)?)).into_response())
 }
 
 /// Returns the object whose kind may be named without its group, and in any case.
-async fn meant(
+async fn resolve_object(
     inquiries: &Inquiries,
     kind: &str,
     namespace: Option<&str>,
     name: &str,
 ) -> Result<ObjectId, ErrorResponse> {
     let exact = ObjectId::new(&GroupKind::parse(kind), namespace, name);
-    if asked(inquiries.object(exact.clone())).await?.is_some() {
+    if answer_in_time(inquiries.object(exact.clone())).await?.is_some() {
         return Ok(exact);
     }
     let of_kind = ObjectFilter { kind: Some(kind.to_owned()), ..ObjectFilter::default() };
-    let all = asked(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
+    let all = answer_in_time(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
     let mut named = all.filter(|id| (id.namespace(), id.name()) == (namespace, name));
     let Some(first) = named.next() else { return Ok(exact) };
     match named.next() {
@@ -310,7 +310,7 @@ async fn diff(
     let source = understood(of)?.source;
     let inquiries = process.inquiries()?;
     if let Some(name) = &source {
-        let status = asked(inquiries.status()).await?;
+        let status = answer_in_time(inquiries.status()).await?;
         if !status.sources.iter().any(|known| known.name == *name) {
             return Err(ErrorResponse(StatusCode::NOT_FOUND, format!("there is no source {name}")));
         }

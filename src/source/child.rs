@@ -88,7 +88,7 @@ pub(super) enum ChildError {
 }
 
 /// Returns a git command on a store, that asks nobody anything, reads no configuration but the store's, and runs no
-/// hook. Protocols are limited by [`Peer`].
+/// hook. Protocols are limited by [`ChildPeer`].
 pub(super) fn git(store: &Path, peer: ChildPeer<'_>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", LIMITED, "git"]).env_clear();
@@ -177,8 +177,8 @@ pub(super) async fn run(
 ) -> Result<ChildOutput, ChildError> {
     Box::pin(require_safe_git()).await?;
     command
-        .env("RHUMB_DATA", (within(Resource::Data, bounds.memory) / KIB).to_string())
-        .env("RHUMB_FILE", (within(Resource::Fsize, bounds.file) / BLOCK).to_string());
+        .env("RHUMB_DATA", (lower_limit(Resource::Data, bounds.memory) / KIB).to_string())
+        .env("RHUMB_FILE", (lower_limit(Resource::Fsize, bounds.file) / BLOCK).to_string());
     // As its standard input, which it never reads and does not hand on.
     command
         .stdin(lock.share().map_err(ChildError::NotStarted)?)
@@ -214,7 +214,7 @@ pub(super) async fn run(
 }
 
 /// Returns the limit, or the one that this process has itself where that is less: nobody may raise it.
-fn within(resource: Resource, limit: u64) -> u64 {
+fn lower_limit(resource: Resource, limit: u64) -> u64 {
     rustix::process::getrlimit(resource).maximum.map_or(limit, |own| own.min(limit))
 }
 

@@ -62,7 +62,7 @@ impl Credentials {
     }
 
     /// Returns those in a folder for a source.
-    pub fn within(folder: &Path, source: &str) -> Self {
+    pub fn of_folder(folder: &Path, source: &str) -> Self {
         Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Source(source.to_owned()) }
     }
 
@@ -109,7 +109,7 @@ impl Credentials {
     }
 
     /// Tells a git command, which has no subcommand yet, where they are.
-    pub(super) fn tell(&self, command: &mut Command) {
+    pub(super) fn configure(&self, command: &mut Command) {
         if let Some(file) = self.file("git-credentials") {
             // git goes by the whole address too: beside it nothing is asked.
             let address = match &self.whose {
@@ -209,18 +209,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("it's 100%h");
         fs::create_dir(&folder).unwrap();
-        let none = Credentials::within(&folder, "shop").ssh_command().into_string().unwrap();
+        let none = Credentials::of_folder(&folder, "shop").ssh_command().into_string().unwrap();
         assert!(!none.contains("Identit") && !none.contains("KnownHosts"), "{none}");
         for name in ["ssh-key", "ssh-key.shop"] {
             fs::write(folder.join(name), "").unwrap();
-            let Some(said) = understood(&Credentials::within(&folder, "shop")) else { return };
+            let Some(said) = understood(&Credentials::of_folder(&folder, "shop")) else { return };
             let file = folder.join(name).display().to_string().replace('%', "%%");
             assert!(said.contains(&format!("\nidentityfile {file}\n")), "{said}");
             assert!(said.contains("\nidentitiesonly yes\n"), "{said}");
             assert!(said.contains("\nstricthostkeychecking true\n"), "{said}");
         }
         fs::write(folder.join("known-hosts"), "").unwrap();
-        let Some(said) = understood(&Credentials::within(&folder, "ops")) else { return };
+        let Some(said) = understood(&Credentials::of_folder(&folder, "ops")) else { return };
         let file = folder.join("known-hosts").display().to_string();
         assert!(said.contains(&format!("\nuserknownhostsfile {file}\n")), "{said}");
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_and_replaced_by_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let credentials = Credentials::within(dir.path(), "shop");
+        let credentials = Credentials::of_folder(dir.path(), "shop");
         credentials.check(URL).unwrap();
         fs::write(dir.path().join("ssh-key"), "").unwrap();
         credentials.check(URL).unwrap();
@@ -239,7 +239,7 @@ mod tests {
         fs::remove_file(&own).unwrap();
         std::os::unix::fs::symlink("nothing", &own).unwrap();
         assert_eq!(credentials.check(URL).unwrap_err().0, own);
-        Credentials::within(dir.path(), "other").check(URL).unwrap();
+        Credentials::of_folder(dir.path(), "other").check(URL).unwrap();
         credentials.check("https://git.example.org/shop.git").unwrap();
     }
 
@@ -247,7 +247,7 @@ mod tests {
     fn filled(credentials: &Credentials, address: &str) -> Option<String> {
         use std::io::Write as _;
         let mut told = Command::new("git");
-        credentials.tell(&mut told);
+        credentials.configure(&mut told);
         let mut command = std::process::Command::new("git");
         command
             .args(["-c", "credential.helper="])

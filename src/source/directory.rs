@@ -89,7 +89,7 @@ impl DirectorySource {
         let path = std::path::absolute(path)
             .map_err(|error| SourceError::Unreadable { place: place.to_owned(), error })?;
         let key = Oid::hash_object(git2::ObjectType::Blob, path.as_os_str().as_encoded_bytes())
-            .map_err(|error| store.judged(&error))?;
+            .map_err(|error| store.classify_error(&error))?;
         let head = format!("refs/rhumb/head/{key}");
         Ok(Self { path, place: place.to_owned(), head, store, memory: Arc::default() })
     }
@@ -170,7 +170,7 @@ impl PassInput {
         last: Option<DirectoryPass>,
     ) -> Result<PassStep, SourceError> {
         let repository = self.store.repository()?;
-        let mut odb = repository.odb().map_err(|error| self.store.judged(&error))?;
+        let mut odb = repository.odb().map_err(|error| self.store.classify_error(&error))?;
         self.recall(memory, &odb)?;
         let Some(pass) = self.pass(memory, &mut odb)? else { return Ok(PassStep::Again(None)) };
         if pass.files.is_empty() && pass.refusals.is_empty() {
@@ -207,7 +207,8 @@ impl PassInput {
     ) -> Result<Revision, SourceError> {
         self.store.room()?;
         let plain: Vec<(&str, Oid)> = files.iter().map(|entry| (entry.0.as_str(), entry.1)).collect();
-        let id = forest::snapshot(odb, &plain, &pass.refusals).map_err(|error| self.store.judged(&error))?;
+        let id = forest::snapshot(odb, &plain, &pass.refusals)
+            .map_err(|error| self.store.classify_error(&error))?;
         let revision = Revision::new(&id.to_string());
         self.store.pin(lock, &revision)?;
         self.store.point(lock, &self.head, &revision)?;
@@ -257,7 +258,7 @@ impl PassInput {
         for (path, stat) in listing.files {
             let seen = match memory.files.remove(&path) {
                 Some(seen) if seen.sure && seen.stat == stat => seen,
-                _ => match self.look(&root, &path, odb)? {
+                _ => match self.look_at_file(&root, &path, odb)? {
                     FileLook::Known(stat, content) => {
                         KnownFile { stat, content, sure: stat.is_older_than(old_enough) }
                     }
@@ -283,7 +284,12 @@ impl PassInput {
         Ok((!moved).then_some(pass))
     }
 
-    fn look(&self, root: &OpenFolder, path: &str, odb: &mut Odb<'_>) -> Result<FileLook, SourceError> {
+    fn look_at_file(
+        &self,
+        root: &OpenFolder,
+        path: &str,
+        odb: &mut Odb<'_>,
+    ) -> Result<FileLook, SourceError> {
         let refused = |reason| FileLook::Refused(RefusedFile::new(path, reason));
         Ok(match root.read(path, self.store.settings().max_file) {
             Ok(FileReadResult::Whole(stat, bytes)) => {
@@ -291,7 +297,7 @@ impl PassInput {
                     Some(reason) => Err(reason),
                     None => Ok(odb
                         .put(git2::ObjectType::Blob, &bytes)
-                        .map_err(|error| self.store.judged(&error))?),
+                        .map_err(|error| self.store.classify_error(&error))?),
                 };
                 FileLook::Known(stat, content)
             }

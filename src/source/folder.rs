@@ -185,7 +185,7 @@ impl FolderWalk<'_> {
             return Err(trouble(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            let inside = names::shown(&self.inside(&path));
+            let inside = names::printable(&self.inside(&path));
             self.out
                 .refusals
                 .push(RefusedFile::new(inside, RefusalReason::Unreadable).detail(error.to_string()));
@@ -211,7 +211,7 @@ impl FolderWalk<'_> {
         }
         let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
-        match tree::judge(&self.ignores, &names::shown(&parent), name, kind, depth - 1) {
+        match tree::judge(&self.ignores, &names::printable(&parent), name, kind, depth - 1) {
             JudgedEntry::Skip => Ok(false),
             JudgedEntry::Refuse(refusal) => {
                 self.out.refusals.push(refusal);

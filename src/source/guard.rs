@@ -131,7 +131,7 @@ impl CommitVerifier {
     }
 
     /// Tells what lies between two revisions in a repository: our own, or one of this host.
-    pub(super) async fn between(
+    pub(super) async fn commits_between(
         &self,
         store: &RevisionStore,
         foreign: Option<&Path>,
@@ -145,7 +145,7 @@ impl CommitVerifier {
                 None => objects::open(own.path())?,
             };
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
-            lineage::between(&[repository.odb()?], older, newer)
+            lineage::commits_between(&[repository.odb()?], older, newer)
         };
         let walked = bounded(&self.place, store.settings().fetch, walk).await?;
         walked.map_err(|error| SourceError::Damaged {

@@ -32,7 +32,7 @@ pub struct ChangeHints {
 
 impl ChangeHints {
     /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a remote.
-    pub async fn changed(&self) {
+    pub async fn next_hint(&self) {
         self.wake.notified().await;
     }
 
@@ -140,7 +140,7 @@ fn target(path: &Path, depth: WatchDepth, filter: NameFilter) -> WatchedFolder {
 
 impl HintTarget {
     /// Returns the present form of the target.
-    fn settled(&self) -> Self {
+    fn resolved(&self) -> Self {
         match self {
             Self::Awaited(path) if local::folders(path).is_ok() => Self::Repository(path.clone()),
             Self::Awaited(path) => Self::Folder(path.clone()),
@@ -151,7 +151,7 @@ impl HintTarget {
     /// Returns the folders to watch now; empty where nothing is there.
     fn targets(&self) -> Vec<WatchedFolder> {
         match self {
-            Self::Awaited(_) => self.settled().targets(),
+            Self::Awaited(_) => self.resolved().targets(),
             Self::Repository(path) => {
                 let Ok(folders) = local::folders(path) else { return Vec::new() };
                 let mut targets = vec![
@@ -261,7 +261,7 @@ impl HintWatcher {
 
     /// One event and those that follow it; false when nobody listens any more.
     fn event(&self, receiver: &Receiver<HintMessage>) -> bool {
-        let repository = matches!(self.watched.settled(), HintTarget::Repository(_));
+        let repository = matches!(self.watched.resolved(), HintTarget::Repository(_));
         let (pause, end) = if repository {
             self.wake.notify_one();
             (ONCE_MORE, Instant::now() + ONCE_MORE)

@@ -64,7 +64,7 @@ impl ResolvedLocation {
 }
 
 fn title_of_path(path: &Path) -> SourceTitle {
-    let typed = PathBuf::from(shown(path));
+    let typed = PathBuf::from(normalize(path));
     let real = real(&typed);
     // As it was typed, as long as that is a name: where a link leads may be swapped.
     let climbs = typed.components().any(|part| part == Component::ParentDir);
@@ -92,9 +92,8 @@ fn of_git(git: &GitLocation) -> String {
         Some(path) if inside.is_empty() => of_path(&path),
         Some(path) if path.join(&inside).exists() => of_path(&path.join(&inside)),
         // A bare repository, or a folder that is in another revision only.
-        Some(path) => {
-            origin(&real(&path)).map_or_else(|| shown(&path.join(&inside)), |origin| with(origin, &inside))
-        }
+        Some(path) => origin(&real(&path))
+            .map_or_else(|| normalize(&path.join(&inside)), |origin| with(origin, &inside)),
         None => with(of_url(&git.url), &inside),
     }
 }
@@ -106,7 +105,7 @@ fn of_path(path: &Path) -> String {
     let around = if location::is_bare(found) { None } else { found.ancestors().find(is_top) };
     let top = around.unwrap_or(found);
     let inside = found.strip_prefix(top).unwrap_or(Path::new("")).to_string_lossy();
-    origin(top).map_or_else(|| shown(path), |origin| with(origin, &inside))
+    origin(top).map_or_else(|| normalize(path), |origin| with(origin, &inside))
 }
 
 /// Returns where a work tree on this host came from. A bare repository is a place of its own: others come from it.
@@ -117,7 +116,7 @@ fn origin(top: &Path) -> Option<String> {
     let repository = objects::open_foreign(top).ok()?;
     let url = repository.config().ok()?.get_string("remote.origin.url").ok()?;
     match location::local_path(&url) {
-        Some(path) => Some(shown(&real(&top.join(path)))),
+        Some(path) => Some(normalize(&real(&top.join(path)))),
         None => Some(of_url(&url)),
     }
 }
@@ -136,7 +135,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Returns an absolute path without what changes nothing. Links stay: where they lead may be swapped.
-fn shown(path: &Path) -> String {
+fn normalize(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path: PathBuf = path.components().collect();
     work_tree(&path).to_string_lossy().into_owned()

@@ -78,7 +78,7 @@ impl VerificationKeys {
 
 /// Checks one line of a list of allowed signers: principals, options, kind, key and a comment.
 fn signer(line: &str) -> Result<(), &'static str> {
-    let words = words(line).ok_or("a quotation mark is not closed")?;
+    let words = split_words(line).ok_or("a quotation mark is not closed")?;
     let Some(at) = words.iter().position(|word| KINDS.contains(word)) else {
         return Err("it is no allowed signer: `NAME ssh-ed25519 AAAA…`, as in ssh-keygen(1), is expected");
     };
@@ -94,7 +94,7 @@ fn signer(line: &str) -> Result<(), &'static str> {
 }
 
 /// Returns the words of a line, parted at blanks outside of quotation marks; none where one is not closed.
-fn words(line: &str) -> Option<Vec<&str>> {
+fn split_words(line: &str) -> Option<Vec<&str>> {
     let (mut words, mut start, mut quoted) = (Vec::new(), None, false);
     for (at, char) in line.char_indices() {
         quoted ^= char == '"';

@@ -75,7 +75,7 @@ impl LineageWalk {
 fn parents(odbs: &[Odb<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
     for odb in odbs {
         match objects::bounded(odb, id).and_then(|()| odb.read(id)) {
-            Ok(object) if object.kind() == ObjectType::Commit => return named(object.data()).map(Some),
+            Ok(object) if object.kind() == ObjectType::Commit => return parents_in(object.data()).map(Some),
             Ok(_) => return Err(git2::Error::from_str("a parent is no commit")),
             Err(error) if error.code() == ErrorCode::NotFound => {}
             Err(error) => return Err(error),
@@ -85,7 +85,7 @@ fn parents(odbs: &[Odb<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
 }
 
 /// Returns the parents that the bytes of a commit name.
-fn named(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
+fn parents_in(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
     // The head of a commit: its tree, then its parents. A signature or a message comes after these.
     let lines = commit.split(|byte| *byte == b'\n').skip(1);
     let ids = lines.map_while(|line| line.strip_prefix(b"parent "));
@@ -115,7 +115,7 @@ pub(super) fn ancestry(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Ances
 }
 
 /// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not be here.
-pub(super) fn between(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<CommitRange, git2::Error> {
+pub(super) fn commits_between(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<CommitRange, git2::Error> {
     let walk = LineageWalk::new(odbs, newer, Some(older))?;
     if walk.met && walk.missing.is_empty() && !walk.begins {
         // Each of them leads to the older one and to nothing else.
@@ -178,7 +178,7 @@ mod tests {
             let (dir, _, ids) = history(words);
             // Opened anew, as the first one remembers what it wrote.
             let repository = Repository::open(dir.path()).unwrap();
-            let found = between(&[repository.odb().unwrap()], ids[older], ids[newer]).unwrap();
+            let found = commits_between(&[repository.odb().unwrap()], ids[older], ids[newer]).unwrap();
             let names = |commits: &[Oid]| {
                 let name = |id: &Oid| ids.iter().find(|(_, known)| *known == id).unwrap().0.clone();
                 assert_eq!(commits.first(), Some(&ids[newer]), "the newest comes first");

@@ -32,7 +32,7 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, S
     let repository = open(path)?;
     let found = match reference {
         None => head(&repository),
-        Some(name) => named(&repository, name),
+        Some(name) => resolve_name(&repository, name),
     };
     match found {
         Ok(Some(id)) => Ok(Revision::new(&id.to_string())),
@@ -63,7 +63,7 @@ fn unborn(repository: &Repository, place: String) -> SourceError {
     }
     let head = repository.find_reference("HEAD").ok();
     let head = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten()).unwrap_or("HEAD");
-    let branch = names::shown(head.trim_start_matches("refs/heads/").as_bytes());
+    let branch = names::printable(head.trim_start_matches("refs/heads/").as_bytes());
     SourceError::NoReference { place, reference: format!("{branch}, which HEAD names") }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
 
 /// Opens the repository, or says by name why it is not read.
 pub(super) fn open(path: &Path) -> Result<Repository, SourceError> {
-    let repository = objects::open_foreign(path).map_err(|error| judged(path, &error))?;
+    let repository = objects::open_foreign(path).map_err(|error| classify_error(path, &error))?;
     let partial = repository.config().is_ok_and(|config| has_promisor(&config));
     if partial {
         return Err(unsupported(path, "a partial clone"));
@@ -94,7 +94,7 @@ fn has_promisor(config: &git2::Config) -> bool {
 }
 
 /// Tells from libgit2's text why it refuses a repository.
-fn judged(path: &Path, error: &git2::Error) -> SourceError {
+fn classify_error(path: &Path, error: &git2::Error) -> SourceError {
     let place = path.display().to_string();
     let text = error.message();
     let forms = [
@@ -138,7 +138,7 @@ fn head(repository: &Repository) -> Result<Option<Oid>, git2::Error> {
 }
 
 /// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
-fn named(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
+fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
     if name == "HEAD" {
         return head(repository);
     }

@@ -104,7 +104,7 @@ impl ResolvedLocation {
     }
 
     /// Returns the resolved form of an awaited location; an error while nothing is there.
-    pub(super) fn settled(&self) -> Result<Self, SourceError> {
+    pub(super) fn resolved(&self) -> Result<Self, SourceError> {
         let Self::Awaited(git) = self else { return Ok(self.clone()) };
         let path = local_path(&git.url).unwrap_or_else(|| PathBuf::from(&git.url));
         match on_this_host(&git.url, path)? {

@@ -51,7 +51,7 @@ impl OriginParts {
         match location {
             ResolvedLocation::Git(git) => git_parts(git, place, store),
             ResolvedLocation::Directory(path) => directory_parts(path, place, store),
-            ResolvedLocation::Awaited(git) => match location.settled() {
+            ResolvedLocation::Awaited(git) => match location.resolved() {
                 Ok(settled) => Self::of(&settled, place, store),
                 Err(error @ SourceError::Location { .. }) => Err(error),
                 Err(_) => awaited_parts(git, place, store),

@@ -108,7 +108,7 @@ impl RevisionReader {
         self.shared.suspect.load(Ordering::Relaxed)
     }
 
-    /// As [`Reader::is_suspect`], and it is looked at now.
+    /// As [`RevisionReader::is_suspect`], and it is looked at now.
     pub(super) fn take_suspicion(&self) -> bool {
         self.shared.suspect.swap(false, Ordering::Relaxed)
     }
@@ -136,7 +136,7 @@ impl RevisionReader {
         self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
     }
 
-    /// Fails with [`Error::Empty`] or [`Error::NoPath`] where a revision holds nothing, without listing it.
+    /// Fails with [`SourceError::Empty`] or [`SourceError::NoPath`] where a revision holds nothing, without listing it.
     pub(super) fn check(&self, revision: &Revision) -> Result<(), SourceError> {
         self.pass(|objects| {
             let (root, refusals) = self.root(objects, revision)?;
@@ -190,8 +190,8 @@ impl RevisionReader {
             let commit = self.find(objects, revision)?;
             let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
             Ok(Some(CommitInfo {
-                author: shown(commit.author().name_bytes()),
-                subject: shown(commit.summary_bytes().unwrap_or_default()),
+                author: printable(commit.author().name_bytes()),
+                subject: printable(commit.summary_bytes().unwrap_or_default()),
                 time,
             }))
         })
@@ -219,7 +219,7 @@ impl RevisionReader {
 
     /// Returns the revision with this abbreviated id, of at least four digits; none where there is
     /// no such commit, or more than one.
-    pub fn named(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
+    pub fn find_by_prefix(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
         if !(4..=40).contains(&prefix.len()) || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
@@ -246,7 +246,7 @@ impl RevisionReader {
             }
             return Ok(bytes);
         }
-        self.read_all([blob], |_, bytes| Ok(bytes))?.pop().ok_or_else(|| self.lost(blob))
+        self.read_all([blob], |_, bytes| Ok(bytes))?.pop().ok_or_else(|| self.lost_error(blob))
     }
 
     /// Closes what reads may have left open for the next ones.
@@ -278,7 +278,7 @@ impl RevisionReader {
     }
 
     fn bytes(&self, databases: &[Odb<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
-        let mut last = self.lost(blob);
+        let mut last = self.lost_error(blob);
         for database in databases {
             let read = database.read_header(blob.oid()).and_then(|(size, _)| {
                 if size as u64 > self.shared.limits.file {
@@ -447,7 +447,7 @@ impl RevisionReader {
         }
     }
 
-    fn lost(&self, blob: BlobId) -> SourceError {
+    fn lost_error(&self, blob: BlobId) -> SourceError {
         SourceError::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
     }
 
@@ -457,7 +457,7 @@ impl RevisionReader {
 }
 
 /// Returns who made a commit, or what for, as it may be shown wherever it is told.
-fn shown(text: &[u8]) -> String {
+fn printable(text: &[u8]) -> String {
     harmless(&String::from_utf8_lossy(text)).into_owned()
 }
 

@@ -127,7 +127,7 @@ impl RefusedFile {
         serde_json::json!([self.reason.code(), self.path, self.detail]).to_string()
     }
 
-    /// Reads what [`Refusal::line`] wrote.
+    /// Reads what [`RefusedFile::line`] wrote.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let (code, path, detail): (String, String, String) = serde_json::from_str(line).ok()?;
         Some(Self { path, reason: RefusalReason::parse(&code)?, detail })

@@ -96,9 +96,9 @@ impl RemoteReference {
                 instead: "use https:// or ssh://",
             });
         }
-        let wanted = wanted(reference, place)?;
+        let wanted = wanted_reference(reference, place)?;
         let key = git2::Oid::hash_object(ObjectType::Blob, format!("{url}\n{wanted:?}").as_bytes())
-            .map_err(|error| store.judged(&error))?;
+            .map_err(|error| store.classify_error(&error))?;
         let (arrival, in_force) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
         let address = address(url);
         let login = address.login.as_deref().map(GitLogin::keep).transpose().map_err(|error| {
@@ -169,7 +169,7 @@ impl RemoteReference {
         check(&[self.id(revision)?]).await?;
         let mut depths = DEPTHS.iter();
         loop {
-            let refused = match guard.between(&self.store, None, (&base, revision)).await? {
+            let refused = match guard.commits_between(&self.store, None, (&base, revision)).await? {
                 CommitRange::Exactly(commits) => return check(&commits).await,
                 CommitRange::Apart => return Err(guard.apart(revision, &base)),
                 // More of the history may show that what is refused was accepted long ago.
@@ -185,7 +185,7 @@ impl RemoteReference {
     }
 
     fn id(&self, revision: &Revision) -> Result<Oid, SourceError> {
-        Oid::from_str(revision.as_str()).map_err(|error| self.store.judged(&error))
+        Oid::from_str(revision.as_str()).map_err(|error| self.store.classify_error(&error))
     }
 
     /// Puts a revision that was accepted before in force again; false where it cannot be had any more.
@@ -287,7 +287,7 @@ impl RemoteReference {
         }
         let settings = self.store.settings();
         let bounds = self.store.bounds(settings.answer, QuotaRoom(settings.quota));
-        let output = self.ended(child::run(command, lock, bounds).await, settings.answer)?;
+        let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing can be told from nothing.
         if output.status.code() == Some(2) {
             return Err(SourceError::Hollow { place: self.place.clone() });
@@ -298,7 +298,7 @@ impl RemoteReference {
             return Err(self.failure(&output, target));
         }
         let listed = listed(&output.stdout);
-        if let Some(found) = names.iter().find_map(|name| found(&listed, name)) {
+        if let Some(found) = names.iter().find_map(|name| find_reference(&listed, name)) {
             return Ok(found);
         }
         let place = self.place.clone();
@@ -325,7 +325,7 @@ impl RemoteReference {
         command.args(["--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
         let output =
-            self.ended(child::run(command, lock, self.store.bounds(deadline, room)).await, deadline)?;
+            self.child_result(child::run(command, lock, self.store.bounds(deadline, room)).await, deadline)?;
         if output.status.success() {
             return Ok(());
         }
@@ -361,11 +361,11 @@ impl RemoteReference {
         if let Some(login) = &self.login {
             command.arg("-c").arg(login.helper());
         }
-        credentials.tell(&mut command);
+        credentials.configure(&mut command);
         Ok(command)
     }
 
-    fn ended(
+    fn child_result(
         &self,
         output: Result<ChildOutput, ChildError>,
         after: std::time::Duration,
@@ -397,7 +397,7 @@ impl RemoteReference {
     }
 }
 
-fn wanted(reference: Option<&str>, place: &str) -> Result<WantedReference, SourceError> {
+fn wanted_reference(reference: Option<&str>, place: &str) -> Result<WantedReference, SourceError> {
     let Some(name) = reference.filter(|name| *name != "HEAD") else { return Ok(WantedReference::Head) };
     if name.len() == 40 && name.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(WantedReference::Commit(Revision::new(&name.to_ascii_lowercase())));
@@ -420,7 +420,7 @@ fn listed(text: &str) -> Vec<(&str, Revision)> {
 }
 
 /// Returns a reference by its whole name (patterns match tails too), annotated tags by what they lead to.
-fn found(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedReference> {
+fn find_reference(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedReference> {
     let id = |name: &str| listed.iter().find(|(listed, _)| *listed == name).map(|(_, id)| id.clone());
     let commit = id(&format!("{name}^{{}}")).or_else(|| id(name))?;
     Some(AdvertisedReference { name: name.to_owned(), commit })
@@ -489,8 +489,8 @@ mod tests {
             id('d')
         );
         let listed = listed(&text);
-        assert_eq!(found(&listed, "refs/heads/main"), None);
-        assert_eq!(found(&listed, "HEAD").unwrap().commit.as_str(), id('a'));
-        assert_eq!(found(&listed, "refs/tags/v1").unwrap().commit.as_str(), id('d'));
+        assert_eq!(find_reference(&listed, "refs/heads/main"), None);
+        assert_eq!(find_reference(&listed, "HEAD").unwrap().commit.as_str(), id('a'));
+        assert_eq!(find_reference(&listed, "refs/tags/v1").unwrap().commit.as_str(), id('d'));
     }
 }

@@ -37,7 +37,7 @@ pub struct SourceSettings {
     pub transports: TransportPolicy,
     /// The folder of credentials for git servers.
     pub credentials: Credentials,
-    /// The clock for [`Settings::settle`].
+    /// The clock for [`SourceSettings::settle`].
     pub clock: Clock,
 }
 

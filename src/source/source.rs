@@ -124,7 +124,7 @@ impl Source {
         &self.identity
     }
 
-    /// Returns the repository and reference that it follows, as [`Location::repository`] says.
+    /// Returns the repository and reference that it follows, as [`ResolvedLocation::repository`] says.
     pub fn repository(&self) -> Option<&str> {
         self.repository.as_deref()
     }
@@ -176,13 +176,13 @@ impl Source {
             let detail = "nobody has told what was accepted of it before".to_owned();
             return Err(SourceError::Worker { place: self.place.clone(), detail });
         }
-        let mut seen = self.look().await;
+        let mut seen = self.look_once().await;
         let own_store = !matches!(self.origin, RevisionOrigin::Local { .. });
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.
             self.reader.suspect();
-            seen = self.look().await;
+            seen = self.look_once().await;
         }
         match seen {
             Ok(revision) => {
@@ -251,7 +251,8 @@ impl Source {
     pub async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
         match &self.guard {
             Some(guard) if guard.accepted() != Some(revision) => {
-                let id = Oid::from_str(revision.as_str()).map_err(|error| self.store.judged(&error))?;
+                let id =
+                    Oid::from_str(revision.as_str()).map_err(|error| self.store.classify_error(&error))?;
                 self.check(guard, revision, &[id]).await
             }
             _ => Ok(()),
@@ -287,7 +288,7 @@ impl Source {
             VerificationRange::Itself => return self.vouch(revision).await,
             VerificationRange::Since(base) => base,
         };
-        let commits = match guard.between(&self.store, Some(path), (&base, revision)).await? {
+        let commits = match guard.commits_between(&self.store, Some(path), (&base, revision)).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
             CommitRange::Apart => return Err(guard.apart(revision, &base)),
             CommitRange::Unknown => return Err(guard.cut(revision, &base)),
@@ -298,7 +299,7 @@ impl Source {
     /// Resolves an awaited location: it may be there now.
     async fn settle(&mut self) -> Result<(), SourceError> {
         let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let found = self.blocking(move || OriginParts::of(&location.settled()?, &place, &store));
+        let found = self.blocking(move || OriginParts::of(&location.resolved()?, &place, &store));
         let parts = found.await?;
         self.location = parts.location;
         self.origin = parts.origin;
@@ -308,7 +309,7 @@ impl Source {
         Ok(())
     }
 
-    async fn look(&mut self) -> Result<Revision, SourceError> {
+    async fn look_once(&mut self) -> Result<Revision, SourceError> {
         if matches!(self.origin, RevisionOrigin::Awaited(_)) {
             self.settle().await?;
         }

@@ -1,6 +1,6 @@
 //! The bare repository in a source's state directory: what was fetched or snapshotted, and what is pinned.
 //!
-//! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its [`Lock`].
+//! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its [`StateLock`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -81,7 +81,7 @@ impl RevisionStore {
     }
 
     /// Returns libgit2's error about the store, by whether the disk or the content is at fault.
-    pub(super) fn judged(&self, error: &git2::Error) -> SourceError {
+    pub(super) fn classify_error(&self, error: &git2::Error) -> SourceError {
         let text = error.message();
         let os = |sign| text.contains(sign);
         if os("No space left") || os("quota") || os("File too large") {
@@ -105,7 +105,7 @@ impl RevisionStore {
             }
             Ok(_) => {}
             Err(_) if !self.path.exists() => self.create(lock)?,
-            Err(error) => match self.judged(&error) {
+            Err(error) => match self.classify_error(&error) {
                 SourceError::Damaged { detail, .. } => self.replace(lock, &detail)?,
                 other => return Err(other),
             },
@@ -120,7 +120,7 @@ impl RevisionStore {
         }
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false).no_reinit(true);
-        Repository::init_opts(&young, &options).map_err(|error| self.judged(&error))?;
+        Repository::init_opts(&young, &options).map_err(|error| self.classify_error(&error))?;
         fs::rename(&young, &self.path).map_err(self.trouble("cannot create"))
     }
 
@@ -171,7 +171,7 @@ impl RevisionStore {
     }
 
     pub(super) fn repository(&self) -> Result<Repository, SourceError> {
-        objects::open(&self.path).map_err(|error| self.judged(&error))
+        objects::open(&self.path).map_err(|error| self.classify_error(&error))
     }
 
     /// Returns the commit that a reference leads to; none where it is missing or leads to no commit.
@@ -182,7 +182,7 @@ impl RevisionStore {
                 Ok(reference.peel_to_commit().ok().map(|commit| Revision::new(&commit.id().to_string())))
             }
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(self.judged(&error)),
+            Err(error) => Err(self.classify_error(&error)),
         }
     }
 
@@ -191,7 +191,7 @@ impl RevisionStore {
         let repository = self.repository()?;
         let done = Oid::from_str(revision.as_str())
             .and_then(|id| repository.reference(name, id, true, "").map(|_| ()));
-        done.map_err(|error| self.judged(&error))
+        done.map_err(|error| self.classify_error(&error))
     }
 
     /// Pins a revision that is here.
@@ -207,10 +207,10 @@ impl RevisionStore {
     pub(super) fn pinned(&self) -> Result<BTreeSet<Revision>, SourceError> {
         let repository = self.repository()?;
         let references =
-            repository.references_glob(&format!("{KEEP}*")).map_err(|error| self.judged(&error))?;
+            repository.references_glob(&format!("{KEEP}*")).map_err(|error| self.classify_error(&error))?;
         let mut pinned = BTreeSet::new();
         for reference in references {
-            let reference = reference.map_err(|error| self.judged(&error))?;
+            let reference = reference.map_err(|error| self.classify_error(&error))?;
             if let Some(id) = reference.name().ok().and_then(|name| name.strip_prefix(KEEP)) {
                 pinned.insert(Revision::new(id));
             }
@@ -222,7 +222,7 @@ impl RevisionStore {
     pub(super) fn unpin(&self, _: &StateLock, revision: &Revision) -> Result<(), SourceError> {
         let repository = self.repository()?;
         match repository.find_reference(&Self::pin_name(revision)).and_then(|mut found| found.delete()) {
-            Err(error) if error.code() != ErrorCode::NotFound => Err(self.judged(&error)),
+            Err(error) if error.code() != ErrorCode::NotFound => Err(self.classify_error(&error)),
             _ => Ok(()),
         }
     }
@@ -230,10 +230,10 @@ impl RevisionStore {
     /// Returns whether a commit is another one, or comes after it. Blocks.
     pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
         let repository = self.repository()?;
-        let odbs = [repository.odb().map_err(|error| self.judged(&error))?];
+        let odbs = [repository.odb().map_err(|error| self.classify_error(&error))?];
         let id = |revision: &Revision| Oid::from_str(revision.as_str());
         let told = id(revision).and_then(|older| lineage::ancestry(&odbs, older, id(tip)?));
-        told.map_err(|error| self.judged(&error))
+        told.map_err(|error| self.classify_error(&error))
     }
 
     /// Returns whether every object of a revision is here; contents are not read.
@@ -283,9 +283,11 @@ impl RevisionStore {
         }
         let named = self.repository().and_then(|repository| {
             let mut named = BTreeSet::new();
-            for found in repository.references_glob("refs/rhumb/*").map_err(|error| self.judged(&error))? {
+            for found in
+                repository.references_glob("refs/rhumb/*").map_err(|error| self.classify_error(&error))?
+            {
                 let commit = found.and_then(|reference| reference.peel_to_commit());
-                named.insert(commit.map_err(|error| self.judged(&error))?.id());
+                named.insert(commit.map_err(|error| self.classify_error(&error))?.id());
             }
             Ok(named)
         });
@@ -314,7 +316,7 @@ impl RevisionStore {
         entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
     }
 
-    /// Returns whether enough has gathered for [`Store::maintain`] to be worth its while.
+    /// Returns whether enough has gathered for [`RevisionStore::maintain`] to be worth its while.
     fn is_untidy(&self) -> bool {
         let count = |folder: &str, ending: &str| {
             let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
@@ -327,12 +329,12 @@ impl RevisionStore {
     /// was and is only told: the next time may do better.
     pub(super) async fn maintain(&self, lock: &StateLock) {
         if self.is_untidy() {
-            self.tidy(lock).await;
+            self.maintain_now(lock).await;
         }
     }
 
-    /// As [`Store::maintain`], now.
-    pub(super) async fn tidy(&self, lock: &StateLock) {
+    /// As [`RevisionStore::maintain`], now.
+    pub(super) async fn maintain_now(&self, lock: &StateLock) {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {

@@ -132,7 +132,7 @@ pub(super) fn judge(
         return JudgedEntry::Skip;
     }
     // Another text only for names that are refused.
-    let path = names::shown(&full);
+    let path = names::printable(&full);
     match verdict {
         EntryVerdict::Enter if depth >= names::MAX_DEPTH => {
             JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))

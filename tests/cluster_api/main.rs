@@ -305,12 +305,10 @@ async fn deletes_hit_only_what_was_meant() {
         ],
         "",
     );
-    let LiveLookup::Found(live) = stand
-        .cluster
-        .look(&stand.config_maps(), Some("deletes"), &["x".to_owned()].into())
-        .await
-        .unwrap()["x"]
-        .clone()
+    let LiveLookup::Found(live) =
+        stand.cluster.look_up(&stand.config_maps(), Some("deletes"), &["x".to_owned()].into()).await.unwrap()
+            ["x"]
+            .clone()
     else {
         panic!()
     };
@@ -339,7 +337,7 @@ async fn a_look_tells_what_is_there_and_whose() {
     stand.kubectl(&["create", "configmap", "nobodys"], "");
     let names: BTreeSet<String> = ["ours", "theirs", "nobodys", "absent"].map(str::to_owned).into();
     let owners = async |namespace: &str, names: &BTreeSet<String>| {
-        let looked = stand.cluster.look(&stand.config_maps(), Some(namespace), names).await.unwrap();
+        let looked = stand.cluster.look_up(&stand.config_maps(), Some(namespace), names).await.unwrap();
         let owner =
             |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.owner) } else { None };
         looked.into_iter().map(|(name, looked)| (name, owner(looked))).collect::<Vec<_>>()
@@ -371,12 +369,10 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
     let stand = Stand::new("reclaim").await;
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
     stand.kubectl(&["apply", "-f", "-"], manifest);
-    let LiveLookup::Found(live) = stand
-        .cluster
-        .look(&stand.config_maps(), Some("reclaim"), &["x".to_owned()].into())
-        .await
-        .unwrap()["x"]
-        .clone()
+    let LiveLookup::Found(live) =
+        stand.cluster.look_up(&stand.config_maps(), Some("reclaim"), &["x".to_owned()].into()).await.unwrap()
+            ["x"]
+            .clone()
     else {
         panic!()
     };

@@ -66,7 +66,7 @@ fn object(map: &Map<String, Value>) -> String {
 fn difference(name: &str, path: &Path) -> Option<String> {
     let reading = read(path);
     let (documents, failed) = expected(&path.with_extension("json"));
-    let got: Vec<_> = reading.shown().map(|item| canonical_json(&item.body)).collect();
+    let got: Vec<_> = reading.readable_items().map(|item| canonical_json(&item.body)).collect();
     let errors: Vec<_> = reading.diagnostics.iter().filter(|found| found.is_error()).collect();
     if got != documents {
         return Some(format!("{name}: read as {got:?}, by kubectl as {documents:?}; {errors:?}"));
@@ -117,7 +117,7 @@ fn check(value: &str, expected: Option<&str>) -> Option<String> {
     let text = format!("apiVersion: v1\nkind: T\nmetadata: {{name: t}}\na: {value}{end}");
     let reading = manifest::read(&Arc::from("case.yaml"), text.as_bytes());
     let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
-    let got = reading.shown().next().map(|item| canonical_json(&item.body["a"]));
+    let got = reading.readable_items().next().map(|item| canonical_json(&item.body["a"]));
     let differs = got.as_deref() != expected || refused != expected.is_none();
     differs.then(|| format!("{value:?}: {got:?} and not {expected:?}; {:?}", reading.diagnostics))
 }
@@ -156,7 +156,7 @@ fn every_stream_is_read_as_kubectl_reads_it() {
     for (file, documents, failed) in streams::STREAMS {
         let text = spelled_out(file);
         let reading = manifest::read(&Arc::from("case.yaml"), text.as_bytes());
-        let got: Vec<_> = reading.shown().map(summed_up).collect();
+        let got: Vec<_> = reading.readable_items().map(summed_up).collect();
         assert_eq!(got, *documents, "{file:?}: {:?}", reading.diagnostics);
         let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
         assert_eq!(refused, *failed, "{file:?}: {:?}", reading.diagnostics);
@@ -173,7 +173,7 @@ fn shown(file: &str) -> (Vec<String>, Vec<&'static str>, Vec<&'static str>) {
         codes.dedup();
         codes
     };
-    (reading.shown().map(summed_up).collect(), codes(true), codes(false))
+    (reading.readable_items().map(summed_up).collect(), codes(true), codes(false))
 }
 
 #[test]

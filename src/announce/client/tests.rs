@@ -38,7 +38,7 @@ fn a_server_that_asks_for_a_rest_has_it() {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        let rest = match judged(StatusCode::from_u16(status).unwrap(), &map, now) {
+        let rest = match delivery_result(StatusCode::from_u16(status).unwrap(), &map, now) {
             Err(DeliveryError::Temporary { after, .. }) => Ok(after.map(|rest| rest.as_secs())),
             Err(DeliveryError::Permanent(_)) => Err(()),
             Ok(()) => panic!("{status} is no success"),

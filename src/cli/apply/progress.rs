@@ -38,17 +38,17 @@ impl PassProgress {
     /// Returns one line that names the first object that is not done.
     pub(super) fn line(&self) -> String {
         let Some((id, why)) = self.open.first_key_value() else {
-            return format!("progress: {} done; waiting for the API server\n", counted(self.done));
+            return format!("progress: {} done; waiting for the API server\n", count_objects(self.done));
         };
         let more = match self.open.len() - 1 {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        format!("progress: {} done; {}: {why}{more}\n", counted(self.done), ObjectName::of(id))
+        format!("progress: {} done; {}: {why}{more}\n", count_objects(self.done), ObjectName::of(id))
     }
 }
 
-fn counted(objects: usize) -> String {
+fn count_objects(objects: usize) -> String {
     if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct DeniedAccess {
 
 impl DeniedAccess {
     /// Returns the server's reason.
-    pub(super) fn said(&self) -> &str {
+    pub(super) fn server_reason(&self) -> &str {
         match &self.verdict {
             AccessDecision::Allowed => "",
             AccessDecision::NoOpinion(said) | AccessDecision::Denied(said) => said,
@@ -31,7 +31,7 @@ impl DeniedAccess {
     }
 
     fn text(&self) -> String {
-        let said = self.said();
+        let said = self.server_reason();
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         let server = match &self.verdict {
             AccessDecision::Denied(_) => format!("; it is denied whatever roles grant{said}"),
@@ -39,7 +39,7 @@ impl DeniedAccess {
             _ => format!("; the server says{said}"),
         };
         let whose = self.account.as_ref().map(|account| format!(" for {account}")).unwrap_or_default();
-        format!("the right to {}{whose}: {}{server}", words(&self.access), self.why)
+        format!("the right to {}{whose}: {}{server}", access_words(&self.access), self.why)
     }
 }
 
@@ -54,12 +54,12 @@ pub(super) async fn permissions(
     let user = cluster.user().await.ok();
     let (before, mut count) = (report.denied.len(), actors.own.questions().len());
     let own = CheckedAccount { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
-    let mut all_told = own.ask(user.as_deref().map(RoleSubject::of), report).await;
+    let mut all_told = own.check_rights(user.as_deref().map(RoleSubject::of), report).await;
     for (account, rights) in actors.accounts(&config.namespace) {
         let (name, bound) = (rbac::account_role(config, &account), RoleSubject::account(&account));
         let acting = CheckedAccount { cluster: cluster.acting_as(Some(account)), rights, name };
         count += rights.questions().len();
-        all_told &= acting.ask(Some(bound), report).await;
+        all_told &= acting.check_rights(Some(bound), report).await;
     }
     if all_told && report.denied.len() == before {
         all_granted(count, config, report);
@@ -76,7 +76,7 @@ struct CheckedAccount<'a> {
 
 impl CheckedAccount<'_> {
     /// Tells what is not granted; says if the server has told of all.
-    async fn ask(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
+    async fn check_rights(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
         let questions = self.rights.questions();
         let count = questions.len();
         let cluster = &self.cluster;
@@ -99,10 +99,10 @@ impl CheckedAccount<'_> {
             let (unknown, why) = (silence.len(), untold(error, "system:basic-user"));
             let text =
                 format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
-            report.tell(CheckLevel::Missing, text);
+            report.add(CheckLevel::Missing, text);
         }
         for denied in &denied {
-            report.tell(CheckLevel::Missing, denied.text());
+            report.add(CheckLevel::Missing, denied.text());
         }
         let open = denied.iter().filter(|denied| matches!(denied.verdict, AccessDecision::NoOpinion(_)));
         let lacking = self.rights.lacking(&open.map(|denied| denied.access.clone()).collect());
@@ -113,7 +113,7 @@ impl CheckedAccount<'_> {
 }
 
 /// As `list secrets in all namespaces`.
-fn words(access: &AccessRequest) -> String {
+fn access_words(access: &AccessRequest) -> String {
     match access {
         AccessRequest::Path { verb, path } => format!("{verb} {path}"),
         AccessRequest::Objects { verb, group, resource, namespace, name } => {
@@ -140,8 +140,8 @@ mod tests {
             namespace: Some("shop".to_owned()),
             name: None,
         };
-        assert_eq!(words(&access), "create deployments.apps in namespace shop");
+        assert_eq!(access_words(&access), "create deployments.apps in namespace shop");
         let access = AccessRequest::Path { verb: "get".to_owned(), path: "/healthz".to_owned() };
-        assert_eq!(words(&access), "get /healthz");
+        assert_eq!(access_words(&access), "get /healthz");
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn program() -> String {
 }
 
 /// Returns the text of `--help` below a command's flags, line by line.
-pub(super) fn after(command: &clap::Command) -> String {
+pub(super) fn help_after_flags(command: &clap::Command) -> String {
     let told = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     if told.is_empty() {
         return String::new();
@@ -138,7 +138,7 @@ pub(super) fn configuration() -> String {
             // A second document of a kind shows the same keys.
             let is_new = !matches!(key, "apiVersion" | "kind") && told.insert((kind, name.clone()));
             if is_new {
-                let _ = write!(text, ".TP\n{}{}\n", bold(&name), escaped(&shown(value)));
+                let _ = write!(text, ".TP\n{}{}\n", bold(&name), escaped(&escape(value)));
                 let _ = writeln!(text, "{}", escaped(&joined(comment.iter().copied())));
             }
             comment.clear();
@@ -149,7 +149,7 @@ pub(super) fn configuration() -> String {
     text + ".SH \"SEE ALSO\"\n.BR rhumb (8)\n"
 }
 
-fn shown(value: &str) -> String {
+fn escape(value: &str) -> String {
     let value = value.trim();
     if value.is_empty() { String::new() } else { format!(": {value}") }
 }

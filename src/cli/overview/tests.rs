@@ -216,7 +216,7 @@ fn a_source_is_shown_without_the_others() {
 #[test]
 fn one_object_is_told_with_all_that_is_known() {
     let view = troubled();
-    let text = one(&view.objects[1], &view.rollout, Palette::Plain);
+    let text = object_text(&view.objects[1], &view.rollout, Palette::Plain);
     let expected = "\
 shop/deployment.apps/web
   source   shop

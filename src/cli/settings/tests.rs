@@ -239,15 +239,18 @@ fn signs_of_life_are_for_the_process_that_is_named() {
 fn a_socket_and_a_cluster_are_not_named_together() {
     let socket = Path::new("/run/here.sock");
     let namespace = GlobalArgs { system_namespace: Some("here".parse().unwrap()), ..GlobalArgs::default() };
-    assert_eq!(asked(&namespace, None).unwrap(), StatusSource::Cluster);
-    assert_eq!(asked(&namespace, Some(socket)).unwrap(), StatusSource::Daemon(socket.to_owned()));
+    assert_eq!(status_source(&namespace, None).unwrap(), StatusSource::Cluster);
+    assert_eq!(status_source(&namespace, Some(socket)).unwrap(), StatusSource::Daemon(socket.to_owned()));
     for (flag, global) in [
         ("--kubeconfig", GlobalArgs { kubeconfig: Some("file".into()), ..GlobalArgs::default() }),
         ("--context", GlobalArgs { context: Some("here".to_owned()), ..GlobalArgs::default() }),
     ] {
-        assert_eq!(asked(&global, None).unwrap(), StatusSource::Cluster, "{flag}");
-        let error = asked(&global, Some(socket)).unwrap_err();
+        assert_eq!(status_source(&global, None).unwrap(), StatusSource::Cluster, "{flag}");
+        let error = status_source(&global, Some(socket)).unwrap_err();
         assert_eq!(error.message, format!("--socket cannot be used with {flag}"));
     }
-    assert_eq!(asked(&GlobalArgs::default(), Some(socket)).unwrap(), StatusSource::Daemon(socket.to_owned()));
+    assert_eq!(
+        status_source(&GlobalArgs::default(), Some(socket)).unwrap(),
+        StatusSource::Daemon(socket.to_owned())
+    );
 }

@@ -73,14 +73,14 @@ impl DetailPane {
         match &self.subject {
             DetailSubject::Source(name) => match view.sources.iter().find(|source| source.name == *name) {
                 Some(source) => of_source(&mut page, view, source),
-                None => page.tell("state", &Cell::plain("there is no such source any more")),
+                None => page.add_value("state", &Cell::plain("there is no such source any more")),
             },
             DetailSubject::Object { status, .. } => match status {
-                ObjectDetail::Pending => page.tell("phase", &Cell::plain("is asked for")),
-                ObjectDetail::Gone => page.tell("phase", &Cell::plain("no source has it")),
+                ObjectDetail::Pending => page.add_value("phase", &Cell::plain("is asked for")),
+                ObjectDetail::Gone => page.add_value("phase", &Cell::plain("no source has it")),
                 ObjectDetail::Found(status) => {
                     for (key, cell) in overview::facts(status, &view.rollout) {
-                        page.tell(key, &cell);
+                        page.add_value(key, &cell);
                     }
                 }
             },
@@ -92,9 +92,9 @@ impl DetailPane {
 
 fn of_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
     let (style, state) = overview::state(view, source);
-    page.tell("state", &Cell::styled(style, state));
+    page.add_value("state", &Cell::styled(style, state));
     for (style, note) in overview::notes(source) {
-        page.tell("", &Cell::styled(style, note));
+        page.add_value("", &Cell::styled(style, note));
     }
     let when = |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let repaired = source.drift_repaired;
@@ -108,11 +108,11 @@ fn of_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
         ("repaired", (repaired > 0).then(|| format!("{repaired} changes of others"))),
     ];
     for (key, value) in facts {
-        page.tell(key, &Cell::plain(value.unwrap_or_default()));
+        page.add_value(key, &Cell::plain(value.unwrap_or_default()));
     }
     let phases: Vec<String> =
         source.objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
-    page.tell("objects", &Cell::plain(phases.join(", ")));
+    page.add_value("objects", &Cell::plain(phases.join(", ")));
     if !source.changes.is_empty() {
         page.head("the newest commits that changed its manifests");
         for commit in &source.changes {
@@ -134,7 +134,7 @@ struct DetailPage {
 
 impl DetailPage {
     /// A value behind its key, over as many lines as it takes. Nothing is told of what is empty.
-    fn tell(&mut self, key: &str, cell: &Cell) {
+    fn add_value(&mut self, key: &str, cell: &Cell) {
         if cell.text.is_empty() {
             return;
         }

@@ -56,7 +56,7 @@ fn put(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
 
 fn panes(model: &TopModel, frame: &mut Frame<'_>) {
     let area = frame.area();
-    let view = model.shown();
+    let view = model.shown_status();
     let items = PANES.map(|pane| model.items_of(pane, &view));
     let layout = model.layout(&items);
     let columns = usize::from(area.width);

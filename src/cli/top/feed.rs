@@ -50,12 +50,12 @@ impl StatusFeed {
     }
 
     /// Asks once, beside all else for this object.
-    pub(super) async fn look(&mut self, wanted: Option<&ObjectRef>) -> Result<Refresh, CommandError> {
+    pub(super) async fn poll(&mut self, wanted: Option<&ObjectRef>) -> Result<Refresh, CommandError> {
         match &self.teller {
             StatusReader::Daemon(socket) => {
                 let view = StatusView::of_daemon(socket).await?;
                 // Too many may listen; what is told of where things stand is worth more.
-                let notices = refusable(events::after(socket, self.last).await)?.unwrap_or_default();
+                let notices = refusable(events::events_after(socket, self.last).await)?.unwrap_or_default();
                 self.last = notices.last().map_or(self.last, |notice| notice.number);
                 let object = match wanted {
                     None => None,
@@ -85,7 +85,7 @@ impl StatusFeed {
                 Ok(()) = wanted.changed() => {}
             }
             let named = wanted.borrow_and_update().clone();
-            let look = self.look(named.as_ref()).await.map_err(|error| error.to_string());
+            let look = self.poll(named.as_ref()).await.map_err(|error| error.to_string());
             if told.send(look).await.is_err() {
                 return;
             }

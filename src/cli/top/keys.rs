@@ -100,7 +100,7 @@ impl TopModel {
             Key::Enter => self.open(),
             Key::Char('/') => self.mode = TopMode::Typing,
             Key::Char('s') => {
-                let source = self.chosen().and_then(|item| item.source);
+                let source = self.chosen_item().and_then(|item| item.source);
                 self.only = if self.only.is_some() { None } else { source };
             }
             Key::Char('?') => self.mode = TopMode::Help,
@@ -112,7 +112,7 @@ impl TopModel {
     }
 
     fn go(&mut self, way: CursorMove) {
-        let view = self.shown();
+        let view = self.shown_status();
         let items = PANES.map(|pane| self.items_of(pane, &view));
         let (_, rows) = self.layout(&items).panes[self.focus as usize];
         let items = &items[self.focus as usize];
@@ -123,15 +123,15 @@ impl TopModel {
     }
 
     fn open(&mut self) {
-        let subject = match self.chosen().map(|item| item.subject) {
+        let subject = match self.chosen_item().map(|item| item.subject) {
             None => return,
             Some(ItemSubject::Source(name)) => DetailSubject::Source(name),
-            Some(ItemSubject::Object(named)) => self.asked(named),
+            Some(ItemSubject::Object(named)) => self.object_subject(named),
             Some(ItemSubject::Notice(number)) => {
                 let notice = self.notices.iter().find(|notice| notice.number == number);
                 let Some(notice) = notice else { return };
                 match notice.object.clone() {
-                    Some(named) => self.asked(named),
+                    Some(named) => self.object_subject(named),
                     None => DetailSubject::Source(notice.source.clone()),
                 }
             }
@@ -140,7 +140,7 @@ impl TopModel {
     }
 
     /// Returns an object, with what is known of it before it is asked for.
-    fn asked(&self, named: ObjectRef) -> DetailSubject {
+    fn object_subject(&self, named: ObjectRef) -> DetailSubject {
         let known = self.view.objects.iter().find(|object| object.object == named);
         let status =
             known.map_or(ObjectDetail::Pending, |object| ObjectDetail::Found(Box::new(object.clone())));

@@ -92,7 +92,7 @@ impl TopModel {
     }
 
     /// Takes a poll's answers over.
-    pub(super) fn hear(&mut self, look: Refresh) {
+    pub(super) fn refresh(&mut self, look: Refresh) {
         self.view = look.view;
         self.outage = None;
         self.note(look.notices);
@@ -103,7 +103,7 @@ impl TopModel {
         {
             *status = told.map_or(ObjectDetail::Gone, |told| ObjectDetail::Found(Box::new(told)));
         }
-        let view = self.shown();
+        let view = self.shown_status();
         let indices = PANES.map(|pane| self.cursors[pane as usize].among(&self.items_of(pane, &view)));
         for (cursor, index) in self.cursors.iter_mut().zip(indices) {
             cursor.index = index;
@@ -129,7 +129,7 @@ impl TopModel {
     }
 
     /// Returns the object whose status is asked for.
-    pub(super) fn wanted(&self) -> Option<&ObjectRef> {
+    pub(super) fn wanted_object(&self) -> Option<&ObjectRef> {
         match &self.mode {
             TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, .. }, .. }) => Some(named),
             _ => None,
@@ -137,7 +137,7 @@ impl TopModel {
     }
 
     /// Returns the status to show: all of it, or one source.
-    pub(super) fn shown(&self) -> Cow<'_, StatusView> {
+    pub(super) fn shown_status(&self) -> Cow<'_, StatusView> {
         let Some(name) = &self.only else { return Cow::Borrowed(&self.view) };
         let nothing = || {
             let mut view = self.view.clone();
@@ -152,7 +152,7 @@ impl TopModel {
 
     /// Returns the items of a pane, those alone that are asked for.
     pub(super) fn items(&self, pane: Pane) -> Vec<PaneItem> {
-        self.items_of(pane, &self.shown())
+        self.items_of(pane, &self.shown_status())
     }
 
     /// As [`Self::items`], of a view that is at hand.
@@ -174,7 +174,7 @@ impl TopModel {
     }
 
     /// Returns the item that is chosen in the pane that the keys move in.
-    pub(super) fn chosen(&self) -> Option<PaneItem> {
+    pub(super) fn chosen_item(&self) -> Option<PaneItem> {
         let mut items = self.items(self.focus);
         let index = self.cursors[self.focus as usize].among(&items);
         (index < items.len()).then(|| items.swap_remove(index))

@@ -104,9 +104,9 @@ impl Pane {
 pub(super) fn items(pane: Pane, view: &StatusView, notices: &[EventRecord]) -> Vec<PaneItem> {
     match pane {
         Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
-        Pane::Rollouts => view.rollout.rolling.iter().map(roll).collect(),
+        Pane::Rollouts => view.rollout.rolling.iter().map(rollout_item).collect(),
         Pane::Queue => {
-            let known = view.known();
+            let known = view.objects_by_name();
             queue(view).map(|queued| waiting(&known, queued)).collect()
         }
         Pane::NeedsAttention => overview::troubled(view).into_iter().map(troubled).collect(),
@@ -142,7 +142,7 @@ fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
     }
 }
 
-fn roll(roll: &WorkloadRolloutStatus) -> PaneItem {
+fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
     let WorkloadRolloutStatus { replicas, updated, available, .. } = *roll;
     let whole = if available < replicas { TextStyle::Warning } else { TextStyle::Added };
     let mut more = vec![roll.step.clone().unwrap_or_default()];
@@ -201,7 +201,7 @@ fn event(now: Timestamp, notice: &EventRecord) -> PaneItem {
         cells: vec![
             Cell::styled(TextStyle::Faint, clock(now, notice.at)),
             Cell::styled(style, notice.reason.to_string()),
-            Cell::plain(format!("{}{by}", events::what(notice))),
+            Cell::plain(format!("{}{by}", events::describe(notice))),
         ],
         notes: Vec::new(),
     }

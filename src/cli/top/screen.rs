@@ -110,7 +110,7 @@ pub(super) fn typed() -> mpsc::UnboundedReceiver<TerminalInput> {
     let (sender, typed) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
-            if let Some(typed) = meant(&event)
+            if let Some(typed) = input_of(&event)
                 && sender.send(typed).is_err()
             {
                 return;
@@ -120,7 +120,7 @@ pub(super) fn typed() -> mpsc::UnboundedReceiver<TerminalInput> {
     typed
 }
 
-fn meant(event: &Event) -> Option<TerminalInput> {
+fn input_of(event: &Event) -> Option<TerminalInput> {
     match event {
         Event::Resize(..) => Some(TerminalInput::Resized),
         Event::Key(event) if event.kind != KeyEventKind::Release => key(event).map(TerminalInput::Key),

@@ -217,7 +217,7 @@ fn stand(model: &TopModel) -> String {
     };
     let mut stand = match &model.mode {
         TopMode::Panes | TopMode::Typing => {
-            let chosen = model.chosen().map_or_else(|| "-".to_owned(), |item| named(&item.subject));
+            let chosen = model.chosen_item().map_or_else(|| "-".to_owned(), |item| named(&item.subject));
             format!("{:?} {chosen}", model.focus)
         }
         TopMode::Help => "help".to_owned(),
@@ -326,13 +326,13 @@ fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
     let mut next = failed();
     next.notices.clear();
     next.view.objects.insert(0, graver);
-    model.hear(next.clone());
+    model.refresh(next.clone());
     assert_eq!(stand(&model), "Troubled web", "something came before it");
     next.view.objects.retain(|object| object.object.name != "web");
-    model.hear(next.clone());
+    model.refresh(next.clone());
     assert_eq!(stand(&model), "Troubled held", "what has come to its place");
     next.view.objects.clear();
-    model.hear(next);
+    model.refresh(next);
     assert_eq!(stand(&model), "Troubled -");
 }
 
@@ -343,14 +343,14 @@ fn the_newest_event_is_chosen_until_somebody_chooses() {
     let news = |number| vec![notice(number, NOW, "DriftRepaired", Some("web"), "label a")];
     press(&mut model, "5");
     next.notices = news(6);
-    model.hear(next.clone());
+    model.refresh(next.clone());
     assert_eq!(stand(&model), "Events #6");
     press(&mut model, "j");
     next.notices = news(7);
-    model.hear(next.clone());
+    model.refresh(next.clone());
     assert_eq!(stand(&model), "Events #5");
     next.notices = (8..600).flat_map(news).collect();
-    model.hear(next);
+    model.refresh(next);
     assert_eq!(model.notices.len(), 512);
     assert_eq!((model.notices[0].number, model.notices[511].number), (88, 599));
 }
@@ -358,19 +358,23 @@ fn the_newest_event_is_chosen_until_somebody_chooses() {
 #[test]
 fn what_is_looked_at_alone_is_asked_for() {
     let mut model = model(failed());
-    assert_eq!(model.wanted(), None);
+    assert_eq!(model.wanted_object(), None);
     press(&mut model, "5 Enter");
     let web = object("Deployment", "web", Phase::Settled, "");
-    assert_eq!(model.wanted(), Some(&web.object));
+    assert_eq!(model.wanted_object(), Some(&web.object));
     let mut told = |object: Option<crate::report::ObjectStatus>| {
-        model.hear(Refresh { object: Some((web.object.clone(), object)), notices: Vec::new(), ..failed() });
+        model.refresh(Refresh {
+            object: Some((web.object.clone(), object)),
+            notices: Vec::new(),
+            ..failed()
+        });
         picture(&mut model, (80, 24))
     };
     assert!(told(Some(web.clone())).contains(" phase     Settled\n"));
     assert!(told(None).contains(" phase     no source has it\n"));
     // An answer that was on its way when something else was opened.
     let other = object("Deployment", "other", Phase::Failed, "");
-    model.hear(Refresh {
+    model.refresh(Refresh {
         object: Some((other.object.clone(), Some(other))),
         notices: Vec::new(),
         ..failed()
@@ -403,6 +407,6 @@ fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
     let text = picture(&mut model, (80, 24));
     assert!(text.contains("no answer since 03:04:07 UTC\n it is down\n"), "{text}");
     assert!(text.contains("shop/deployment.apps/web"), "what was told last stays: {text}");
-    model.hear(Refresh { notices: Vec::new(), ..rolling() });
+    model.refresh(Refresh { notices: Vec::new(), ..rolling() });
     assert!(!picture(&mut model, (80, 24)).contains("no answer"));
 }

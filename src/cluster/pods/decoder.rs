@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::wire::{DecodedObject, WireDecoder, WireText, lax, part, version};
-use crate::engine::{Readiness, ResourceVersion, Uid, patience};
+use crate::engine::{Readiness, ResourceVersion, Uid, grace_period};
 use crate::object::{GroupKind, ObjectId};
 
 /// Longer messages are cut.
@@ -243,7 +243,7 @@ struct ContainerTerminated<'a> {
 }
 
 impl ContainerTerminated<'_> {
-    fn words(&self) -> String {
+    fn message(&self) -> String {
         let reason = if self.reason.0.is_empty() { String::new() } else { format!(" ({})", self.reason.0) };
         format!("exited with code {}{reason}", self.exit_code)
     }
@@ -258,11 +258,11 @@ impl PodStatus<'_> {
     fn trouble(&self) -> Option<[Arc<str>; 3]> {
         let troubled = self.containers().filter_map(|container| {
             let waiting = &container.state.waiting;
-            Some((patience(&waiting.reason.0)?, container))
+            Some((grace_period(&waiting.reason.0)?, container))
         });
         let (_, container) = troubled.min_by_key(|(patience, _): &(Duration, _)| *patience)?;
         let waiting = &container.state.waiting;
-        let last = container.last_state.terminated.as_ref().map(|last| format!("it {}", last.words()));
+        let last = container.last_state.terminated.as_ref().map(|last| format!("it {}", last.message()));
         let said = (!waiting.message.0.is_empty()).then(|| waiting.message.0.to_string());
         let message: Vec<String> = said.into_iter().chain(last).collect();
         Some([&*container.name.0, &*waiting.reason.0, &*message.join("; ")].map(spoken))
@@ -276,7 +276,7 @@ impl PodStatus<'_> {
         let mut ended = self.containers().filter_map(|one| Some((one, one.state.terminated.as_ref()?)));
         let message = match ended.find(|(_, end)| end.exit_code != 0) {
             Some((container, end)) if self.message.0.is_empty() => {
-                spoken(&format!("container {} {}", container.name.0, end.words()))
+                spoken(&format!("container {} {}", container.name.0, end.message()))
             }
             _ => spoken(&self.message.0),
         };

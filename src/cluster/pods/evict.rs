@@ -46,7 +46,7 @@ impl Cluster {
         });
         let url = format!("{}/eviction", path::object(&pods, &id));
         let ask = ApiRequest::write(Method::POST, url, JSON, write::json(&body, &on)?, on);
-        let Err(error) = self.ask(ask).await else { return Ok(EvictionResult::Accepted) };
+        let Err(error) = self.call(ask).await else { return Ok(EvictionResult::Accepted) };
         match error.fault() {
             ClusterFault::NoObject => Ok(EvictionResult::Gone),
             ClusterFault::Disruption { message } => Ok(EvictionResult::Blocked(message.as_str().into())),

@@ -150,21 +150,21 @@ impl PodFollowTask {
     pub(super) async fn run(mut self) {
         loop {
             self.prepare();
-            match self.turn().await {
+            match self.next_event().await {
                 FollowEvent::Workload(news) => {
-                    let news = self.heard(news);
+                    let news = self.note_change(news);
                     self.store.workload(news);
                 }
                 FollowEvent::Set(news) => {
-                    let news = self.heard(news);
+                    let news = self.note_change(news);
                     self.store.set(news);
                 }
                 FollowEvent::Pod(news) => {
-                    let news = self.heard(news);
+                    let news = self.note_change(news);
                     self.store.pod(news, Instant::now());
                 }
                 FollowEvent::Warning(news) => {
-                    let news = self.heard(news);
+                    let news = self.note_change(news);
                     self.store.warning(news, Instant::now());
                 }
                 FollowEvent::Listed(generation, found) => self.listed(generation, found),
@@ -181,7 +181,7 @@ impl PodFollowTask {
 
     /// Starts what is needed now.
     fn prepare(&mut self) {
-        if let Some(generation) = self.store.wanted() {
+        if let Some(generation) = self.store.wanted_lookup() {
             if self.lookup.as_ref().is_none_or(|(at, _)| *at != generation) {
                 self.look_up(generation, Duration::ZERO);
             }
@@ -230,7 +230,7 @@ impl PodFollowTask {
     }
 
     /// Notes that something has changed, or failed.
-    fn heard<R>(&mut self, news: InformerChange<R>) -> InformerChange<R> {
+    fn note_change<R>(&mut self, news: InformerChange<R>) -> InformerChange<R> {
         match news {
             InformerChange::Failed(error, wait) => {
                 self.failed(error, wait);
@@ -261,7 +261,7 @@ impl PodFollowTask {
     }
 
     /// Waits for the next turn.
-    async fn turn(&mut self) -> FollowEvent {
+    async fn next_event(&mut self) -> FollowEvent {
         let now = Instant::now();
         let tell_at = self.changed.map(|since| since + TOGETHER);
         let ask_at = self.short.filter(|_| self.warnings.is_none()).map(|since| since + SHORT);

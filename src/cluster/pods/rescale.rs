@@ -34,6 +34,6 @@ impl Cluster {
         let url = format!("{}/scale", path::object(&sets, &id));
         let url = path::query(url, &[("fieldManager", FIELD_MANAGER)]);
         let body = write::json(&patch, &on)?;
-        self.ask(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
+        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 }

@@ -109,7 +109,7 @@ impl ObservedPod {
     }
 
     /// Returns the same pod, seen again.
-    fn again(self, record: PodRecord, now: Instant) -> Self {
+    fn updated(self, record: PodRecord, now: Instant) -> Self {
         let (before, old) = (self.record, self.history);
         let is_ready = record.ready == Readiness::Ready;
         // A time of its own tells a moment in which it was not Ready, even if that was not seen.
@@ -216,7 +216,7 @@ impl WorkloadStore {
         let coming = if self.pods.synced { Arrival::Later } else { Arrival::WithFirstList };
         let known = &self.pods.objects;
         let news = with(news, |name, record| match known.get(name) {
-            Some(seen) if seen.record.uid == record.uid => seen.clone().again(record, now),
+            Some(seen) if seen.record.uid == record.uid => seen.clone().updated(record, now),
             _ => ObservedPod::first(record, coming, now),
         });
         let there =
@@ -231,7 +231,7 @@ impl WorkloadStore {
     }
 
     /// Returns the generation for which the newest revision must be looked up, if that is to be done.
-    pub(super) fn wanted(&self) -> Option<i64> {
+    pub(super) fn wanted_lookup(&self) -> Option<i64> {
         let workload = self.current().filter(|workload| workload.observed)?;
         let known = self.listed.as_ref().map(|(generation, _)| *generation);
         let needed = self.controller != PodController::StatefulSet && known != Some(workload.generation);

@@ -312,7 +312,7 @@ async fn a_look_asks_singly_or_by_list() {
     .await;
     let cluster = &fake.cluster;
     let look = |wanted: BTreeSet<String>| async move {
-        let looked = cluster.look(&config_maps(), Some("shop"), &wanted).await.unwrap();
+        let looked = cluster.look_up(&config_maps(), Some("shop"), &wanted).await.unwrap();
         let found =
             |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.rv) } else { None };
         looked.into_iter().map(|(name, looked)| (name, found(looked))).collect::<Vec<_>>()
@@ -340,7 +340,7 @@ async fn a_look_gives_up_a_long_list() {
     })
     .await;
     let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
-    let looked = fake.cluster.look(&config_maps(), Some("shop"), &names).await.unwrap();
+    let looked = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
     assert_eq!(looked.values().filter(|looked| **looked == LiveLookup::Absent).count(), 3);
     assert_eq!(fake.asked().len(), 4);
 }
@@ -350,7 +350,7 @@ async fn a_kind_that_is_not_served_is_no_absent_object() {
     let fake =
         FakeApiServer::start(|_, _| ScriptedReply::Whole(404, "", "404 page not found\n".to_owned())).await;
     let names: BTreeSet<String> = BTreeSet::from(["a".to_owned()]);
-    let looked = fake.cluster.look(&config_maps(), Some("shop"), &names).await;
+    let looked = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await;
     assert_eq!(*looked.unwrap_err().fault(), ClusterFault::NoKind);
     assert_eq!(*fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(), ClusterFault::NoKind);
 }

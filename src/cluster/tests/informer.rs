@@ -292,7 +292,7 @@ async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     assert_eq!(&*sign.name, "the watch over ConfigMap");
     // No later than the server itself ends the watch, with some patience.
     let wait = sign.due - sign.last;
-    let WatchTimeouts { lifetime, grace, .. } = fake.cluster.patience();
+    let WatchTimeouts { lifetime, grace, .. } = fake.cluster.watch_timeouts();
     assert!(wait > Duration::ZERO && wait <= lifetime + grace + Duration::from_mins(1), "{wait:?}");
     drop(informer);
     while !fake.cluster.heartbeats().signs().is_empty() {

@@ -277,7 +277,7 @@ fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
         life: Option<SourceLifecycle>,
     ) {
         let custom = object(metadata.clone(), policy, json!({ "directory": "/shop", "observe": observe }));
-        assert_eq!(custom.tie(), tie);
+        assert_eq!(custom.finalizer_state(), tie);
         assert_eq!(custom.followed().map(|config| config.life), life);
     }
     let (lives, ends) = (Some(SourceLifecycle::Lives), Some(SourceLifecycle::Ends));
@@ -314,8 +314,8 @@ fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
     let mut named = going.clone();
     named["name"] = json!("a.b");
     let spec = json!({ "directory": "/shop" });
-    assert_eq!(object(named, "Delete", spec).tie(), FinalizerState::Unneeded);
-    assert_eq!(object(json!({}), "Delete", unknown.clone()).tie(), FinalizerState::Correct);
+    assert_eq!(object(named, "Delete", spec).finalizer_state(), FinalizerState::Unneeded);
+    assert_eq!(object(json!({}), "Delete", unknown.clone()).finalizer_state(), FinalizerState::Correct);
     let custom = object(going.clone(), "Delete", unknown);
     let config = custom.followed().unwrap();
     assert_eq!((&*config.name, config.life, config.prune), ("shop", SourceLifecycle::Ends, PrunePolicy::On));
@@ -329,6 +329,9 @@ fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
     assert_eq!(kept.followed().unwrap().prune, PrunePolicy::On);
     // A value that is neither word means nothing that could not be undone.
     let unclear = object(going, "delete", json!({ "directory": "/shop" }));
-    assert_eq!((unclear.policy, unclear.tie()), (DeletionPolicy::Orphan, FinalizerState::Unneeded));
+    assert_eq!(
+        (unclear.policy, unclear.finalizer_state()),
+        (DeletionPolicy::Orphan, FinalizerState::Unneeded)
+    );
     assert!(unclear.config.unwrap_err().starts_with("spec.deletionPolicy: unknown variant `delete`"));
 }

@@ -143,7 +143,7 @@ impl EventCorrelator {
     /// Takes a notice: it becomes an Event on its object, and one on its source.
     pub(super) fn offer(&mut self, notice: &EventRecord, now: Instant) {
         let Some(regarding) = &notice.regarding else { return };
-        if !is_told(notice.reason) {
+        if !gets_event(notice.reason) {
             return;
         }
         let made = match (&notice.author, &notice.subject) {
@@ -225,7 +225,7 @@ impl EventCorrelator {
     }
 
     /// Returns how many things no Event will tell where none is written any more.
-    pub(super) fn left(&self) -> u64 {
+    pub(super) fn unwritten_count(&self) -> u64 {
         self.lost + self.waiting.iter().map(|one| u64::from(one.occurrence.count)).sum::<u64>()
     }
 
@@ -354,7 +354,7 @@ impl EventCorrelator {
 
 /// Returns whether an event reason gets a Kubernetes Event: people look for it beside an object.
 /// The single objects of a large commit do not.
-fn is_told(reason: EventReason) -> bool {
+fn gets_event(reason: EventReason) -> bool {
     !matches!(
         reason,
         EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated

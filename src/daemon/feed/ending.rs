@@ -20,7 +20,7 @@ const DELETED: &str = "deleted";
 const REST: Duration = Duration::from_secs(30);
 
 impl SourceFeed {
-    /// As [`Feed::run`], where nothing is wanted any more.
+    /// As [`SourceFeed::run`], where nothing is wanted any more.
     pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<FeedRequest>) {
         let number = self.dialect.source;
         let reading = SourceReading { revision: Some(Revision::new(DELETED)), ..SourceReading::default() };

@@ -13,7 +13,7 @@ use crate::object::GroupKind;
 use crate::source::{DiskSnapshot, Source, SourceError};
 
 /// Reads what was on disk, once.
-pub(in crate::daemon) async fn once(
+pub(in crate::daemon) async fn read_once(
     disk: Arc<DiskSnapshot>,
     dialect: ReadSettings,
     scopes: KindScopes,

@@ -70,7 +70,7 @@ pub(super) fn look_back(
 
 fn target(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
     if let Some(name) = &undo.to {
-        let found = reader.named(name).map_err(|error| error.to_string())?;
+        let found = reader.find_by_prefix(name).map_err(|error| error.to_string())?;
         return found.ok_or_else(|| format!("no revision is called {name}, or more than one"));
     }
     let from = undo.from.short();

@@ -73,7 +73,7 @@ impl FeedFixture {
 
     /// One look: what it told, in a few words.
     async fn look(&mut self) -> String {
-        let last = self.feed.look().await;
+        let last = self.feed.look_at_source().await;
         let first = std::iter::from_fn(|| self.told.try_recv().ok());
         let told = first.collect::<Vec<_>>().into_iter().chain(last);
         let words: Vec<String> = told.filter_map(said).collect();
@@ -153,7 +153,7 @@ async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     let told = fixture.feed.carry_out(FeedTask::LookAfter(3)).await;
     assert!(matches!(&told[..], [LoopEvent::Unreadable(..)]), "{told:?}");
     fs::rename(&aside, fixture.path()).unwrap();
-    let told = fixture.feed.look().await;
+    let told = fixture.feed.look_at_source().await;
     assert!(matches!(&told[..], [LoopEvent::Read(..), LoopEvent::Checked(0, 3)]), "{told:?}");
 }
 
@@ -198,7 +198,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
         ..VerificationAnchor::default()
     };
     let FeedFixture { mut feed, dir, _state, .. } = FeedFixture::of(dir, &location);
-    assert!(feed.look().await.is_empty());
+    assert!(feed.look_at_source().await.is_empty());
     let told = feed.anchor(anchor(None)).await;
     assert!(told.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys"))));
     let FeedFixture { mut feed, dir: _dir, _state, .. } = FeedFixture::of(dir, &location);
@@ -209,7 +209,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
         "{told:?}"
     );
     assert!(feed.anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
-    assert!(!feed.look().await.iter().any(accepted));
+    assert!(!feed.look_at_source().await.iter().any(accepted));
 }
 
 /// Returns the feed's answer for the first revision, of which only a second one is in the store.

@@ -162,7 +162,7 @@ impl PreviewRun {
                     }
                     _ => None,
                 };
-                shown(base, before, Some(after), who.or_else(|| note(&self.engine, apply, reason)))
+                with_differences(base, before, Some(after), who.or_else(|| note(&self.engine, apply, reason)))
             }
             (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
                 let namespace = base.id.namespace().unwrap_or_default();
@@ -197,7 +197,11 @@ impl PreviewRun {
         // The server shows no object that would be made anew: what the manifest asks for stands in for it.
         let after = before.as_ref().map(|before| change::laid_over(before, body));
         let impact = Impact { kind: ImpactKind::Recreate, pods };
-        PlannedObject { verdict: PlannedAction::Recreate, impact, ..shown(base, before, after, Some(reason)) }
+        PlannedObject {
+            verdict: PlannedAction::Recreate,
+            impact,
+            ..with_differences(base, before, after, Some(reason))
+        }
     }
 
     /// Returns whether the server misses a namespace that the source brings.
@@ -217,7 +221,7 @@ impl PreviewRun {
             None => None,
         };
         let note = format!("not checked by the server yet, as {why}");
-        PlannedObject { verdict: PlannedAction::Create, ..shown(base, None, after, Some(note)) }
+        PlannedObject { verdict: PlannedAction::Create, ..with_differences(base, None, after, Some(note)) }
     }
 
     async fn delete(&self, base: PlannedObject, removal: DeletionReason) -> PlannedObject {
@@ -229,7 +233,7 @@ impl PreviewRun {
             DeletionReason::Prune => (PlannedAction::Delete, Some("not wanted any more".to_owned())),
             DeletionReason::Recreate => (PlannedAction::Recreate, None),
         };
-        PlannedObject { verdict, ..shown(base, before, None, reason) }
+        PlannedObject { verdict, ..with_differences(base, before, None, reason) }
     }
 }
 
@@ -249,7 +253,7 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
 }
 
 /// Returns the differences between the live object and the server's answer.
-fn shown(
+fn with_differences(
     base: PlannedObject,
     before: Option<Value>,
     after: Option<Value>,

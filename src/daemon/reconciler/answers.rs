@@ -55,22 +55,22 @@ pub struct Inquiries {
 impl Inquiries {
     /// Returns where everything stands.
     pub async fn status(&self) -> Option<DaemonStatus> {
-        self.ask(Inquiry::Status).await
+        self.inquire(Inquiry::Status).await
     }
 
     /// Returns the objects that a filter lets through.
     pub async fn objects(&self, filter: ObjectFilter) -> Option<Vec<ObjectStatus>> {
-        self.ask(|answer| Inquiry::Objects(filter, answer)).await
+        self.inquire(|answer| Inquiry::Objects(filter, answer)).await
     }
 
     /// One object; the inner none where no source of the process knows it.
     pub async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
-        self.ask(|answer| Inquiry::Object(id, answer)).await
+        self.inquire(|answer| Inquiry::Object(id, answer)).await
     }
 
     /// One object beside what is asked for, masked; the inner none where no source of the process knows it.
     pub async fn compared(&self, id: ObjectId) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
-        let found = self.ask(|answer| Inquiry::Glance(id, answer)).await?;
+        let found = self.inquire(|answer| Inquiry::Glance(id, answer)).await?;
         Some(match found {
             Some((status, glance)) => Some((status, self.compare(glance).await)),
             None => None,
@@ -80,7 +80,7 @@ impl Inquiries {
     /// Returns the objects of a source, or of all, that differ from their content, with the changes
     /// to come. Also returns how many more were not compared.
     pub async fn differing(&self, source: Option<String>) -> Option<(Vec<DifferingObject>, usize)> {
-        let mut found = self.ask(|answer| Inquiry::Differing(source, answer)).await?;
+        let mut found = self.inquire(|answer| Inquiry::Differing(source, answer)).await?;
         let more = found.len().saturating_sub(COMPARED);
         found.truncate(COMPARED);
         let compared = stream::iter(found).map(async |(object, glance)| {
@@ -97,21 +97,21 @@ impl Inquiries {
 
     /// Hints that a source has something new. It is looked at, as ever, and nothing else follows from that.
     pub async fn fetch(&self, source: &str) -> Option<FetchResult> {
-        self.ask(|answer| Inquiry::Fetch(source.to_owned(), answer)).await
+        self.inquire(|answer| Inquiry::Fetch(source.to_owned(), answer)).await
     }
 
     /// Returns the remaining objects of each source that a person has deleted. A source of which
     /// that is not known yet is not named.
     pub async fn endings(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
-        self.ask(Inquiry::Endings).await
+        self.inquire(Inquiry::Endings).await
     }
 
     /// Returns whether there is a source of this name.
     pub async fn knows(&self, source: &str) -> Option<bool> {
-        self.ask(|answer| Inquiry::Knows(source.to_owned(), answer)).await
+        self.inquire(|answer| Inquiry::Knows(source.to_owned(), answer)).await
     }
 
-    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Inquiry) -> Option<T> {
+    async fn inquire<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Inquiry) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(question(answer)).await.ok()?;
         answered.await.ok()
@@ -129,17 +129,18 @@ impl Reconciler {
     pub(super) fn answer(&mut self, question: Inquiry) {
         let now = Instant::now();
         match question {
-            Inquiry::Status(answer) => drop(answer.send(self.with_beside(now, report::status))),
+            Inquiry::Status(answer) => drop(answer.send(self.with_context(now, report::status))),
             Inquiry::Objects(filter, answer) => drop(answer.send(self.objects(now, &filter))),
             Inquiry::Object(id, answer) => drop(answer.send(self.object(now, &id))),
             Inquiry::Glance(id, answer) => {
-                let found = self.object(now, &id).map(|status| (status, self.glance(&id)));
+                let found = self.object(now, &id).map(|status| (status, self.comparison_input(&id)));
                 drop(answer.send(found));
             }
             Inquiry::Differing(source, answer) => {
                 let all = self.objects(now, &ObjectFilter { source, ..ObjectFilter::default() });
                 let differ = all.into_iter().filter(|object| self.may_differ(object));
-                let glances = differ.map(|object| (object.clone(), self.glance(&object.object.id())));
+                let glances =
+                    differ.map(|object| (object.clone(), self.comparison_input(&object.object.id())));
                 drop(answer.send(glances.collect()));
             }
             Inquiry::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
@@ -151,15 +152,15 @@ impl Reconciler {
     }
 
     fn objects(&self, now: Instant, filter: &ObjectFilter) -> Vec<ObjectStatus> {
-        self.with_beside(now, |engine, beside| report::objects(engine, beside, filter))
+        self.with_context(now, |engine, beside| report::objects(engine, beside, filter))
     }
 
     fn object(&self, now: Instant, id: &ObjectId) -> Option<ObjectStatus> {
-        self.with_beside(now, |engine, beside| report::object_of(engine, beside, id))
+        self.with_context(now, |engine, beside| report::object_of(engine, beside, id))
     }
 
     /// Tells something of the engine's facts and of what the loop knows beside them.
-    pub(super) fn with_beside<T>(
+    pub(super) fn with_context<T>(
         &self,
         now: Instant,
         tell: impl FnOnce(&Engine, &StatusContext<'_>) -> T,

@@ -100,7 +100,7 @@ pub(super) fn engine(budget: Budget) -> Engine {
     engine
 }
 
-/// Returns a name for this process that no other one has, on this host or another. [`Book::holder_words`] reads it.
+/// Returns a name for this process that no other one has, on this host or another. [`RolloutLedger::holder_words`] reads it.
 fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -128,7 +128,7 @@ impl Reconciler {
             };
             if text.len() > FULL {
                 self.keeper.due = Some(now + PERSON);
-                return self.tell_full(text.len());
+                return self.log_full_ledger(text.len());
             }
             self.keeper.call = CallState::Busy;
             self.engine.saving_ledger(&next);
@@ -139,14 +139,14 @@ impl Reconciler {
             });
         } else {
             // A process that only observes asks for nothing, and takes nothing back.
-            let others = if self.is_only_observing() { Vec::new() } else { self.engine.others() };
+            let others = if self.is_only_observing() { Vec::new() } else { self.engine.foreign_workloads() };
             self.reread_for(others, now);
         }
     }
 
     /// Reads it again in a while where others share it, and looks at what they have claimed now.
     fn reread_for(&mut self, others: Vec<ObjectId>, now: Instant) {
-        let holds = !self.is_only_observing() && self.engine.relies_on_book();
+        let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
         let shared = self.until == StopCondition::Stopped && self.engine.shares_budget();
         let wait = match (waits, shared) {
@@ -161,7 +161,7 @@ impl Reconciler {
     }
 
     /// Takes over what the budget object says, where it can be opened.
-    fn take_book(&mut self, text: &str) -> Result<(), ParseLedgerError> {
+    fn take_ledger(&mut self, text: &str) -> Result<(), ParseLedgerError> {
         self.keeper.sealing = RolloutLedger::sealing(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
@@ -181,12 +181,12 @@ impl Reconciler {
         let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
         self.engine.ledger(ledger);
-        self.tell_unreadable(unread);
+        self.log_unreadable(unread);
         Ok(())
     }
 
     /// Says once what of the budget object cannot be read, and what mends it; and that all can be read again.
-    fn tell_unreadable(&mut self, why: Option<String>) {
+    fn log_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
             if self.keeper.unreadable.take().is_some() {
                 tracing::info!("the budget object can be read again");
@@ -204,7 +204,7 @@ impl Reconciler {
     }
 
     /// Says once that what would have to be written is larger than the object may be.
-    fn tell_full(&mut self, bytes: usize) {
+    fn log_full_ledger(&mut self, bytes: usize) {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", FULL / 1000);
         if self.keeper.told.as_ref() != Some(&why) {
@@ -233,11 +233,11 @@ impl Reconciler {
         }
         let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
         match engine.next_ledger() {
-            Some(next) if self.until == StopCondition::Stopped => Some(telling.beside(engine, next, now)),
+            Some(next) if self.until == StopCondition::Stopped => Some(telling.add_to(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
             None if self.keeper.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
-                engine.known_book().cloned()
+                engine.known_ledger().cloned()
             }
             None if self.until == StopCondition::Stopped => {
                 engine.first_ledger().or_else(|| telling.ledger(engine, now))
@@ -264,7 +264,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn other_looked_at(
+    pub(super) fn foreign_workload_read(
         &mut self,
         id: &ObjectId,
         looked: Result<Option<Box<LiveObject>>, ClusterError>,
@@ -291,7 +291,7 @@ impl Reconciler {
     /// Writes what is to stand in the cluster once nobody looks after it: where each source stood last, then the claims.
     pub(super) async fn leave_records(&mut self) {
         if self.is_last() {
-            self.leave_stands().await;
+            self.write_last_summaries().await;
         }
         self.leave_claims().await;
     }
@@ -353,10 +353,10 @@ impl Reconciler {
             Ok(object) => {
                 self.keeper.failures = 0;
                 let text = object.as_ref().map_or("{}", |object| &object.text);
-                if let Err(error) = self.take_book(text) {
+                if let Err(error) = self.take_ledger(text) {
                     let why = explain_unreadable_budget(&self.namespace, &error.to_string());
-                    self.engine.unreadable_book(&why);
-                    self.tell_unreadable(Some(why));
+                    self.engine.unreadable_ledger(&why);
+                    self.log_unreadable(Some(why));
                     self.keeper.due = Some(Instant::now() + PERSON);
                 }
                 (self.keeper.object, self.keeper.stale) = (object, false);

@@ -150,7 +150,7 @@ impl Reconciler {
         let sick = self.unhealthy();
         let known = std::mem::replace(&mut self.sick, sick.clone());
         for (id, health) in sick.into_iter().filter(|(id, health)| known.get(id) != Some(health)) {
-            self.tell(&id, Outcome::Unhealthy(health));
+            self.record_outcome(&id, Outcome::Unhealthy(health));
         }
         self.sick.is_empty()
     }

@@ -209,7 +209,7 @@ impl Reconciler {
         self.configs.relist_untold();
     }
 
-    pub(super) fn data_told(&mut self, event: DataEvent) {
+    pub(super) fn data_changed(&mut self, event: DataEvent) {
         let DataEvent { id, account, change: news } = event;
         let group = (id.group_kind(), id.namespace().map(str::to_owned), account.clone());
         // The watch that reported it has been closed since.
@@ -255,7 +255,7 @@ impl Reconciler {
     }
 
     /// Says why pods are restarted, where nothing in git tells it.
-    pub(super) fn tell_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
+    pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
         if let (ApplyPurpose::Restart, Some(started), StopCondition::Stopped) =
             (apply.purpose, apply.form.started, self.until)
         {

@@ -36,7 +36,7 @@ const RIGHTS: Duration = Duration::from_secs(15);
 const RIGHTS_EACH: Duration = Duration::from_millis(50);
 
 /// Returns the metric label of an action.
-fn word(action: &Action) -> &'static str {
+fn action_label(action: &Action) -> &'static str {
     match action {
         Action::DryRun(_) => "dry-run",
         Action::Apply(apply) => match apply.purpose {
@@ -212,7 +212,7 @@ impl Reconciler {
         });
     }
 
-    pub(super) fn ask(&mut self, batch: LookupBatch) {
+    pub(super) fn send_batch(&mut self, batch: LookupBatch) {
         if !batch.compares.is_empty() {
             self.spawn(self.executor.clone().compare(batch.compares));
         }
@@ -226,7 +226,7 @@ impl Reconciler {
             let cluster = self.executor.cluster.acting_as(account);
             let executor = Executor { cluster, contents: self.executor.contents.clone() };
             match ids.first().and_then(|id| self.kind_of(id)) {
-                Some(kind) => self.spawn(executor.look(kind, namespace, ids)),
+                Some(kind) => self.spawn(executor.look_up(kind, namespace, ids)),
                 None => ids.iter().for_each(|id| self.queue.done(id)),
             }
         }
@@ -255,10 +255,10 @@ impl Reconciler {
                     let told = (content, reason.to_string());
                     if self.refused.insert(id.clone(), told.clone()) != Some(told) {
                         let told = Outcome::Refused(reason.clone());
-                        self.tell(id, told);
+                        self.record_outcome(id, told);
                     }
                 } else if !passing && !known_fight {
-                    self.tell(id, Outcome::Waiting(reason.clone()));
+                    self.record_outcome(id, Outcome::Waiting(reason.clone()));
                 }
                 self.open.insert(id.clone(), reason);
             }
@@ -270,7 +270,7 @@ impl Reconciler {
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
                 if self.until != StopCondition::Stopped && !self.told.contains_key(id) {
-                    self.tell(id, Outcome::Unchanged);
+                    self.record_outcome(id, Outcome::Unchanged);
                 }
             }
         }
@@ -317,7 +317,7 @@ impl Reconciler {
             _ => false,
         };
         if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
-            self.tell_restart(id, apply);
+            self.log_restart(id, apply);
         }
         let repair = matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }));
         let repaired = repair && !unchanged && matches!(outcome, ActionResult::Applied(_));
@@ -325,9 +325,9 @@ impl Reconciler {
         if let Some(told) = told {
             let told = if unchanged { Outcome::Unchanged } else { told };
             if repaired {
-                self.tell_repair(id, told);
+                self.record_repair(id, told);
             } else {
-                self.tell(id, told);
+                self.record_outcome(id, told);
             }
         }
         self.queue.done(id);
@@ -338,7 +338,7 @@ impl Reconciler {
             ActionResult::Failed(failure) => Some(failure.class()),
             _ => None,
         };
-        self.metrics.wrote(word(action), failed);
+        self.metrics.wrote(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
             && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.want())
         {

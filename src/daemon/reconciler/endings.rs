@@ -19,7 +19,8 @@ impl Reconciler {
             .iter()
             .enumerate()
             .filter(|(_, source)| source.life == SourceLifecycle::Ends);
-        ends.filter_map(|(number, source)| Some((source.name.clone(), self.left(number)?))).collect()
+        ends.filter_map(|(number, source)| Some((source.name.clone(), self.remaining_objects(number)?)))
+            .collect()
     }
 
     /// Returns why what a source has cannot be known before a person does something.
@@ -30,7 +31,7 @@ impl Reconciler {
 
     /// Returns the remaining objects of a source. An object that is being deleted remains until it
     /// is gone, whatever keeps it.
-    fn left(&self, source: SourceId) -> Option<RemainingObjects> {
+    fn remaining_objects(&self, source: SourceId) -> Option<RemainingObjects> {
         let store = &self.stores[source];
         if let Some(why) = self.trouble(source) {
             return Some(RemainingObjects::Unread(why));

@@ -85,7 +85,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn node_told(&mut self, event: InformerEvent<NodeFacts>) {
+    pub(super) fn node_changed(&mut self, event: InformerEvent<NodeFacts>) {
         let news = match event.change {
             InformerChange::Init => NodeChange::Init,
             InformerChange::Apply(id, facts) => NodeChange::Apply(id.name().into(), facts),

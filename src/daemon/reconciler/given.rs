@@ -84,7 +84,7 @@ impl Reconciler {
         if self.until != StopCondition::Stopped {
             return;
         }
-        self.tell_orders();
+        self.log_orders();
         for source in 0..self.orders.len() {
             let state = self.engine.source(source);
             let inventory =
@@ -191,7 +191,7 @@ impl Reconciler {
     }
 
     /// Tells which orders were carried out, and which stand where none is obeyed.
-    fn tell_orders(&mut self) {
+    fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();
             self.notice(EventReason::OrderDone, source, Some(&id), (words, head));

@@ -40,7 +40,7 @@ impl Reconciler {
         self.spawn(async move { LoopEvent::Parent(source, cluster.inventory(&namespace, &name).await) });
     }
 
-    pub(super) fn parent_answered(
+    pub(super) fn inventory_answered(
         &mut self,
         source: SourceId,
         inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
@@ -78,8 +78,8 @@ impl Reconciler {
                     self.ask_for_absences();
                 }
                 self.show_inventory(source);
-                self.tell_unreadable_rejections(source);
-                self.tell_anchor(source);
+                self.log_unreadable_rejections(source);
+                self.send_anchor(source);
                 if self.stores[source].inventory != InventoryState::Absent {
                     self.follow_inventory(source);
                 }
@@ -108,7 +108,7 @@ impl Reconciler {
     }
 
     /// Says once that not all can be read of what failed.
-    fn tell_unreadable_rejections(&mut self, source: SourceId) {
+    fn log_unreadable_rejections(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.stores[source];
         let why = inventory::unreadable(store.inventory.inventory(), (&self.namespace, &name));
@@ -171,7 +171,7 @@ impl Reconciler {
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::NOWHERE) if self.engine.source(source).life == SourceLifecycle::Ends => {}
                 Some(inventory::NOWHERE) if store.origin == InventoryOrigin::Here => {
-                    inventory.other_place = None
+                    inventory.other_place = None;
                 }
                 Some(_) => {}
             }
@@ -221,12 +221,12 @@ impl Reconciler {
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup
                     if self.read.contains(&source)
-                        && !(inventory::tells_all(
+                        && !(inventory::is_current(
                             &self.engine,
                             source,
                             self.stores[source].inventory.inventory(),
-                        ) && self.tells_stand(source)
-                            && self.tells_accepted(source)) =>
+                        ) && self.records_status(source)
+                            && self.records_accepted(source)) =>
                 {
                     InventoryWriteMode::Grow
                 }
@@ -239,18 +239,19 @@ impl Reconciler {
             };
             let known = self.stores[source].inventory.inventory().cloned();
             let place = &self.places[source];
-            let Some(mut wanted) = inventory::wanted(&self.engine, source, place, known.as_ref(), tidy)
+            let Some(mut wanted) =
+                inventory::wanted_inventory(&self.engine, source, place, known.as_ref(), tidy)
             else {
                 // Once there is a key.
                 self.engine.want_seal();
                 self.stores[source].need = InventoryNeed::Growth;
                 continue;
             };
-            handover::tell(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
-            if let Some(stand) = self.stand(source) {
+            handover::record(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
+            if let Some(stand) = self.status_summary(source) {
                 stand.write_to(&mut wanted.data);
             }
-            acceptance::tell(&mut wanted, self.stores[source].accepted.as_ref());
+            acceptance::record(&mut wanted, self.stores[source].accepted.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Stopped;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
@@ -276,7 +277,7 @@ impl Reconciler {
     }
 
     /// Tells a source what its parent says of what was accepted: it is not looked at before.
-    fn tell_anchor(&mut self, source: SourceId) {
+    fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.stores[source];
         let anchor = acceptance::anchor(&self.namespace, store.inventory.inventory());
         let Some(feed) = self.feeds[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
@@ -289,21 +290,21 @@ impl Reconciler {
         }
     }
 
-    fn tells_accepted(&self, source: SourceId) -> bool {
+    fn records_accepted(&self, source: SourceId) -> bool {
         let store = &self.stores[source];
-        acceptance::is_told(store.inventory.inventory(), store.accepted.as_ref())
+        acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
     /// Returns whether a parent that is there tells where its source stands.
-    fn tells_stand(&self, source: SourceId) -> bool {
+    fn records_status(&self, source: SourceId) -> bool {
         let inventory = self.stores[source].inventory.inventory();
-        let (Some(inventory), Some(stand)) = (inventory, self.stand(source)) else { return true };
+        let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };
         StatusSummary::in_data(&inventory.data).as_ref() == Some(stand)
     }
 
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it had where nobody looks
     /// for it now.
-    pub(super) fn tell_unlisted(&mut self) {
+    pub(super) fn log_unlisted(&mut self) {
         for (source, store) in self.stores.iter_mut().enumerate() {
             let unwatched = self.engine.unwatched(source);
             if store.unwatched != unwatched {

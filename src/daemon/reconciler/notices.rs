@@ -92,7 +92,7 @@ impl SourceEventState {
 
     /// Records that pods are being replaced, or were. A process that was killed may have reported a
     /// failure without recording it: a success is reported once too often rather than not at all.
-    fn rolls(&mut self) {
+    fn note_rollout(&mut self) {
         if self.settled.is_none() {
             self.unsettle();
         }
@@ -137,7 +137,7 @@ impl EventHistory {
     }
 
     /// Returns why a rollout failed, as it was told, where these words repeat it.
-    fn told_in(&self, words: &str) -> Option<Arc<str>> {
+    fn known_failure(&self, words: &str) -> Option<Arc<str>> {
         self.failed.values().find(|why| words.contains(&***why)).cloned()
     }
 
@@ -157,24 +157,24 @@ impl Reconciler {
     }
 
     /// Tells what became of rollouts.
-    pub(super) fn tell_turns(&mut self, now: Instant) {
-        for turn in self.engine.take_turns() {
+    pub(super) fn record_rollout_events(&mut self, now: Instant) {
+        for turn in self.engine.take_rollout_events() {
             let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
             let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
-            let is_known = turn.back.as_deref().is_some_and(|why| self.history.told_in(why).is_some());
-            let (reason, message) = turn_words(&turn, &words, is_known);
+            let is_known = turn.back.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
+            let (reason, message) = rollout_event_words(&turn, &words, is_known);
             if let RolloutProgress::Failed(why) = &turn.course {
                 self.history.failed.insert(turn.id.clone(), why.clone());
             } else if matches!((&turn.course, &turn.back), (RolloutProgress::Succeeded, None)) {
                 self.history.failed.remove(&turn.id);
             }
-            let took = self.time_turn(&turn, now);
+            let took = self.time_rollout(&turn, now);
             let message = match took {
                 Some(took) => format!("{message}, after {}", duration_text(took)),
                 None => message,
             };
             let told = &mut self.history.sources[turn.source];
-            told.rolls();
+            told.note_rollout();
             if reason.is_warning() {
                 told.unsettle();
             }
@@ -186,7 +186,7 @@ impl Reconciler {
     }
 
     /// Measures how long a rollout took that has ended now.
-    fn time_turn(&mut self, turn: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
+    fn time_rollout(&mut self, turn: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
         let name = self.engine.source(turn.source).name.clone();
         let ended = match (&turn.course, &turn.back) {
             (RolloutProgress::Started, _) => {
@@ -207,17 +207,17 @@ impl Reconciler {
     }
 
     /// Tells what became of an object: all who are told of it as it happens, and who listens to this loop alone.
-    pub(super) fn tell(&mut self, id: &ObjectId, told: Outcome) {
+    pub(super) fn record_outcome(&mut self, id: &ObjectId, told: Outcome) {
         let reason = happening_of(&told);
-        self.tell_as(id, told, reason);
+        self.record_outcome_as(id, told, reason);
     }
 
     /// Tells that somebody else's change was undone.
-    pub(super) fn tell_repair(&mut self, id: &ObjectId, told: Outcome) {
-        self.tell_as(id, told, Some(EventReason::DriftRepaired));
+    pub(super) fn record_repair(&mut self, id: &ObjectId, told: Outcome) {
+        self.record_outcome_as(id, told, Some(EventReason::DriftRepaired));
     }
 
-    fn tell_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
+    fn record_outcome_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
         let again = told == Outcome::Created && self.told.get(id) == Some(&Outcome::Recreating);
         let told = if again { Outcome::Recreated } else { told };
         if self.until != StopCondition::Stopped
@@ -232,7 +232,7 @@ impl Reconciler {
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &told {
-            Outcome::Refused(Reason::Rejected(words)) => self.history.told_in(words),
+            Outcome::Refused(Reason::Rejected(words)) => self.history.known_failure(words),
             _ => None,
         };
         let _ = self.listener.send(ObjectEvent { id: id.clone(), told, reason, source, revision, known });
@@ -292,17 +292,17 @@ impl Reconciler {
     }
 
     /// Tells what holds for sources as a whole, and is new.
-    pub(super) fn notice_stand(&mut self, status: &DaemonStatus) {
+    pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
         for (source, stand) in status.sources.iter().enumerate() {
             self.notice_settled(source, stand);
             self.notice_pending(source, stand);
             self.notice_opt_outs(source);
-            self.tell_crowd(source);
+            self.log_crowd(source);
         }
     }
 
     /// Returns the revision in force, where it was told that all of it is as wanted.
-    pub(super) fn settled(&self, source: SourceId) -> Option<&Revision> {
+    pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
         [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
     }
@@ -371,7 +371,7 @@ impl Reconciler {
     }
 
     /// Says once that more pauses and holds stand than are acknowledged.
-    fn tell_crowd(&mut self, source: SourceId) {
+    fn log_crowd(&mut self, source: SourceId) {
         let untold = self.engine.untold_states(source);
         let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, untold > 0);
         if untold > 0 && !was_crowded {
@@ -430,7 +430,7 @@ impl Reconciler {
 
 /// Returns the event of a rollout; the words name the revision. The reason for a rollback is told
 /// once.
-fn turn_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
+fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
     match (&turn.course, &turn.back) {
         (RolloutProgress::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
         (RolloutProgress::Started, Some(_)) if is_known => {
@@ -539,10 +539,10 @@ mod tests {
         assert!(settles(&mut told, "a"));
         // The process before may have been killed between a failure and writing it down.
         let mut told = after("a");
-        told.rolls();
+        told.note_rollout();
         assert!(settles(&mut told, "a"));
         // A repair of pods after all was told is no failure.
-        told.rolls();
+        told.note_rollout();
         assert!(!settles(&mut told, "a"));
     }
 

@@ -29,13 +29,13 @@ impl Reconciler {
             }
         }
         for token in impossible {
-            self.engine.looked_back(&token, Err("the source has no older revisions".to_owned()));
+            self.engine.undo_target_read(&token, Err("the source has no older revisions".to_owned()));
         }
     }
 
-    pub(super) fn looked_back(&mut self, token: &Arc<str>, past: Result<PastRevision, String>) {
+    pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<PastRevision, String>) {
         self.undoing.remove(token);
-        self.engine.looked_back(token, past);
+        self.engine.undo_target_read(token, past);
         // The revision of the way back must stay readable.
         self.pins = PinState::Old;
     }

@@ -28,7 +28,7 @@ impl Reconciler {
         match answer {
             Ok(peers) => {
                 self.peers = CallState::None;
-                for source in self.engine.heard_peers(peers, Instant::now()) {
+                for source in self.engine.peers_read(peers, Instant::now()) {
                     if let Some(feed) = &self.feeds[source] {
                         let _ = feed.try_send(FeedRequest::Hint);
                     }
@@ -48,7 +48,7 @@ impl Reconciler {
 
     /// Says of sources that nobody serves any more that they want nothing: nobody has to wait for
     /// them.
-    pub(super) fn tell_retired(&mut self) {
+    pub(super) fn clear_retired(&mut self) {
         for source in std::mem::take(&mut self.retired) {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             self.tasks.spawn(async move {

@@ -36,7 +36,7 @@ impl Reconciler {
             self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
             let content =
-                entry.and_then(|entry| entry.want().map(|(_, want)| want).or(entry.accepted.known()));
+                entry.and_then(|entry| entry.want().map(|(_, want)| want).or(entry.accepted.content()));
             let Some(content) = content.cloned() else { continue };
             let contents = self.executor.contents.clone();
             self.spawn(async move {
@@ -58,11 +58,11 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn pods_told(&mut self, event: PodsEvent) {
+    pub(super) fn pods_changed(&mut self, event: PodsEvent) {
         match event.change {
             PodsChange::Observed(pods) => self.engine.pods(&event.id, pods),
             PodsChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
-                self.fatal = Some(error.into())
+                self.fatal = Some(error.into());
             }
             PodsChange::Failed(error, wait) => {
                 tracing::debug!(object = %event.id, ?wait, "its pods cannot be watched: {error}");

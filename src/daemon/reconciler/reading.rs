@@ -62,7 +62,7 @@ impl Reconciler {
         }
         let store = &mut self.stores[source];
         let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
-        let tells = store.tells(&touched) && !unplaced;
+        let tells = store.names_all(&touched) && !unplaced;
         store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unknown.extend(unknown);
         let watcher = self.engine.source(source).watcher;
@@ -98,7 +98,7 @@ impl Reconciler {
         self.watched.discovered(kinds, &mut self.engine);
         self.engine.scoped(self.watched.scopes());
         if self.until == StopCondition::Stopped {
-            self.watched.watch_parents(&self.namespace);
+            self.watched.watch_inventories(&self.namespace);
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
         self.ask_for_absences();
@@ -114,16 +114,16 @@ impl Reconciler {
                     let feed = feed.noting(self.history.last_look(source));
                     match self.engine.source(source).life {
                         SourceLifecycle::Lives => {
-                            self.tasks.keep("the reader of a source", feed.run(from_loop))
+                            self.tasks.keep("the reader of a source", feed.run(from_loop));
                         }
                         SourceLifecycle::Ends => {
-                            self.tasks.keep("what is left of a source", feed.end(from_loop))
+                            self.tasks.keep("what is left of a source", feed.end(from_loop));
                         }
                     }
                     self.feeds[source] = Some(orders);
                 }
                 SourceFiles::Once(disk) => {
-                    self.spawn(super::super::feed::once(disk, dialect, scopes.clone()));
+                    self.spawn(super::super::feed::read_once(disk, dialect, scopes.clone()));
                 }
             }
             self.read_inventory(source);

@@ -56,7 +56,7 @@ impl Reconciler {
     }
 
     /// Tells how things stand after a turn.
-    pub(super) fn tell_summary(&mut self, now: Instant) {
+    pub(super) fn publish_summary(&mut self, now: Instant) {
         if self.until != StopCondition::Stopped {
             return;
         }
@@ -72,7 +72,7 @@ impl Reconciler {
         }
         self.telling.gives_way = None;
         (self.telling.rest, self.telling.due) = (Some(now + PAUSE), None);
-        let status = self.with_beside(now, report::status);
+        let status = self.with_context(now, report::status);
         if let Some(to) = &self.telling.to {
             let summary = DaemonSummary::of(&status);
             to.send_if_modified(|known| {
@@ -81,13 +81,13 @@ impl Reconciler {
                 changed
             });
         }
-        self.notice_stand(&status);
+        self.record_source_events(&status);
         if !self.is_settling() && self.telling.written.is_some_and(|written| now < written + WRITTEN) {
             self.telling.due = self.telling.written.map(|written| written + WRITTEN);
             return;
         }
         self.telling.written = Some(now);
-        let stands = self.stands(&status, now);
+        let stands = self.status_summaries(&status, now);
         if stands.iter().any(Option::is_none) {
             (self.telling.written, self.telling.due) = (None, Some(now + PAUSE));
         }
@@ -95,20 +95,24 @@ impl Reconciler {
     }
 
     /// Returns where each source stands, of which enough is known.
-    fn stands(&self, status: &DaemonStatus, now: Instant) -> Vec<Option<StatusSummary>> {
+    fn status_summaries(&self, status: &DaemonStatus, now: Instant) -> Vec<Option<StatusSummary>> {
         let first = |is_asked_for: fn(Phase) -> bool| {
             if !status.sources.iter().any(|told| told.objects.keys().any(|phase| is_asked_for(*phase))) {
                 return Vec::new();
             }
-            self.with_beside(now, |engine, beside| report::first_objects(engine, beside, NAMED, is_asked_for))
+            self.with_context(now, |engine, beside| {
+                report::first_objects(engine, beside, NAMED, is_asked_for)
+            })
         };
         let unwell = first(|phase| !phase.is_well());
         let left_alone = first(|phase| phase == Phase::LeftAlone);
         let stands = status.sources.iter().enumerate().map(|(source, told)| {
             let of = |all: &[Vec<ObjectStatus>]| all.get(source).cloned().unwrap_or_default();
-            let stand =
-                || StatusSummary::of(told, &of(&unwell), &of(&left_alone)).settled(self.settled(source));
-            self.may_tell(source, told, now).then(stand)
+            let stand = || {
+                StatusSummary::of(told, &of(&unwell), &of(&left_alone))
+                    .with_settled(self.settled_revision(source))
+            };
+            self.may_record(source, told, now).then(stand)
         });
         stands.collect()
     }
@@ -116,20 +120,21 @@ impl Reconciler {
     /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may be older.
     ///
     /// Whoever wrote one meanwhile looks after it now, so a conflict is no error.
-    pub(super) async fn leave_stands(&mut self) {
+    pub(super) async fn write_last_summaries(&mut self) {
         let now = Instant::now();
-        let status = self.with_beside(now, report::status);
-        let changed = self.stands(&status, now).into_iter().enumerate().filter_map(|(source, stand)| {
-            let known = self.stores.get(source)?.inventory.inventory()?;
-            let mut wanted = known.clone();
-            stand?.write_to(&mut wanted.data);
-            let source = self.engine.source(source);
-            (*known != wanted && source.writes != SourceWrites::Observed).then_some((
-                &source.name,
-                known,
-                wanted,
-            ))
-        });
+        let status = self.with_context(now, report::status);
+        let changed =
+            self.status_summaries(&status, now).into_iter().enumerate().filter_map(|(source, stand)| {
+                let known = self.stores.get(source)?.inventory.inventory()?;
+                let mut wanted = known.clone();
+                stand?.write_to(&mut wanted.data);
+                let source = self.engine.source(source);
+                (*known != wanted && source.writes != SourceWrites::Observed).then_some((
+                    &source.name,
+                    known,
+                    wanted,
+                ))
+            });
         let cluster = &self.executor.cluster;
         let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
             if let Err(error) = cluster.save_inventory(&self.namespace, name, Some(known), &wanted).await {
@@ -144,14 +149,15 @@ impl Reconciler {
     fn is_settling(&self) -> bool {
         let stands = self.telling.stands.iter().enumerate();
         let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
-        let mut told = told.map(|(source, stand)| (stand, stand.clone().settled(self.settled(source))));
+        let mut told =
+            told.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
         told.any(|(written, now)| *written != now)
     }
 
     /// Returns whether enough of a source is known to write down where it stands.
-    fn may_tell(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
+    fn may_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
         let looked = || !self.is_working() && self.is_seen(source);
-        self.stand(source).is_some()
+        self.status_summary(source).is_some()
             || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (told.revision.is_some() && looked())
             || self.telling.begun.is_some_and(|begun| now >= begun + LOOK)
@@ -164,7 +170,7 @@ impl Reconciler {
     }
 
     /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
-    pub(super) fn stand(&self, source: SourceId) -> Option<&StatusSummary> {
+    pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
         self.telling.stands.get(source)?.as_ref()
     }
 
@@ -218,7 +224,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
         let told = |reconciler: &mut Reconciler, now| {
-            reconciler.tell_summary(now);
+            reconciler.publish_summary(now);
             (reconciler.telling.rest == Some(now + PAUSE), reconciler.telling.due)
         };
         let start = Instant::now();

@@ -37,7 +37,7 @@ enum ComparisonTarget {
 
 impl Reconciler {
     /// Returns the input of an object's comparison, from the facts of this moment.
-    pub(super) fn glance(&self, id: &ObjectId) -> ComparisonInput {
+    pub(super) fn comparison_input(&self, id: &ObjectId) -> ComparisonInput {
         let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
         // An object that went back is as its older content has it. People ask for the newest
         // revision's.
@@ -103,7 +103,7 @@ impl ComparisonInput {
             Err(error) => return noted(error.reason()),
         };
         let (wanted, note) = match &self.want {
-            ComparisonTarget::Content(want) => self.wanted(&kind, want, live.as_ref()).await,
+            ComparisonTarget::Content(want) => self.wanted_object(&kind, want, live.as_ref()).await,
             ComparisonTarget::Nothing => (None, Some("no source asks for it".to_owned())),
             ComparisonTarget::Unknown(why) => (None, Some((*why).to_owned())),
         };
@@ -119,7 +119,7 @@ impl ComparisonInput {
     }
 
     /// Returns the object as a write would make it.
-    async fn wanted(
+    async fn wanted_object(
         &self,
         kind: &ServedKind,
         want: &SharedDesired,

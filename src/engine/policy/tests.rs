@@ -53,6 +53,6 @@ fn a_blast_radius_reads_in_three_forms() {
 #[test]
 fn the_words_of_adoption_are_those_of_the_file() {
     for adopt in AdoptPolicy::ALL {
-        assert_eq!(serde_json::to_value(adopt).unwrap(), json!(adopt.word()));
+        assert_eq!(serde_json::to_value(adopt).unwrap(), json!(adopt.label()));
     }
 }

@@ -95,7 +95,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
     harness.read(reading("r2", &[]));
     harness.settle();
     assert!(harness.world.ledger.claims.contains_key(&web), "it may roll on");
-    assert_eq!(harness.engine.others(), std::slice::from_ref(&web), "it is looked at");
+    assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&web), "it is looked at");
     harness.engine.other_seen(&web, None, harness.now);
     harness.pass_time(SPENT);
     harness.engine.other_seen(&web, None, harness.now);

@@ -34,7 +34,7 @@ fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -
     let empty = Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
     let mut engine = empty.fresh_without_key();
     for id in harness.world.things.keys() {
-        engine.seen(id, claimed(harness, id, by));
+        engine.object_seen(id, claimed(harness, id, by));
     }
     engine.release_key(key);
     engine
@@ -112,7 +112,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let decision = harness.decide(&a);
     let decision = if decision.action == Action::Look {
-        harness.engine.looked(&a, LiveLookup::Absent);
+        harness.engine.looked_up(&a, LiveLookup::Absent);
         harness.decide(&a)
     } else {
         decision
@@ -148,7 +148,7 @@ fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal()
             harness.settle();
             assert_eq!(harness.world.log, []);
             let accepted =
-                harness.engine.entry(&workload("web")).unwrap().accepted.known().map(|want| want.hash);
+                harness.engine.entry(&workload("web")).unwrap().accepted.content().map(|want| want.hash);
             assert_eq!(accepted, Some(commit["web"].hash));
         }
     }
@@ -188,7 +188,7 @@ fn a_copy_of_a_sealed_object_is_no_member() {
     let (a, copy) = (config("a"), id("", "ConfigMap", "elsewhere", "a"));
     let mut live = claimed(&harness, &a, Some(&release_key()));
     live.uid = Uid("copy".into());
-    harness.engine.seen(&copy, live);
+    harness.engine.object_seen(&copy, live);
     assert!(judgement(&mut harness, &copy).starts_with("Keep"));
     assert_eq!(harness.engine.source(0).members().by_kind()[&a.group_kind()], 1, "it makes no guard laxer");
 }
@@ -203,7 +203,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
-        engine.seen(&web, live);
+        engine.object_seen(&web, live);
         engine.read(0, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.settle();
         let decision = engine.decide(&web, harness.now);
@@ -215,8 +215,8 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let mut live = claimed(&harness, &web, None);
     live.rv = ResourceVersion(live.rv.0 + 100);
     live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
-    harness.engine.seen(&web, live);
-    let known = harness.engine.entry(&web).unwrap().accepted.known().map(|known| known.hash);
+    harness.engine.object_seen(&web, live);
+    let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
     if let Action::Compare(want, form) = &decision.action {

@@ -89,7 +89,7 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
     harness
         .engine
-        .seen(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
+        .object_seen(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
     let Action::Compare(want, form) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };

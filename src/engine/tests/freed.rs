@@ -116,7 +116,7 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
         live.rv = ResourceVersion(live.rv.0 + 1);
         live.rolling.as_mut().unwrap().partition = partition;
         let rv = live.rv;
-        harness.engine.seen(&db(), live);
+        harness.engine.object_seen(&db(), live);
         let pod = |ordinal: u32| PodFacts {
             uid: Uid(format!("{ordinal}").into()),
             ready: if ordinal == 1 { Readiness::NotReady } else { Readiness::Ready },

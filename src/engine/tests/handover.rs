@@ -99,7 +99,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
 
 fn dropped() -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
-    engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(0, reading("c2", &[("a", None)]));
     (engine, id, now)
 }
@@ -112,7 +112,7 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
     assert_eq!(reason(&mut engine, now), Some(Reason::Others));
     assert!(engine.needs_peers());
     // Alone in the cluster it does not wait any longer.
-    engine.heard_peers(Vec::new(), now);
+    engine.peers_read(Vec::new(), now);
     assert!(matches!(engine.decide(&id, now).action, Action::Delete(..)));
     // An old statement soon counts no more.
     assert_eq!(reason(&mut engine, now + Duration::from_secs(4)), Some(Reason::Others));
@@ -122,13 +122,13 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
 fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let (mut engine, id, now) = dropped();
     let behind = || vec![peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])))];
-    assert_eq!(engine.heard_peers(behind(), now), [0], "this source may be the one that is behind");
+    assert_eq!(engine.peers_read(behind(), now), [0], "this source may be the one that is behind");
     let decision = engine.decide(&id, now);
     assert!(matches!(decision.action, Action::Compare(..)), "what stays is defended");
     assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
     assert_eq!(decision.again, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
-    assert!(engine.heard_peers(behind(), later).is_empty(), "it was looked at again for that already");
+    assert!(engine.peers_read(behind(), later).is_empty(), "it was looked at again for that already");
     engine.settle();
     let judged: Vec<PruneDecision> = engine.judgements(0).map(|(_, judged)| judged.clone()).collect();
     assert!(
@@ -145,16 +145,16 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
 fn sources_of_another_repository_have_a_time_to_claim() {
     let (mut engine, id, now) = dropped();
     let elsewhere = |claims: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unordered, claims, &[])))];
-    engine.heard_peers(elsewhere(&[]), now);
+    engine.peers_read(elsewhere(&[]), now);
     let decision = engine.decide(&id, now + Duration::from_secs(1));
     assert_eq!(decision.action, Action::Nothing);
     assert_eq!(decision.again, Some(Duration::from_secs(29)));
     let after = now + Duration::from_secs(31);
     assert_eq!(engine.decide(&id, after).reason, Some(Reason::Others));
-    engine.heard_peers(elsewhere(&[&id]), after);
+    engine.peers_read(elsewhere(&[&id]), after);
     let kept = engine.decide(&id, after);
     assert!(matches!(&kept.reason, Some(Reason::Prune(why)) if why.contains("source other wants it")));
-    engine.heard_peers(elsewhere(&[]), after);
+    engine.peers_read(elsewhere(&[]), after);
     assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
 }
 
@@ -164,7 +164,7 @@ fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = ObjectOwner::Ours(OTHER.into());
     assert_eq!(engine.decide(&id, now).action, Action::Look);
-    engine.looked(&id, LiveLookup::Found(Box::new(live)));
+    engine.looked_up(&id, LiveLookup::Found(Box::new(live)));
     (engine, id, now)
 }
 
@@ -173,11 +173,11 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::IfUnowned);
     assert_eq!(engine.decide(&id, now).reason, Some(Reason::Others));
     let progress = || follows(REPOSITORY, Some("c1"));
-    engine.heard_peers(vec![peer(Ok(says(progress(), &[], &[])))], now);
+    engine.peers_read(vec![peer(Ok(says(progress(), &[], &[])))], now);
     let waits = engine.decide(&id, now);
     assert_eq!(waits.reason, Some(Reason::Owned("source other".into())));
     assert_eq!(waits.again, Some(Duration::from_secs(1)), "it is asked again");
-    engine.heard_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
+    engine.peers_read(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
     let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, guard, .. }) = taken else {
         panic!("{taken:?}")
@@ -188,7 +188,7 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
 #[test]
 fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::Never);
-    engine.heard_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[&id])))], now);
+    engine.peers_read(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[&id])))], now);
     let decision = engine.decide(&id, now);
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Owned(why)) if why.contains("adopt is `never`")));
@@ -199,7 +199,7 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     let claims = |engine: &Engine| engine.statement(0, None).unwrap().claims;
     assert_eq!(claims(&engine), ContentClaims::These(these(&[&id, &config("b")])));
-    engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     assert_eq!(claims(&engine), ContentClaims::These(these(&[&config("b")])));
     // Claims stay until all is at rest: fewer writes, and nobody deletes more for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
@@ -208,7 +208,7 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
     assert!(engine.claims_too_much(0, &told));
     let tidied = engine.tidy_statement(0, Some(&told)).unwrap();
     assert!(!engine.claims_too_much(0, &tidied));
-    engine.heard_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
+    engine.peers_read(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
     engine.read(0, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(0, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
@@ -224,9 +224,10 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for
         following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], AdoptPolicy::IfUnowned);
     engine.mind_others();
     engine.clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
-    engine.heard_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
+    engine.peers_read(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
     for id in [&kept, &dropped] {
-        engine.seen(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)));
+        engine
+            .object_seen(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)));
     }
     engine.settle();
     assert_eq!(engine.statement(0, None).unwrap().released, these(&[]));
@@ -253,7 +254,7 @@ fn rivals(shown: bool) -> (Engine, ObjectId) {
     let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
     engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
-        engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+        engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
     engine.read(1, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)
@@ -302,7 +303,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
 #[test]
 fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
     let (mut engine, id) = rivals(false);
-    engine.looked(&id, LiveLookup::Absent);
+    engine.looked_up(&id, LiveLookup::Absent);
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Held(why)) if why.starts_with("2 sources want it")));

@@ -52,14 +52,14 @@ impl Harness {
         self.fresh_with(budget(most))
     }
 
-    /// As [`Rig::fresh`], with any budget.
+    /// As [`Harness::fresh`], with any budget.
     pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
         let mut engine = self.started(budget);
         engine.release_key(ReadState::Value(release_key()));
         engine
     }
 
-    /// As [`Rig::fresh`], before the key of seals was read.
+    /// As [`Harness::fresh`], before the key of seals was read.
     pub(super) fn fresh_without_key(&self) -> Engine {
         self.started(budget(3))
     }
@@ -91,7 +91,7 @@ impl Harness {
         }
         engine.ledger(self.world.ledger.clone());
         for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
-            engine.seen(id, World::live(id, thing));
+            engine.object_seen(id, World::live(id, thing));
         }
         for kind in &kinds {
             engine.list_complete(kind);
@@ -135,7 +135,7 @@ impl Harness {
         self.engine.carry_out_orders();
         for undo in self.engine.undos().cloned().collect::<Vec<_>>() {
             let past = self.past(&undo);
-            self.engine.looked_back(&undo.token, past);
+            self.engine.undo_target_read(&undo.token, past);
         }
     }
 
@@ -165,8 +165,8 @@ impl Harness {
         let count = count.min(self.world.events.len());
         for (id, thing) in self.world.events.drain(..count).collect::<Vec<_>>() {
             match thing {
-                Some(thing) => self.engine.seen(&id, World::live(&id, &thing)),
-                None => self.engine.gone(&id),
+                Some(thing) => self.engine.object_seen(&id, World::live(&id, &thing)),
+                None => self.engine.object_gone(&id),
             }
         }
     }
@@ -220,7 +220,7 @@ impl Harness {
     /// Nothing more is known about what failed.
     pub(super) fn tell_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
-            self.engine.told_more(&id, &[]);
+            self.engine.add_failure_events(&id, &[]);
         }
     }
 
@@ -271,7 +271,7 @@ impl Harness {
                     Some(thing) => LiveLookup::Found(Box::new(World::live(id, thing))),
                     None => LiveLookup::Absent,
                 };
-                self.engine.looked(id, looked);
+                self.engine.looked_up(id, looked);
                 None
             }
             Action::Compare(want, form) | Action::Inspect(want, form) => {

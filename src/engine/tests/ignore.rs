@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::world::config;
 use crate::engine::{
-    IgnoredFields, ReconcilePolicy, VersionBinding, asks, left_to_others, misused, without_ignored,
+    IgnoredFields, ReconcilePolicy, VersionBinding, left_to_others, misused, tool_requests, without_ignored,
 };
 use crate::fields::{FieldPath, PathElement};
 use crate::object::{Gvk, ManifestOrigin, Object};
@@ -172,7 +172,11 @@ fn a_field_is_left_to_others_with_all_that_is_in_it() {
 #[test]
 fn an_object_may_be_left_alone_in_the_words_of_others() {
     fn check(map: &str, key: &str, word: &str, expected: ReconcilePolicy) {
-        assert_eq!(asks(&json!({"metadata": {map: {key: word}}})).reconcile, expected, "{map} {key} {word}");
+        assert_eq!(
+            tool_requests(&json!({"metadata": {map: {key: word}}})).reconcile,
+            expected,
+            "{map} {key} {word}"
+        );
     }
     let says = |key, word, expected| check("annotations", key, word, expected);
     says("rhumb.dev/reconcile", "disabled", ReconcilePolicy::Disabled);
@@ -194,7 +198,7 @@ fn an_object_may_be_left_alone_in_the_words_of_others() {
     check("labels", "kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", ReconcilePolicy::OnlyCreate);
     check("labels", "kustomize.toolkit.fluxcd.io/reconcile", "Disabled", ReconcilePolicy::Disabled);
     check("labels", "rhumb.dev/reconcile", "disabled", ReconcilePolicy::Enabled);
-    assert_eq!(asks(&json!({})).reconcile, ReconcilePolicy::Enabled);
+    assert_eq!(tool_requests(&json!({})).reconcile, ReconcilePolicy::Enabled);
 }
 
 #[test]

@@ -28,7 +28,7 @@ enum FirstSignal {
 enum SourceShape {
     /// Each workload needs a `ConfigMap` of its own.
     Pairs,
-    /// As [`Shape::Pairs`], and each is restarted when its `ConfigMap` changes.
+    /// As [`SourceShape::Pairs`], and each is restarted when its `ConfigMap` changes.
     Restarting,
     /// All `ConfigMaps` come a wave before all workloads.
     Waves,

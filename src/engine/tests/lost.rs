@@ -180,7 +180,7 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         let mut harness = at_rest();
         harness.engine.informer(&maps, state.clone());
         for id in &ids()[..2] {
-            harness.engine.gone(id);
+            harness.engine.object_gone(id);
         }
         harness.read(reading("r2", &files(2)));
         for _ in 0..3 {

@@ -308,8 +308,8 @@ impl<'a> ExhaustiveModel<'a> {
         let events = &mut self.harness.world.events;
         let Some(oldest) = events.iter().position(|(about, _)| about == id) else { return };
         match events.remove(oldest).1 {
-            Some(thing) => self.harness.engine.seen(id, World::live(id, &thing)),
-            None => self.harness.engine.gone(id),
+            Some(thing) => self.harness.engine.object_seen(id, World::live(id, &thing)),
+            None => self.harness.engine.object_gone(id),
         }
     }
 
@@ -459,7 +459,7 @@ impl<'a> ExhaustiveModel<'a> {
 /// Returns a print that tells one entry from another.
 fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt::Debug {
     (
-        entry.accepted.known().map(|accepted| accepted.hash),
+        entry.accepted.content().map(|accepted| accepted.hash),
         std::mem::discriminant(&entry.accepted),
         entry.candidate().map(|want| want.hash),
         entry.instead.as_ref().map(|instead| std::mem::discriminant(&instead.content)),

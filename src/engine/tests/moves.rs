@@ -17,9 +17,9 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
     let mut engine = following(&[("one", SET, one), ("two", OTHER, two)], adopt);
     engine.mind_others();
     engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(1, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.heard_peers(Vec::new(), now);
+    engine.peers_read(Vec::new(), now);
     (engine, id, now)
 }
 
@@ -31,7 +31,7 @@ fn at(repository: &str) -> RepositoryIdentity {
 fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
     engine.checked(0, engine.dropped());
     engine.checked(1, engine.dropped());
-    engine.heard_peers(Vec::new(), now);
+    engine.peers_read(Vec::new(), now);
     let decision = engine.decide(id, now);
     match (decision.action, decision.reason) {
         (Action::Delete(..), _) => "deleted".to_owned(),
@@ -88,7 +88,7 @@ fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() 
 fn beside(claims: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.clock(now, jiff::Timestamp::UNIX_EPOCH);
-    engine.heard_peers(vec![elsewhere(claims)], now);
+    engine.peers_read(vec![elsewhere(claims)], now);
     (engine, id, now)
 }
 
@@ -123,7 +123,7 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     engine.recall(0, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
     let content = desired(&read_later, 1, "later");
     engine.read(0, reading("c2", &[("later", Some(content.clone()))]));
-    engine.seen(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
+    engine.object_seen(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
     let claimed = |engine: &mut Engine| {
         let says = engine.tidy_statement(0, None).unwrap();
         [&known, &read_later].map(|id| says.claims.may_hold(mark(id)))
@@ -146,13 +146,13 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
     };
     engine.read(0, reading("c2", &files(true)));
     for (number, id) in many.iter().chain([&last]).enumerate() {
-        engine.seen(
+        engine.object_seen(
             id,
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", number as u64 + 2)),
         );
     }
     engine.read(0, reading("c3", &files(false)));
-    engine.heard_peers(vec![elsewhere(&[&last])], now);
+    engine.peers_read(vec![elsewhere(&[&last])], now);
     let released = engine.statement(0, None).unwrap().released;
     assert_eq!((released.len(), released.contains(&mark(&last))), (NAMED, true));
 }
@@ -193,10 +193,10 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
         engine.read(source, reading("c2", &[("a", None)]));
         engine.checked(source, engine.dropped());
     }
-    engine.heard_peers(Vec::new(), now);
+    engine.peers_read(Vec::new(), now);
     let action = engine.decide(&id, now).action;
     assert!(matches!(action, Action::Delete(..)), "{action:?}");
-    engine.gone(&id);
+    engine.object_gone(&id);
     engine.outcome(&id, &action, ActionResult::Deleted, now);
     engine.read(1, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     assert_eq!(engine.decide(&id, now).action, Action::Look);

@@ -39,9 +39,9 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
 /// Returns the decision once a watch by label no longer shows the object, and a look has found this
 /// view. Fields that our entry lacks are found on the way.
 fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
-    harness.engine.gone(id);
+    harness.engine.object_gone(id);
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
-    harness.engine.looked(id, LiveLookup::Found(Box::new(live)));
+    harness.engine.looked_up(id, LiveLookup::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
     let Action::Compare(want, form) = &decision.action else { return decision };
     let shown = harness.engine.shown(id).unwrap();
@@ -71,7 +71,7 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
             let decision = decided(&mut harness, &a, live);
             match opt_out {
                 OptOutPolicy::Allowed => {
-                    assert_eq!(decision, Decision::wait(Reason::OptedOut(word)), "{owner:?}")
+                    assert_eq!(decision, Decision::wait(Reason::OptedOut(word)), "{owner:?}");
                 }
                 OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
@@ -138,7 +138,7 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
     let a = config("a");
     let mut harness = with_other(&a);
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
-    harness.engine.seen(&a, live);
+    harness.engine.object_seen(&a, live);
     harness.read(reading("r2", &[("a", None)]));
     harness.engine.settle();
     let action = harness.engine.decide(&a, harness.now).action;
@@ -191,7 +191,7 @@ fn relabelled(seal: Option<&str>) -> Harness {
     harness.engine.served(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     let live = theirs(&harness, &a, ObjectOwner::Ours(OTHER.into()));
-    harness.engine.seen(&a, read_as(live, seal, &a));
+    harness.engine.object_seen(&a, read_as(live, seal, &a));
     harness
 }
 
@@ -241,7 +241,7 @@ fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
     let asked =
         ObjectIntents { paused: Some(PauseIntent { token, reason: "".into() }), ..ObjectIntents::default() };
     let live = LiveObject { uid: Uid(format!("u{number}").into()), asked: Some(Box::new(asked)), ..live };
-    harness.engine.seen(id, live);
+    harness.engine.object_seen(id, live);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
         let copy = id("", "ConfigMap", "elsewhere", &format!("copy-{number:03}"));
         paused(&mut harness, &copy, number);
         let live = read_as(harness.engine.live(&copy).unwrap().clone(), None, &copy);
-        harness.engine.seen(&copy, live);
+        harness.engine.object_seen(&copy, live);
     }
     paused(&mut harness, &a, 999);
     harness.engine.carry_out_orders();

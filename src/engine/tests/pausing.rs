@@ -33,7 +33,7 @@ fn pause(harness: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) 
     let thing = harness.world.things.get_mut(id).unwrap();
     (thing.rv, thing.asked) = (rv, ObjectIntents::parse(None, token, None));
     let live = World::live(id, thing);
-    harness.engine.seen(id, live);
+    harness.engine.object_seen(id, live);
 }
 
 #[test]

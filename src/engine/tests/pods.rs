@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{
     ContainerTrouble, FailedPod, PASSING, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
-    UNSCHEDULABLE, Uid, UnschedulablePod, WorkloadPods, failing, patience, ripens,
+    UNSCHEDULABLE, Uid, UnschedulablePod, WorkloadPods, failing, grace_period, ripens,
 };
 
 const NEW: &str = "new";
@@ -240,7 +240,8 @@ fn only_the_pods_of_the_newest_revision_are_counted() {
 
 #[test]
 fn only_known_words_of_the_kubelet_are_failures() {
-    let check = |reason: &str, expected: Option<Duration>| assert_eq!(patience(reason), expected, "{reason}");
+    let check =
+        |reason: &str, expected: Option<Duration>| assert_eq!(grace_period(reason), expected, "{reason}");
     check("InvalidImageName", Some(Duration::ZERO));
     check("SignatureValidationFailed", Some(Duration::ZERO));
     check("CreateContainerError", Some(PASSING));

@@ -142,7 +142,7 @@ fn the_queue_goes_out_beside_the_claims() {
     let mut harness = changed();
     let (mut telling, now) = (QueuePublication::default(), harness.now);
     let ledger = harness.world.ledger.clone();
-    let told = telling.beside(&mut harness.engine, ledger, now);
+    let told = telling.add_to(&mut harness.engine, ledger, now);
     assert_eq!(words(&told.queue), expected());
     let seals = HashSeals::default();
     assert_eq!(RolloutLedger::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
@@ -150,12 +150,12 @@ fn the_queue_goes_out_beside_the_claims() {
     assert_eq!(harness.engine.without_queue(told.clone()).queue, []);
     // A moment later what is claimed goes out, and the rest stays as it was told until the queue is told again.
     let (telling, later) = (&mut QueuePublication::default(), now + EVERY * 2);
-    telling.beside(&mut harness.engine, told.clone(), later);
+    telling.add_to(&mut harness.engine, told.clone(), later);
     let mut next = told.clone();
     let claimed = told.queue[0].id.clone();
     let claim = next.claims.values().next().unwrap().clone();
     next.claims.insert(claimed.clone(), claim);
-    let next = telling.beside(&mut harness.engine, next, later + EVERY / 2);
+    let next = telling.add_to(&mut harness.engine, next, later + EVERY / 2);
     assert_eq!(next.queue, told.queue[1..]);
     harness.engine.ledger(next);
     assert_eq!(telling.ledger(&mut harness.engine, later + EVERY / 2), None);

@@ -106,7 +106,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     (thing.started, thing.rv) = (None, rv);
     let mut live = World::live(&workload("web"), thing);
     live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
-    harness.engine.seen(&workload("web"), live);
+    harness.engine.object_seen(&workload("web"), live);
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be repaired")
     };

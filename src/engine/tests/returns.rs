@@ -38,11 +38,11 @@ fn a_cluster_that_went_back_to_an_older_state_is_seen_as_it_is() {
     harness.world.things.insert(a.clone(), old.clone());
     harness.world.log.clear();
     // Outside of a list such a view is only late.
-    harness.engine.seen(&a, World::live(&a, &old));
+    harness.engine.object_seen(&a, World::live(&a, &old));
     harness.settle();
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
     harness.engine.list_started(&maps());
-    harness.engine.seen(&a, World::live(&a, &old));
+    harness.engine.object_seen(&a, World::live(&a, &old));
     harness.engine.list_complete(&maps());
     harness.settle();
     assert_eq!(harness.world.log.len(), 1, "{:?}", harness.world.log);
@@ -124,12 +124,12 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
         }
     };
     harness.world.things.remove(&a);
-    harness.engine.gone(&a);
+    harness.engine.object_gone(&a);
     harness.engine.outcome(&a, &action, ActionResult::Deleted, harness.now);
     harness.world.things.insert(a.clone(), old.clone());
     harness.engine.list_started(&maps());
     for (id, thing) in harness.world.things.clone() {
-        harness.engine.seen(&id, World::live(&id, &thing));
+        harness.engine.object_seen(&id, World::live(&id, &thing));
     }
     harness.engine.list_complete(&maps());
     harness.settle();

@@ -277,7 +277,7 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
                 source";
     assert_eq!(reason(&mut harness, &workload("web")), told);
-    assert_eq!(harness.engine.others(), std::slice::from_ref(&other));
+    assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&other));
     for rest in [0, SPENT.as_secs() - 1, SPENT.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
         harness.engine.other_seen(&other, None, harness.now + std::time::Duration::from_secs(rest));
@@ -346,7 +346,7 @@ fn on_the_way_back_too_the_configuration_goes_first() {
 fn a_configuration_waits_until_the_workloads_are_listed() {
     let mut harness = at_rest(1);
     harness.engine.informer(&workload("web").group_kind(), KindState::Syncing);
-    harness.engine.gone(&workload("web"));
+    harness.engine.object_gone(&workload("web"));
     harness.read(reading("r2", &both(2)));
     harness.step(&config("env"));
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
@@ -398,7 +398,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
     harness.engine.ledger(harness.world.ledger.clone());
     harness.engine.retire("gone-v1".into());
     harness.settle();
-    assert_eq!(harness.engine.others(), std::slice::from_ref(&gone));
+    assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&gone));
     for rest in [0, SPENT.as_secs() - 1] {
         harness.engine.other_seen(&gone, None, harness.now + std::time::Duration::from_secs(rest));
         harness.settle();

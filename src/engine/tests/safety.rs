@@ -59,7 +59,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     engine.read(0, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     engine.read(1, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.checked(1, engine.dropped());
-    engine.seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    engine.object_seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, 0, &a), "wanted");
     engine.read(0, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
@@ -91,7 +91,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(0, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    engine.object_seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert!(judged(&mut engine, 0, &a).contains("looked at again"), "the other one was never read");
     engine.checked(1, engine.dropped());
     assert_eq!(judged(&mut engine, 0, &a), "delete");
@@ -105,7 +105,7 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
     before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
     engine.read(0, before);
-    engine.seen(
+    engine.object_seen(
         &widget("shop"),
         World::live(&widget("shop"), &WorldObject::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
     );
@@ -127,14 +127,17 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         let kinds = kinds.iter().cloned().collect();
         engine.inventory(0, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
         for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
-            engine.seen(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "r1", n)));
+            engine.object_seen(
+                id,
+                World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "r1", n)),
+            );
         }
         engine.read(0, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         let why = "pruned after Widget shop/w, which uses it";
         assert_eq!(judged(&mut engine, 0, kept), why, "a wanted object would go along");
         engine.read(0, reading("r2", &[("w", None)]));
         assert_eq!(judged(&mut engine, 0, kept), why, "first the one, then the other");
-        engine.gone(&widget);
+        engine.object_gone(&widget);
         assert_eq!(judged(&mut engine, 0, kept), "delete");
     }
 }
@@ -172,7 +175,7 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
                 let Some(thing) = thing else { continue };
                 let health = Health::new(HealthStatus::InProgress, "rolls");
                 let live = World::live(&id, &thing);
-                harness.engine.seen(&id, if id == web { LiveObject { health, ..live } } else { live });
+                harness.engine.object_seen(&id, if id == web { LiveObject { health, ..live } } else { live });
             }
         }
         let expected = [AuditEntry::Created(config("new")), AuditEntry::Changed(web.clone())];
@@ -192,13 +195,13 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let wanted = with(&job, 1, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
     engine.read(0, reading("r1", &[("migrate", Some(wanted.clone()))]));
-    engine.seen(
+    engine.object_seen(
         &job,
         LiveObject { finished: true, ..World::live(&job, &WorldObject::settled(wanted.hash, "r1", 1)) },
     );
     // Its time is over before anybody wrote down that it has ended.
-    engine.gone(&job);
-    engine.looked(&job, LiveLookup::Absent);
+    engine.object_gone(&job);
+    engine.looked_up(&job, LiveLookup::Absent);
     let now = Instant::now();
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
@@ -243,11 +246,11 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
     engine.sources[0].life = SourceLifecycle::Ends;
     engine.read(0, reading("r2", &[]));
-    engine.seen(
+    engine.object_seen(
         &config_map,
         World::live(&config_map, &WorldObject::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
     );
-    engine.seen(&user, World::live(&user, &WorldObject::settled(with_need.hash, "r1", 2)));
+    engine.object_seen(&user, World::live(&user, &WorldObject::settled(with_need.hash, "r1", 2)));
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, 0, &user).starts_with(unread), "{}", judged(&mut engine, 0, &user));
@@ -279,7 +282,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
         engine.inventory(0, Inventory { kinds, rejections, ..Inventory::default() });
         engine.read(0, reading("r3", &[]));
-        engine.seen(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
+        engine.object_seen(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
         engine.resolved(&gone, &release, Some(good.clone()));
         let expected = if life == SourceLifecycle::Lives { "wanted" } else { "delete" };
         assert_eq!(judged(&mut engine, 0, &gone), expected);

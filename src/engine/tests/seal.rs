@@ -73,10 +73,10 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
 fn each_word_is_read_by_who_has_its_key() {
     let hash = release(&secret(), 1).hash;
     let plain = hash.to_string();
-    let word = |keys: &[u8]| seals(keys).word(&secret(), hash).unwrap();
+    let word = |keys: &[u8]| seals(keys).hash_word(&secret(), hash).unwrap();
     let check = |word: &str, keys: &[u8], expected: (ContentHash, SealStatus)| {
         let seals = seals(keys);
-        assert_eq!((seals.read(word), seals.standing(&secret(), word)), expected, "{word} by {keys:?}");
+        assert_eq!((seals.read(word), seals.seal_status(&secret(), word)), expected, "{word} by {keys:?}");
     };
     check(&word(&[1]), &[1], (hash, SealStatus::Fine));
     check(&word(&[1]), &[], (ContentHash::UNREADABLE, SealStatus::Locked));
@@ -90,10 +90,10 @@ fn each_word_is_read_by_who_has_its_key() {
     for wrong in ["~", "~1", "~1.2", &format!("~x.{plain}"), "", "later"] {
         check(wrong, &[1], (ContentHash::UNREADABLE, SealStatus::Fine));
     }
-    assert_eq!(seals(&[1]).standing(&config("env"), &plain), SealStatus::Fine);
-    assert_eq!(seals(&[1]).word(&secret(), ContentHash::UNREADABLE).unwrap(), "~");
+    assert_eq!(seals(&[1]).seal_status(&config("env"), &plain), SealStatus::Fine);
+    assert_eq!(seals(&[1]).hash_word(&secret(), ContentHash::UNREADABLE).unwrap(), "~");
     assert_ne!(word(&[1]), word(&[2]));
-    let other = seals(&[1]).word(&secret(), release(&secret(), 2).hash).unwrap();
+    let other = seals(&[1]).hash_word(&secret(), release(&secret(), 2).hash).unwrap();
     assert_ne!(word(&[1]), other);
     assert!(!format!("{:?}", seals(&[1])).contains("01"));
 }
@@ -104,7 +104,7 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
         let (seals, mut text) = (seals(&[1]), text);
         for content in [1, 2] {
             let hash = release(&secret(), content).hash;
-            text = text.replace(&seals.word(&secret(), hash).unwrap(), &hash.to_string());
+            text = text.replace(&seals.hash_word(&secret(), hash).unwrap(), &hash.to_string());
         }
         text
     };
@@ -234,7 +234,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     engine.served(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
     engine.read(0, reading("r1", &[("secret", Some(desired))]));
-    engine.looked(&secret(), LiveLookup::Absent);
+    engine.looked_up(&secret(), LiveLookup::Absent);
     assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
     engine.inventory(0, inventory);
     assert!(matches!(engine.decide(&secret(), harness.now).action, Action::Apply(_)));

@@ -198,10 +198,10 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
 fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     tell(&mut harness, tally(3, &[("api", 2)], 0));
-    assert!(harness.engine.others().is_empty(), "nothing waits for it");
+    assert!(harness.engine.foreign_workloads().is_empty(), "nothing waits for it");
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.settle();
-    assert_eq!(harness.engine.others(), [elsewhere("api")]);
+    assert_eq!(harness.engine.foreign_workloads(), [elsewhere("api")]);
     assert!(harness.engine.waits_for_others());
     let mut live = harness.engine.shown(&workload("web")).cloned().unwrap();
     let mut seen = |harness: &mut Harness, available: u32, expected: u32| {
@@ -235,7 +235,7 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole
     let mut seen = std::collections::BTreeSet::new();
     while seen.len() < names.len() {
         assert!(harness.world.log.is_empty(), "after {} looks", seen.len());
-        let looks = harness.engine.others();
+        let looks = harness.engine.foreign_workloads();
         assert!(looks.iter().any(|id| !seen.contains(id)), "each comes in its turn");
         for id in looks {
             harness.engine.other_seen(&id, None, harness.now);

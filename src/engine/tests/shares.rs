@@ -47,7 +47,7 @@ fn after(seconds: u64, sources: &str, held: &str, others: &str, wanted: &str) ->
         for source in shares.held().cloned().collect::<Vec<_>>() {
             shares.renewed(&source, now);
         }
-        shares.seen(marks(sources, second), replicas(&format!("me {others}"), second), now);
+        shares.update(marks(sources, second), replicas(&format!("me {others}"), second), now);
         moves = shares.moves(&names(wanted), now);
     }
     (shares, moves)
@@ -89,7 +89,7 @@ fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     let mut shares = LeaseShares::new("me");
     let mut look = |after: Duration, renewed: u64| {
         let now = start + after;
-        shares.seen(marks("a=you", renewed), replicas("me", renewed), now);
+        shares.update(marks("a=you", renewed), replicas("me", renewed), now);
         let moves = taken(&shares.moves(&names("a"), now));
         (moves, shares.wake(now) - start)
     };
@@ -113,7 +113,7 @@ fn nothing_is_held_beyond_the_term_or_against_another_holder() {
     for source in names("a b") {
         shares.renewed(&source, start);
     }
-    shares.seen(marks("a=me b=you", 1), replicas("me you", 1), start);
+    shares.update(marks("a=me b=you", 1), replicas("me you", 1), start);
     assert_eq!(shares.moves(&names("a b"), start).lost, ["b".into()]);
     assert_eq!(shares.moves(&names("a b"), start + TERM / 2).lost, []);
     assert_eq!(shares.wake(start + TERM * 9 / 10), start + TERM);
@@ -132,13 +132,13 @@ fn what_others_may_have_had_meanwhile_is_lost() {
     fn check(shown: &str, lost: &str) {
         let start = Instant::now();
         let mut shares = LeaseShares::new("me");
-        shares.seen(marks("a=me", 1), replicas("me", 1), start);
+        shares.update(marks("a=me", 1), replicas("me", 1), start);
         for source in names("a") {
             shares.renewed(&source, start);
         }
         // It slept, shorter than its term as far as its own clock knows.
         let now = start + TERM / 2;
-        shares.seen(marks(shown, 2), replicas("me", 2), now);
+        shares.update(marks(shown, 2), replicas("me", 2), now);
         let moves = shares.moves(&names("a"), now);
         assert_eq!((moves.lost, shares.holds("a")), (names(lost).into_iter().collect(), lost.is_empty()));
         // A look that fails shows nothing new.
@@ -157,7 +157,7 @@ fn a_lease_that_was_removed_under_its_holder_is_waited_for() {
     let mut shares = LeaseShares::new("me");
     let mut look = |seconds: u32, sources: &str| {
         let now = start + BEAT * seconds;
-        shares.seen(marks(sources, 1), replicas("me", u64::from(seconds)), now);
+        shares.update(marks(sources, 1), replicas("me", u64::from(seconds)), now);
         taken(&shares.moves(&names("a b"), now))
     };
     assert_eq!(look(0, "a=you b=you"), "");
@@ -201,7 +201,7 @@ fn who_comes_back_from_the_dead_is_a_newcomer() {
         for source in names("a b") {
             shares.renewed(&source, now);
         }
-        shares.seen(marks("a=me b=me", seconds), replicas("you", renewed), now);
+        shares.update(marks("a=me b=me", seconds), replicas("you", renewed), now);
         shares.moves(&names("a b"), now).surplus
     };
     assert_eq!(surplus(0, 1), 0);
@@ -226,7 +226,7 @@ fn what_nobody_wants_comes_back_and_stays() {
     for second in 0..=10 {
         let now = start + BEAT * second;
         shares.renewed(&"a".into(), now);
-        shares.seen(marks("a=me b=", second.into()), replicas("me you", second.into()), now);
+        shares.update(marks("a=me b=", second.into()), replicas("me you", second.into()), now);
         back = taken(&shares.moves(&names(held), now));
     }
     assert_eq!(back, "b");
@@ -234,7 +234,7 @@ fn what_nobody_wants_comes_back_and_stays() {
     assert_eq!(shares.let_go(1, &names("")), ["a".into()]);
     assert_eq!(shares.let_go(2, &names("")), ["a".into()]);
     // With other replicas it is tried again.
-    shares.seen(marks("a=me b=me", 99), replicas("me you she", 99), start + BEAT * 11);
+    shares.update(marks("a=me b=me", 99), replicas("me you she", 99), start + BEAT * 11);
     assert_eq!(shares.let_go(1, &names("")), ["b".into()]);
 }
 
@@ -250,7 +250,7 @@ fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
     let mut shares = LeaseShares::new("me");
     let mut look = |seconds| {
         let now = start + Duration::from_secs(seconds);
-        shares.seen(LeaseMarks::new(), replicas("me you", 1), now);
+        shares.update(LeaseMarks::new(), replicas("me you", 1), now);
         shares.moves(&names(""), now).litter
     };
     assert_eq!(look(0), []);
@@ -317,7 +317,7 @@ impl TestReplica {
             self.hold(server, &source, now);
         }
         self.known = server.sources.clone();
-        self.shares.seen(server.sources.clone(), server.replicas.clone(), now);
+        self.shares.update(server.sources.clone(), server.replicas.clone(), now);
         let moves = self.shares.moves(wanted, now);
         self.terms.retain(|source, _| !moves.lost.contains(source) && !moves.lapsed.contains(source));
         for source in &moves.take {

@@ -377,9 +377,10 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     told(&mut harness, 92, 9);
     let paused = harness.world.things[&workload("web")].clone();
     let asked = ObjectIntents::parse(None, Some("now"), None);
-    harness
-        .engine
-        .seen(&workload("web"), LiveObject { asked, ..super::world::World::live(&workload("web"), &paused) });
+    harness.engine.object_seen(
+        &workload("web"),
+        LiveObject { asked, ..super::world::World::live(&workload("web"), &paused) },
+    );
     assert_eq!(due(&mut harness), [""; 0]);
 }
 

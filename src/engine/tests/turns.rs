@@ -15,7 +15,7 @@ fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
 /// Returns the turns since the last time, a line each.
 fn turns(harness: &mut Harness) -> Vec<String> {
     let contents = [1, 2, 3].map(|content| (desired(&workload("web"), content, "web").hash, content));
-    let told = harness.engine.take_turns().into_iter().map(|turn| {
+    let told = harness.engine.take_rollout_events().into_iter().map(|turn| {
         assert_eq!((&turn.id, turn.source), (&workload("web"), 0));
         let content = contents.iter().find(|(hash, _)| *hash == turn.content).map(|(_, content)| *content);
         let course = match &turn.course {

@@ -77,7 +77,7 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
             rv: ResourceVersion(harness.world.things[&first].rv - 1),
             ..World::live(&first, &harness.world.things[&first])
         };
-        harness.engine.seen(&first, old);
+        harness.engine.object_seen(&first, old);
         drain(&mut harness);
         assert_eq!(harness.world.log, [], "{order}");
         let rv = harness.world.tick();
@@ -115,7 +115,7 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
     harness.read(reading("r1", &[("first", Some(wave(&first, 0))), ("second", Some(wave(&second, 1)))]));
     harness.step(&first);
     apply_unhealthily(&mut harness, &first);
-    harness.engine.seen(&first, unhealthy(&first, &harness.world.things[&first]));
+    harness.engine.object_seen(&first, unhealthy(&first, &harness.world.things[&first]));
     harness.world.events.clear();
     drain(&mut harness);
     assert!(reason(&mut harness, &second).contains("wave 0 is not finished"));
@@ -232,7 +232,7 @@ fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_kno
     let mut harness = Harness::new(3);
     let thing = WorldObject::settled(wanted.ceded.unwrap(), "r1", 1);
     harness.read(reading("r1", &[("a", Some(wanted))]));
-    harness.engine.seen(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
+    harness.engine.object_seen(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
     (harness.world.clock, _) = (1, harness.world.things.insert(a.clone(), thing));
     drain(&mut harness);
     assert_eq!(harness.world.log, []);
@@ -257,7 +257,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
         owner: ObjectOwner::Ours(super::world::SET.into()),
         ..World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", rv))
     };
-    harness.engine.seen(&a, stripped(5));
+    harness.engine.object_seen(&a, stripped(5));
     let mut sent = 0;
     for _ in 0..20 {
         for id in harness.engine.take_dirty() {
@@ -298,7 +298,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         harness.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
         drain(&mut harness);
         let live = LiveObject { health: waits.clone(), ..World::live(&claim, &harness.world.things[&claim]) };
-        harness.engine.seen(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
+        harness.engine.object_seen(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
         drain(&mut harness);
         assert!(harness.world.things.contains_key(&web), "{order}: {}", reason(&mut harness, &web));
     }

@@ -258,21 +258,17 @@ impl World {
 
     fn apply(&mut self, id: &ObjectId, apply: &ApplyRequest) -> ActionResult {
         let known = self.things.get(id).cloned();
+        let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
         match (&apply.guard, &known) {
-            (Precondition::Absent, Some(_)) => {
-                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
-            }
-            (Precondition::Uid(_) | Precondition::Exact(..), None) => {
-                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+            (Precondition::Absent, Some(_)) | (Precondition::Uid(_) | Precondition::Exact(..), None) => {
+                return conflict;
             }
             (Precondition::Uid(uid) | Precondition::Exact(uid, _), Some(thing))
                 if *uid.0 != thing.uid.to_string() =>
             {
-                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+                return conflict;
             }
-            (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => {
-                return ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
-            }
+            (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => return conflict,
             _ => {}
         }
         let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };

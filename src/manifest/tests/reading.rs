@@ -17,14 +17,14 @@ fn objects_behind_a_fault_are_read_and_not_shown() {
         items.iter().map(|item| item.name.clone()).collect()
     };
     assert_eq!(names(reading.items.iter().collect()), ["a", "b"]);
-    assert_eq!(names(reading.shown().collect()), ["a"], "kubectl stops at the fault");
+    assert_eq!(names(reading.readable_items().collect()), ["a"], "kubectl stops at the fault");
     assert!(!reading.understood);
 }
 
 #[test]
 fn objects_of_wrong_types_are_held_and_not_shown() {
     let reading = read_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: 1}}\n");
-    assert_eq!((reading.items.len(), reading.shown().count()), (1, 0));
+    assert_eq!((reading.items.len(), reading.readable_items().count()), (1, 0));
     assert!(!reading.items[0].valid && reading.understood, "it is known which object this is");
 }
 

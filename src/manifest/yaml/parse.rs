@@ -1,4 +1,4 @@
-//! Tokens to a [`Tree`]: the grammar of YAML as a machine with a stack of states.
+//! Tokens to a [`DocumentTree`]: the grammar of YAML as a machine with a stack of states.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -263,7 +263,7 @@ impl<'a> YamlScanner<'a> {
 impl<'a> YamlScanner<'a> {
     /// Opens a block collection at a column, when it is deeper than the current one. Its token goes before
     /// the token of this number, or to the end.
-    fn roll(&mut self, column: usize, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
+    fn open_block(&mut self, column: usize, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
         if self.flow > 0 || self.indent >= column.cast_signed() {
             return;
         }
@@ -372,7 +372,7 @@ impl<'a> YamlScanner<'a> {
                     .hint("begin the list on a line of its own"));
             }
             let (column, mark) = (self.cursor.column, self.cursor.mark());
-            self.roll(column, None, TokenKind::BlockSequence, mark);
+            self.open_block(column, None, TokenKind::BlockSequence, mark);
         }
         self.drop_key()?;
         self.key_allowed = true;
@@ -386,7 +386,7 @@ impl<'a> YamlScanner<'a> {
                 return Err(self.fault("a key cannot begin here"));
             }
             let (column, mark) = (self.cursor.column, self.cursor.mark());
-            self.roll(column, None, TokenKind::BlockMapping, mark);
+            self.open_block(column, None, TokenKind::BlockMapping, mark);
         }
         self.drop_key()?;
         self.key_allowed = self.flow == 0;
@@ -403,7 +403,7 @@ impl<'a> YamlScanner<'a> {
             let key = *key;
             self.forget(key.token);
             self.insert(Some(key.token), TokenKind::Key, key.mark);
-            self.roll(key.column, Some(key.token), TokenKind::BlockMapping, key.mark);
+            self.open_block(key.column, Some(key.token), TokenKind::BlockMapping, key.mark);
             self.key_allowed = false;
         } else {
             if self.flow == 0 {
@@ -411,7 +411,7 @@ impl<'a> YamlScanner<'a> {
                     return Err(self.needless_colon());
                 }
                 let (column, mark) = (self.cursor.column, self.cursor.mark());
-                self.roll(column, None, TokenKind::BlockMapping, mark);
+                self.open_block(column, None, TokenKind::BlockMapping, mark);
             }
             self.key_allowed = self.flow == 0;
         }

@@ -415,7 +415,7 @@ impl YamlScanner<'_> {
                 .fault("a tag ends with a blank")
                 .hint("put a text that begins with `!` in quotes"));
         }
-        Ok(ScalarTag::named(&full))
+        Ok(ScalarTag::from_full_form(&full))
     }
 
     fn short_tag(&mut self, start: &YamlCursor<'_>) -> Result<String, DocumentFault> {

@@ -56,7 +56,7 @@ async fn tower_answer(router: &mut Router, request: Request<Body>) -> Response {
 #[test]
 fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
     let check = |fetched, others, expected: Option<&str>| {
-        let told = said(fetched, others);
+        let told = answer_text(fetched, others);
         assert_eq!(told.is_some(), expected.is_some());
         assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
     };

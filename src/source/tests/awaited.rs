@@ -110,7 +110,7 @@ async fn what_comes_is_a_hint_and_is_watched_then() {
     let look = async |source: &mut Source, expected: &crate::object::Revision| {
         let seen = tokio::time::timeout(Duration::from_secs(20), async {
             loop {
-                hints.changed().await;
+                hints.next_hint().await;
                 if let Ok(seen) = source.observe().await
                     && seen.revision == *expected
                 {

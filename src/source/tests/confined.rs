@@ -80,7 +80,7 @@ async fn a_login_goes_to_its_own_server_alone() {
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let line = own.url("http").replace("http://", "http://me:hunter2@").replace("/repo", "\n");
     std::fs::write(folder.path().join("git-credentials"), line).unwrap();
-    let credentials = crate::source::Credentials::within(folder.path(), "test");
+    let credentials = crate::source::Credentials::of_folder(folder.path(), "test");
     let settings =
         SourceSettings { transports: TransportPolicy::Any, credentials, ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(other.url("http")));

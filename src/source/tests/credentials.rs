@@ -31,7 +31,7 @@ async fn tokens_are_read_anew_for_each_look_and_are_seen_nowhere() {
     let server = ScriptedGitServer::start(parent, locked("hunter2"));
     let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let location = ResolvedLocation::Git(GitLocation::new(server.url("http").replace("repo", name)));
-    let credentials = Credentials::within(folder.path(), "shop");
+    let credentials = Credentials::of_folder(folder.path(), "shop");
     let settings =
         SourceSettings { transports: TransportPolicy::Any, credentials, ..SourceSettings::default() };
     let mut source = Source::open_with("shop", &location, state.path(), settings).unwrap();

@@ -278,7 +278,7 @@ async fn pins_keep_old_snapshots_and_only_those() {
     let third = seen(&mut source).await;
     assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), []);
     let lock = source.store.lock().await.unwrap();
-    source.store.tidy(&lock).await;
+    source.store.maintain_now(&lock).await;
     drop(lock);
     assert_eq!(text(&source, &first, "a.yaml"), "1");
     assert_eq!(text(&source, &third, "a.yaml"), "3");

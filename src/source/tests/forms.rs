@@ -180,7 +180,7 @@ async fn a_repository_is_never_written_to() {
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &ResolvedLocation::Git(at(path)), state.path()).unwrap();
         let hints = source.hints();
-        hints.changed().await;
+        hints.next_hint().await;
         assert_eq!(source.observe().await.unwrap().revision, second);
         assert_eq!(source.changes(&first, &second).unwrap().len(), 1);
         source.commit(&second).unwrap();
@@ -246,7 +246,7 @@ async fn a_repository_of_another_user_is_read_and_copied() {
         assert_eq!(paths(&source.snapshot(&revision).unwrap()), ["a.yaml"], "{path}");
         assert_eq!(source.pin(&BTreeSet::from([revision.clone()])).await.unwrap(), [], "{path}");
         let hints = source.hints();
-        hints.changed().await;
+        hints.next_hint().await;
     }
     // An unsupported form is named all the same.
     let sha256 = tempfile::tempdir().unwrap();

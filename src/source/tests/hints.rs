@@ -19,18 +19,18 @@ async fn watch(location: ResolvedLocation) -> ChangeHints {
         ..SourceSettings::default()
     };
     let hints = Source::open_with("test", &location, state.path(), settings).unwrap().hints();
-    tokio::time::timeout(LONG, hints.changed()).await.expect("a first hint");
+    tokio::time::timeout(LONG, hints.next_hint()).await.expect("a first hint");
     hints
 }
 
 async fn wakes(hints: &ChangeHints, what: &str) {
-    tokio::time::timeout(LONG, hints.changed()).await.unwrap_or_else(|_| panic!("no hint: {what}"));
+    tokio::time::timeout(LONG, hints.next_hint()).await.unwrap_or_else(|_| panic!("no hint: {what}"));
     quiet(hints).await;
 }
 
 /// Takes the echoes of a change.
 async fn quiet(hints: &ChangeHints) {
-    while tokio::time::timeout(Duration::from_millis(250), hints.changed()).await.is_ok() {}
+    while tokio::time::timeout(Duration::from_millis(250), hints.next_hint()).await.is_ok() {}
 }
 
 fn at(path: &Path) -> ResolvedLocation {
@@ -58,7 +58,7 @@ async fn every_way_to_move_a_reference_wakes() {
     // Changes that move no reference.
     put(repo.path(), &[("a.yaml", "not committed")]);
     repo.git(&["add", "--all"]);
-    let none = tokio::time::timeout(Duration::from_millis(300), hints.changed()).await;
+    let none = tokio::time::timeout(Duration::from_millis(300), hints.next_hint()).await;
     assert!(none.is_err(), "a hint for nothing");
 }
 
@@ -98,13 +98,13 @@ async fn every_way_that_a_host_treats_repositories_wakes() {
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &at(&bare), state.path()).unwrap();
     let hints = source.hints();
-    tokio::time::timeout(LONG, hints.changed()).await.expect("a first hint");
+    tokio::time::timeout(LONG, hints.next_hint()).await.expect("a first hint");
     assert!(source.observe().await.is_err());
     // Waits for the hint after which the revision is there.
     let arrives = async |source: &mut Source, revision: &crate::object::Revision, what: &str| {
         let arrived = tokio::time::timeout(LONG, async {
             while !source.observe().await.is_ok_and(|seen| seen.revision == *revision) {
-                hints.changed().await;
+                hints.next_hint().await;
             }
         });
         arrived.await.unwrap_or_else(|_| panic!("no hint: {what}"));
@@ -142,7 +142,7 @@ async fn wait_for_watch(hints: &ChangeHints, change: impl Fn()) {
     quiet(hints).await;
     for _ in 0..20 {
         change();
-        if tokio::time::timeout(Duration::from_millis(500), hints.changed()).await.is_ok() {
+        if tokio::time::timeout(Duration::from_millis(500), hints.next_hint()).await.is_ok() {
             return;
         }
     }
@@ -157,7 +157,7 @@ async fn files_wake_when_they_are_quiet_and_reading_does_not() {
     quiet(&hints).await;
     crate::source::read_disk(&root).unwrap();
     put(&root, &[(".a.yaml.swp", "an editor's"), (".git/index", "x")]);
-    let none = tokio::time::timeout(Duration::from_millis(400), hints.changed()).await;
+    let none = tokio::time::timeout(Duration::from_millis(400), hints.next_hint()).await;
     assert!(none.is_err(), "a hint for nothing");
     put(&root, &[("a.yaml", "2")]);
     wakes(&hints, "written").await;

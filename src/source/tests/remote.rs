@@ -427,7 +427,7 @@ async fn pins_outlast_what_the_remote_forgets() {
     assert_eq!(source.pin(&set(&[&first, &second])).await.unwrap(), []);
     assert_eq!(source.pin(&set(&[&first])).await.unwrap(), []);
     let lock = source.store.lock().await.unwrap();
-    source.store.tidy(&lock).await;
+    source.store.maintain_now(&lock).await;
     drop(lock);
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert_eq!(source.snapshot(&third).unwrap().files.len(), 1, "the newest needs no pin");

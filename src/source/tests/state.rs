@@ -169,7 +169,7 @@ fn what_the_disk_says_is_told_apart_from_damage() {
     let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
     let check = |text: &str, class: ErrorClass, expected: &str| {
         let error = git2::Error::new(git2::ErrorCode::GenericError, git2::ErrorClass::Os, text);
-        let error = store.judged(&error);
+        let error = store.classify_error(&error);
         assert_eq!(error.class(), class, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     };

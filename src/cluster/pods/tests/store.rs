@@ -211,17 +211,17 @@ fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionReco
 fn a_daemon_set_rolls_to_what_a_list_after_its_generation_shows() {
     let t = Instant::now();
     let mut store = store(PodController::DaemonSet, &[], t);
-    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(1), None));
+    assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(1), None));
     let all = || vec![revision("a", "own", 3, 0), revision("b", "own", 2, 0), revision("c", "other", 9, 0)];
     store.listed(1, all());
-    assert_eq!((store.wanted(), store.view(t).unwrap().newest.as_deref()), (None, Some("a")));
+    assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest.as_deref()), (None, Some("a")));
     store.workload(InformerChange::Apply(id("web"), workload(2, false)));
-    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (None, None));
+    assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (None, None));
     store.workload(InformerChange::Apply(id("web"), workload(2, true)));
-    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(2), None));
+    assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(2), None));
     // An answer that comes too late is about an older generation.
     store.listed(1, all());
-    assert_eq!((store.wanted(), store.view(t).unwrap().newest), (Some(2), None));
+    assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(2), None));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl CorrelatorFixture {
             subject: self.made.clone().map(|(_, subject)| subject),
         };
         self.recorder.record(Timestamp::UNIX_EPOCH, draft);
-        let last = self.recorder.after(0).past.pop().unwrap();
+        let last = self.recorder.subscribe_after(0).past.pop().unwrap();
         self.correlator.offer(&last, self.now);
     }
 
@@ -299,6 +299,6 @@ fn what_waits_at_the_end_is_counted() {
     for name in ["web", "web", "api"] {
         fixture.happens(EventReason::DriftRepaired, Some(name), "changed");
     }
-    assert_eq!(fixture.correlator.left(), 3);
-    assert_eq!((fixture.written().len(), fixture.correlator.left()), (2, 0));
+    assert_eq!(fixture.correlator.unwritten_count(), 3);
+    assert_eq!((fixture.written().len(), fixture.correlator.unwritten_count()), (2, 0));
 }
