@@ -1,8 +1,8 @@
 //! A tour of rhumb on a real Kubernetes control plane of its own: `cargo run --example demo`.
 //!
-//! The control plane runs on this machine's loopback and is thrown away at the end; no other cluster is
-//! touched. Each step is looked up in the cluster before it counts, and one that is not seen there ends the
-//! demo with exit code 1. `-- --keep` leaves everything running until Ctrl-C.
+//! The control plane runs on this machine's loopback and is thrown away at the end; no other
+//! cluster is touched. Each step is looked up in the cluster before it counts, and one that is not
+//! seen there ends the demo with exit code 1. `-- --keep` leaves everything running until Ctrl-C.
 
 #[path = "demo/eyes.rs"]
 mod eyes;
@@ -248,7 +248,8 @@ impl World {
         self.only_ready("web:1.5.0").await
     }
 
-    /// Waits until all pods of web run an image and are ready; those that are being deleted are gone.
+    /// Waits until all pods of web run an image and are ready; those that are being deleted are
+    /// gone.
     async fn only_ready(&self, image: &str) -> Outcome {
         until(&format!("4 ready pods, all on {image}"), LIMIT, async || {
             let pods = self.eyes.ready_pods("web", image).await?;

@@ -1,6 +1,8 @@
-//! Secrets out of files: a token, the secret of a webhook, a URL that is one; and how such files are opened.
+//! Secrets out of files: a token, the secret of a webhook, a URL that is one; and how such files
+//! are opened.
 //!
-//! **Invariant:** a secret shows itself in no `Debug` and no error; whoever wants its text asks for it by name.
+//! **Invariant:** a secret shows itself in no `Debug` and no error; whoever wants its text asks for
+//! it by name.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};

@@ -1,4 +1,5 @@
-//! The `rhumb` program as a person meets it: what it prints where, and how it ends. Needs no cluster.
+//! The `rhumb` program as a person meets it: what it prints where, and how it ends. Needs no
+//! cluster.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it did not expect")]
 

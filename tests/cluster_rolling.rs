@@ -99,7 +99,8 @@ impl Workload {
     }
 }
 
-/// A rollout begins and ends as expected; between, a controller with an old view may go back and forth.
+/// A rollout begins and ends as expected; between, a controller with an old view may go back and
+/// forth.
 fn check(told: &[RolloutPhase], expected: [RolloutPhase; 2], between: &[RolloutPhase]) {
     assert_eq!([told.first(), told.last()], [Some(&expected[0]), Some(&expected[1])], "{told:?}");
     assert!(told.iter().all(|phase| expected.contains(phase) || between.contains(phase)), "{told:?}");

@@ -1,4 +1,5 @@
-//! The health of each kind in each state: `health/<kind>-<state>.yaml`, whose first line says what to expect.
+//! The health of each kind in each state: `health/<kind>-<state>.yaml`, whose first line says what
+//! to expect.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its fixtures has failed")]
 

@@ -108,7 +108,8 @@ fn resync(
         program.daemon(&["run", "--config", &config.to_string_lossy(), "--log-level", "rhumb=debug"])?;
     daemon.says("read", 1, Duration::from_mins(1))?;
     daemon.rests()?;
-    // Every second resync goes with an audit of the watches, which is no part of it: the first does not.
+    // Every second resync goes with an audit of the watches, which is no part of it: the first does
+    // not.
     let before = calls(cluster)?;
     let seen = daemon.says(RESYNCED, 0, RESYNC)?.len();
     daemon.says(RESYNCED, seen + 1, RESYNC * 2)?;

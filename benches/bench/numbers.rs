@@ -13,7 +13,8 @@ impl Times {
         Self(times)
     }
 
-    /// The smallest time that so many percent are not above (nearest rank); zero where there is none.
+    /// The smallest time that so many percent are not above (nearest rank); zero where there is
+    /// none.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied().unwrap_or_default()

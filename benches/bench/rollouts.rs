@@ -1,4 +1,5 @@
-//! A commit that changes every workload: how long until all are rolled out, beside what the budget allows.
+//! A commit that changes every workload: how long until all are rolled out, beside what the budget
+//! allows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::Stdio;

@@ -122,7 +122,8 @@ pub(crate) struct Watch<K> {
 }
 
 impl<K: Kind> Watch<K> {
-    /// Waits for a state; `None` is the state of an object that is deleted. Returns when the state was seen.
+    /// Waits for a state; `None` is the state of an object that is deleted. Returns when the state
+    /// was seen.
     pub(crate) async fn until(
         &mut self,
         expected: &str,

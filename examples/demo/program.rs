@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::stage::{Expected as _, Failure, Outcome};
 
-/// Runs the words after it, and kills them when the pipe on standard input closes, however the demo ends.
+/// Runs the words after it, and kills them when the pipe on standard input closes, however the demo
+/// ends.
 const GUARD: &str =
     "exec 3<&0; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&- \"$0\" \"$@\" </dev/null";
 
@@ -47,9 +48,9 @@ pub(crate) struct Program {
 
 /// Builds the program in the profile of this example, unless that was done already.
 ///
-/// The example is named too, and what cargo tells an example of its package is taken away: otherwise cargo would
-/// choose other features for the dependencies, or run build scripts that look at these variables anew, and compile
-/// again, now and at the next start.
+/// The example is named too, and what cargo tells an example of its package is taken away:
+/// otherwise cargo would choose other features for the dependencies, or run build scripts that look
+/// at these variables anew, and compile again, now and at the next start.
 pub(crate) fn build() -> Outcome<PathBuf> {
     let own = std::env::current_exe().expected("to know where this example is")?;
     let folder = own.parent().and_then(Path::parent).unwrap_or(Path::new("target/debug"));

@@ -83,7 +83,8 @@ impl NotificationClient {
     }
 }
 
-/// Returns why there is no connection, as the system and TLS say it: they know the host alone, and nothing else of the URL.
+/// Returns why there is no connection, as the system and TLS say it: they know the host alone, and
+/// nothing else of the URL.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| (*error).source());
     let last = chain.filter_map(|error| error.downcast_ref::<io::Error>()).last();

@@ -22,7 +22,8 @@ use self::outbox::Outbox;
 use crate::config::{NotifyConfig, Recipient};
 use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
-/// The rests between the tries, in seconds: some ten minutes altogether. Who asks for a longer one has it.
+/// The rests between the tries, in seconds: some ten minutes altogether. Who asks for a longer one
+/// has it.
 const RESTS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
 /// Sends each recorded event to these recipients from now on. A recipient that stays in the
@@ -31,7 +32,8 @@ pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: 
     announce_with(recipients, &recorder, &RESTS.map(Duration::from_secs)).await;
 }
 
-/// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or used. Reads them.
+/// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or
+/// used. Reads them.
 pub fn unusable(to: &Recipient) -> Option<String> {
     client::checked(&addressed(to))
         .err()

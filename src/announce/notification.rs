@@ -156,8 +156,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Returns the status of a commit, and where it goes. The snapshot of a folder is nobody's commit, and what waits for a person
-/// is not the commit's fault.
+/// Returns the status of a commit, and where it goes. The snapshot of a folder is nobody's commit,
+/// and what waits for a person is not the commit's fault.
 fn status(
     forge: Forge,
     context: &str,

@@ -218,7 +218,8 @@ async fn what_is_left_at_the_end_is_said() {
     let to = page.clone();
     let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
     let _guard = tracing::subscriber::set_default(lines);
-    // While there is only one subscriber, another thread that comes to a line first decides for all that nobody wants it.
+    // While there is only one subscriber, another thread that comes to a line first decides for all
+    // that nobody wants it.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let server = ScriptedServer::start(&[503; 9]).await;
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::lists;
 use crate::fields::{self, FieldPath, PathElement};
 
-/// Maps without defaults, to which nobody else adds: a key that only the cluster has was taken away.
+/// Maps without defaults, to which nobody else adds: a key that only the cluster has was taken
+/// away.
 const CLOSED: [&str; 6] = ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
 
 /// Maps whose values are quantities.
@@ -23,7 +24,8 @@ pub(super) enum ListComparison {
     MayGrow,
 }
 
-/// Returns whether a manifest's value of this field differs from the cluster's where the manifest says something.
+/// Returns whether a manifest's value of this field differs from the cluster's where the manifest
+/// says something.
 pub(super) fn asks_other(field: &str, live: Option<&Value>, wanted: &Value, lists: ListComparison) -> bool {
     match (live, wanted) {
         (_, Value::Null) => false,

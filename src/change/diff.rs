@@ -8,8 +8,8 @@ use super::{FieldChange, lists, present};
 use crate::fields::{FieldPath, PathElement, masked_pair};
 use crate::object::ObjectId;
 
-/// Lists the fields in which two trees of an object differ, masked for Secrets, without what only the server
-/// sets.
+/// Lists the fields in which two trees of an object differ, masked for Secrets, without what only
+/// the server sets.
 ///
 /// List items are matched by their merge keys, so that a path reads
 /// `.containers[name="web"].image`. A list of scalars, or of items without names, is shown whole. A

@@ -19,7 +19,8 @@ pub struct ImmutableField {
 
 const FIXED: &str = "field is immutable";
 
-/// Names the fields of a wanted content that the API server would refuse to change on this live object.
+/// Names the fields of a wanted content that the API server would refuse to change on this live
+/// object.
 ///
 /// Conservative: what it names is refused, but the server may refuse more. A value that only the
 /// cluster shows is taken as a default, not as a change. A field that only leaves the manifest is
@@ -226,7 +227,8 @@ impl ImmutabilityCheck<'_> {
         rules
     }
 
-    /// The size of an unbound claim cannot change; that of a bound one cannot fall below its volume's.
+    /// The size of an unbound claim cannot change; that of a bound one cannot fall below its
+    /// volume's.
     fn claim_size(&self, is_bound: bool) -> Option<ImmutableField> {
         const PATH: [&str; 4] = ["spec", "resources", "requests", "storage"];
         let order = compare_quantities(at(self.wanted, &PATH)?, at(self.live, &PATH)?)?;

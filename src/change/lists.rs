@@ -48,7 +48,8 @@ const KEYS: &[(&str, &[MergeKey])] = &[
 
 /// The items of two lists, paired.
 pub(super) struct ItemPairs<'a> {
-    /// Each with what names it: first those of the second list in its order, then what only the first has.
+    /// Each with what names it: first those of the second list in its order, then what only the
+    /// first has.
     pub(super) items: Vec<(PathElement, Option<&'a Value>, Option<&'a Value>)>,
     /// Indicates whether the items that both have stand in the same order.
     pub(super) same_order: bool,

@@ -37,20 +37,22 @@ fn is_built_in(group: &str) -> bool {
     own.contains(&group) || group.ends_with(".k8s.io") && !group.starts_with("x-")
 }
 
-/// Tells what a change does to pods, by the live object before and the dry run's answer (or, less exactly, the
-/// content wanted) after.
+/// Tells what a change does to pods, by the live object before and the dry run's answer (or, less
+/// exactly, the content wanted) after.
 ///
-/// - A template that differs: `Restart` of all pods, of a `StatefulSet` only those beyond its partition; in place
-///   when none would move (`OnDelete`, a paused Deployment, no pods). So is what sets a held rollout free:
-///   resuming, leaving `OnDelete`, lowering the partition. Pods that run an older template than the last one are
-///   counted though the new one may be just theirs.
-/// - Other replicas: `Scale` by the difference. Together with another template it is a `Restart`, but from or to no
-///   pods at all, where none is replaced.
-/// - Other ordinals of a `StatefulSet`: `Restart` of those that get another number, whatever its strategy.
-/// - Another choice of nodes for a `DaemonSet` that is held by `OnDelete`: `Scale` by at most all its pods, since its
-///   controller takes them from nodes that do not fit any more.
+/// - A template that differs: `Restart` of all pods, of a `StatefulSet` only those beyond its
+///   partition; in place when none would move (`OnDelete`, a paused Deployment, no pods). So is
+///   what sets a held rollout free: resuming, leaving `OnDelete`, lowering the partition. Pods that
+///   run an older template than the last one are counted though the new one may be just theirs.
+/// - Other replicas: `Scale` by the difference. Together with another template it is a `Restart`,
+///   but from or to no pods at all, where none is replaced.
+/// - Other ordinals of a `StatefulSet`: `Restart` of those that get another number, whatever its
+///   strategy.
+/// - Another choice of nodes for a `DaemonSet` that is held by `OnDelete`: `Scale` by at most all
+///   its pods, since its controller takes them from nodes that do not fit any more.
 /// - An immutable field that differs: `Recreate`, with all pods; nothing else could bring it about.
-/// - An object that comes: `InPlace`, with the pods that it starts. One that goes: `Scale`, with its pods.
+/// - An object that comes: `InPlace`, with the pods that it starts. One that goes: `Scale`, with
+///   its pods.
 pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -> Impact {
     let (before, after) = match (before, after) {
         (None, None) => return Impact { kind: ImpactKind::None, pods: 0 },

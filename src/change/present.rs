@@ -10,7 +10,8 @@ use crate::object::{ObjectId, RELEASE, SERVER_SET};
 /// Lines around each change of a unified diff.
 const CONTEXT: usize = 3;
 
-/// Returns an object as it may be shown: masked, without status and without what only the server sets.
+/// Returns an object as it may be shown: masked, without status and without what only the server
+/// sets.
 pub fn presentable(id: &ObjectId, value: &Value) -> Value {
     let mut shown = masked(&id.group_kind(), value);
     drop_noise(&mut shown);
@@ -46,8 +47,8 @@ pub(super) fn drop_noise(object: &mut Value) {
     }
 }
 
-/// Returns the live object as it would be with a content laid over it. Less exact than a dry run: what leaves the
-/// content stays, and defaults are those of the live object.
+/// Returns the live object as it would be with a content laid over it. Less exact than a dry run:
+/// what leaves the content stays, and defaults are those of the live object.
 pub fn laid_over(live: &Value, content: &Value) -> Value {
     laid_over_at("", live, content)
 }
@@ -76,8 +77,8 @@ fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
     }
 }
 
-/// Writes the difference of two trees as a unified diff of their YAML, without file names; nothing when they are
-/// equal. Null stands for what is not there.
+/// Writes the difference of two trees as a unified diff of their YAML, without file names; nothing
+/// when they are equal. Null stands for what is not there.
 pub fn unified(before: &Value, after: &Value) -> String {
     let (old, new) = (yaml(before), yaml(after));
     TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT).to_string()

@@ -121,8 +121,8 @@ impl YamlWriter {
         }
     }
 
-    /// A text of several lines that no block can hold (as of a file with Windows' line ends): quoted, and broken
-    /// where its lines end.
+    /// A text of several lines that no block can hold (as of a file with Windows' line ends):
+    /// quoted, and broken where its lines end.
     fn long(&mut self, text: &str, indent: usize) {
         self.out.push('"');
         for (nth, line) in text.split_inclusive('\n').enumerate() {
@@ -153,8 +153,8 @@ impl YamlWriter {
     }
 }
 
-/// Returns whether a character stands in one line as it is. Line breaks of Unicode do not, nor byte order marks, nor what
-/// turns the direction of a terminal's text.
+/// Returns whether a character stands in one line as it is. Line breaks of Unicode do not, nor byte
+/// order marks, nor what turns the direction of a terminal's text.
 fn is_printable(c: char) -> bool {
     let hidden =
         matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
@@ -167,7 +167,8 @@ fn is_literal(text: &str) -> bool {
         && text.chars().all(|c| matches!(c, '\n' | '\t') || is_printable(c))
 }
 
-/// Returns whether a text can stand without quotes: nothing in it is syntax, and no reader takes it for something else.
+/// Returns whether a text can stand without quotes: nothing in it is syntax, and no reader takes it
+/// for something else.
 fn is_plain(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '.');
     let inside = |c: char| is_word(c) || " -+:,@#%=*&!?|<>()[]{};$^~'\"\\`".contains(c);
@@ -183,7 +184,8 @@ fn is_plain(text: &str) -> bool {
         && !is_other(text)
 }
 
-/// Returns whether some reader of YAML, 1.1 or 1.2, takes this text for null, a boolean, a number or a date.
+/// Returns whether some reader of YAML, 1.1 or 1.2, takes this text for null, a boolean, a number
+/// or a date.
 fn is_other(text: &str) -> bool {
     const WORDS: [&str; 12] =
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "inf"];

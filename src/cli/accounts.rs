@@ -1,4 +1,5 @@
-//! The rights of all who act: of rhumb's own account, and of each service account as which sources act.
+//! The rights of all who act: of rhumb's own account, and of each service account as which sources
+//! act.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,8 @@ impl AccountRights {
         }
     }
 
-    /// Gives rhumb's own account what it needs for sources that act as others, and the right to act as these.
+    /// Gives rhumb's own account what it needs for sources that act as others, and the right to act
+    /// as these.
     #[must_use]
     pub(super) fn finished(mut self, system: &str) -> Self {
         let names: Vec<String> = self.accounts.keys().map(ToString::to_string).collect();

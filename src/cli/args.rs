@@ -219,7 +219,8 @@ pub struct LocationArgs {
     /// Whether to take over objects that exist already: never, if-unowned or always
     #[arg(long, value_name = "POLICY", default_value_t, value_parser = adopt, hide_possible_values = true, help_heading = "Source")]
     pub adopt: AdoptPolicy,
-    /// Deletions that need no confirmation: a count, or a share as 10% [default: 10, and at most 10%]
+    /// Deletions that need no confirmation: a count, or a share as 10% [default: 10, and at most
+    /// 10%]
     #[arg(long, value_name = "BOUND", help_heading = "Source")]
     pub blast_radius: Option<BlastRadius>,
 }

@@ -318,7 +318,8 @@ fn untold(error: &cluster::ClusterError, role: &str) -> String {
     }
 }
 
-/// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is asked about with all others.
+/// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is
+/// asked about with all others.
 async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
     match RolloutLedger::parse(&budget.text, &HashSeals::default()) {

@@ -1,4 +1,5 @@
-//! The sources of a configuration file, for commands that look at them once as `run` would follow them.
+//! The sources of a configuration file, for commands that look at them once as `run` would follow
+//! them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,8 +59,8 @@ impl SelectedSources {
         }
     }
 
-    /// As [`SelectedSources::read`], with what stands on the command line beside it: files or a directory that are judged as if
-    /// the source had them.
+    /// As [`SelectedSources::read`], with what stands on the command line beside it: files or a
+    /// directory that are judged as if the source had them.
     pub(super) fn compared(
         global: &GlobalArgs,
         args: &OneShotArgs,

@@ -32,7 +32,8 @@ fn single(args: &DiffArgs, mut once: OneShotSource, terminal: &Terminal) -> Resu
     Ok(exit(&plan))
 }
 
-/// Returns the sources of a file as one daemon would follow them, each under its heading where several are shown.
+/// Returns the sources of a file as one daemon would follow them, each under its heading where
+/// several are shown.
 fn configured(
     args: &DiffArgs,
     global: &GlobalArgs,

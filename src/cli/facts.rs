@@ -137,7 +137,8 @@ impl ObjectFacts {
     }
 }
 
-/// Returns whether an object shows what was rejected. Of a Secret the content is sealed; the revision tells it too.
+/// Returns whether an object shows what was rejected. Of a Secret the content is sealed; the
+/// revision tells it too.
 pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &UnitMember) -> bool {
     let same = |shown: &Release| match member.content {
         Some(_) if member.is_unreadable() => shown.revision == rejection.unit.revision,
@@ -184,7 +185,8 @@ pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) 
 /// The maximum number of holders of the budget that are named.
 const HOLDERS: usize = 3;
 
-/// Takes out the claims that ended processes have left behind, of workloads that are at rest: their rollouts are over.
+/// Takes out the claims that ended processes have left behind, of workloads that are at rest: their
+/// rollouts are over.
 pub(super) fn without_left_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
     ledger.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
     ledger

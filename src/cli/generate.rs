@@ -1,4 +1,5 @@
-//! `rhumb generate`: man pages and completions, for packages. Hidden: nobody but a packager needs it.
+//! `rhumb generate`: man pages and completions, for packages. Hidden: nobody but a packager needs
+//! it.
 
 mod manual;
 

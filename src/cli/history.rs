@@ -117,10 +117,11 @@ async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<H
     Ok(all.iter().filter(owned).map(line).collect())
 }
 
-/// Takes from a commit what it did not bring: controllers copy its annotation to whatever somebody makes of the workload.
+/// Takes from a commit what it did not bring: controllers copy its annotation to whatever somebody
+/// makes of the workload.
 ///
-/// Of several revisions of one content the newest was put back; where the workload is somebody's now, the one before.
-/// One with other pods than that was made of somebody's change.
+/// Of several revisions of one content the newest was put back; where the workload is somebody's
+/// now, the one before. One with other pods than that was made of somebody's change.
 fn disown(lines: &mut [HistoryLine], template: TemplateOwner) {
     let mut contents: Vec<&str> =
         lines.iter().map(|line| &*line.hash).filter(|hash| !hash.is_empty()).collect();

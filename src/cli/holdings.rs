@@ -11,8 +11,8 @@ use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
 use crate::source::{self, Source, SourceSettings, VerificationAnchor, read_disk};
 
-/// Reads what sources hold, in their order. Where objects live says any of them that defines their kind, unless it is
-/// known already.
+/// Reads what sources hold, in their order. Where objects live says any of them that defines their
+/// kind, unless it is known already.
 pub(super) async fn read(
     sources: &[SourceConfig],
     mut scopes: KindScopes,

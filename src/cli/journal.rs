@@ -1,7 +1,8 @@
 //! Lines for the journal, each as a message for people and fields for machines.
 //!
-//! What is sent is the journal's native protocol (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>). Other layers give it the
-//! message alone, and leave out of it what the line is about; here the message is the whole line.
+//! What is sent is the journal's native protocol (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>).
+//! Other layers give it the message alone, and leave out of it what the line is about; here the
+//! message is the whole line.
 
 use std::fmt;
 use std::io;
@@ -23,7 +24,8 @@ use super::log_line::TextFields;
 /// The socket of the journal.
 const SOCKET: &str = "/run/systemd/journal/socket";
 
-/// A value of an entry that is too long for one datagram is cut to so many bytes: four of them fit in any.
+/// A value of an entry that is too long for one datagram is cut to so many bytes: four of them fit
+/// in any.
 const LONGEST: usize = 16 << 10;
 
 /// A journal that hangs holds up whoever writes to it for so long.
@@ -32,11 +34,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// It is not waited for again before it has taken so many lines at once.
 const CALM: u32 = 100;
 
-/// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop does not stand still for
-/// them.
+/// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop
+/// does not stand still for them.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
-    /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own on its way.
+    /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own
+    /// on its way.
     socket: UnixDatagram,
     /// The path, kept because another process may listen there later.
     path: PathBuf,
@@ -65,7 +68,8 @@ impl JournalWriter {
         Ok(Self { socket, path: path.to_owned(), backlog: Mutex::default() })
     }
 
-    /// There is nobody who could be told that the journal is away; it is told itself, once it is back.
+    /// There is nobody who could be told that the journal is away; it is told itself, once it is
+    /// back.
     fn send(&self, entry: &JournalEntry) {
         let lost = std::mem::take(&mut self.trouble().lost);
         if lost > 0 && !self.takes(&JournalEntry::of_loss(lost)) {
@@ -151,7 +155,8 @@ impl JournalEntry {
         self.0.push((name.to_owned(), value));
     }
 
-    /// `NAME=value` in a line each, and one of several lines behind its length; no longer than that.
+    /// `NAME=value` in a line each, and one of several lines behind its length; no longer than
+    /// that.
     fn bytes(&self, longest: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in &self.0 {
@@ -182,8 +187,8 @@ impl Visit for JournalEntry {
     }
 }
 
-/// `OBJECT_KIND` for `object.kind`; none for the message, which is the whole line, and for names that the journal takes for
-/// its own.
+/// `OBJECT_KIND` for `object.kind`; none for the message, which is the whole line, and for names
+/// that the journal takes for its own.
 fn journal_field(field: &str) -> Option<String> {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = field.trim_start_matches("r#").chars().map(letter).collect();

@@ -62,8 +62,8 @@ where
     }
 }
 
-/// Returns whether standard error goes to the journal, as systemd says it (`JOURNAL_STREAM`, systemd.exec(5)). Behind a pipe that
-/// somebody has put there it does not.
+/// Returns whether standard error goes to the journal, as systemd says it (`JOURNAL_STREAM`,
+/// systemd.exec(5)). Behind a pipe that somebody has put there it does not.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(stat) = rustix::fs::fstat(io::stderr().as_fd()) else { return false };

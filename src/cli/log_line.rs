@@ -12,8 +12,8 @@ use super::overview::clean;
 use crate::render::harmless;
 use crate::report::MACHINE_FIELDS;
 
-/// Returns a line as the log has them in JSON. It takes no way through the log: what panics may be the log, and an error may be
-/// one of its level.
+/// Returns a line as the log has them in JSON. It takes no way through the log: what panics may be
+/// the log, and an error may be one of its level.
 pub(super) fn json_line(message: &str, hints: &[String]) -> String {
     let timestamp = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
     let mut line =
@@ -24,8 +24,8 @@ pub(super) fn json_line(message: &str, hints: &[String]) -> String {
     format!("{line}\n")
 }
 
-/// Fields as text, without those that are for machines, in one line: what others wrote neither begins another one nor
-/// steers a terminal.
+/// Fields as text, without those that are for machines, in one line: what others wrote neither
+/// begins another one nor steers a terminal.
 pub(super) struct TextFields;
 
 impl<'writer> FormatFields<'writer> for TextFields {

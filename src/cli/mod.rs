@@ -1,9 +1,11 @@
 //! Subcommands and exit codes.
 //!
-//! Owns the command line, the way from flags to checked settings, what is printed where, and how each
-//! command ends. Each command has a module with a `carry_out`, which gets its arguments and checked settings.
+//! Owns the command line, the way from flags to checked settings, what is printed where, and how
+//! each command ends. Each command has a module with a `carry_out`, which gets its arguments and
+//! checked settings.
 //!
-//! **Invariant:** only [`Terminal`] prints, and the screen of `top` draws; only `settings` reads the environment.
+//! **Invariant:** only [`Terminal`] prints, and the screen of `top` draws; only `settings` reads
+//! the environment.
 
 mod accounts;
 mod apply;
@@ -131,7 +133,8 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
     }
 }
 
-/// Prints what clap has to say, in colours of its own: help and version are results, the rest is wrong usage.
+/// Prints what clap has to say, in colours of its own: help and version are results, the rest is
+/// wrong usage.
 fn explain(error: &clap::Error) -> ExitStatus {
     let terminal = Terminal::new(Color::Auto);
     let text = error.render();

@@ -41,8 +41,8 @@ enum NameChoice {
     Taken(String),
 }
 
-/// Holds the name of the only source against the inventories that there are: it is a new name, or was this place's before.
-/// Without a `place` it is at its own. Returns what is to be told.
+/// Holds the name of the only source against the inventories that there are: it is a new name, or
+/// was this place's before. Without a `place` it is at its own. Returns what is to be told.
 ///
 /// # Errors
 ///

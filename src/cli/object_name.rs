@@ -32,7 +32,8 @@ impl ObjectName {
         Self { namespace: None, kind: SOURCE.to_owned(), name: name.to_owned() }
     }
 
-    /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It is read back as it is.
+    /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It
+    /// is read back as it is.
     pub fn encoded_text(&self) -> String {
         Self { name: encoded(&self.name), ..self.clone() }.to_string()
     }
@@ -54,7 +55,8 @@ impl ObjectName {
     }
 }
 
-/// Returns a name as in a URL: names of RBAC objects may hold any character but a slash and a percent sign.
+/// Returns a name as in a URL: names of RBAC objects may hold any character but a slash and a
+/// percent sign.
 pub(super) fn encoded(name: &str) -> String {
     use std::fmt::Write as _;
     name.bytes().fold(String::new(), |mut out, byte| {

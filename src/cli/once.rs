@@ -73,7 +73,8 @@ impl OneShotSource {
         Ok(once)
     }
 
-    /// One source of a file. Only what it holds itself is applied, as the daemon that follows it would undo all else.
+    /// One source of a file. Only what it holds itself is applied, as the daemon that follows it
+    /// would undo all else.
     fn configured(
         global: &GlobalArgs,
         (file, args): (&Path, &ApplyArgs),
@@ -124,7 +125,8 @@ impl OneShotSource {
         session::only(&self.config)
     }
 
-    /// Connects, and settles the name of a source that was given none. Returns also what is to be told of that.
+    /// Connects, and settles the name of a source that was given none. Returns also what is to be
+    /// told of that.
     pub(super) async fn connect(&mut self) -> Result<(Cluster, Option<String>), CommandError> {
         let cluster = session::connect(&self.config).await?;
         let place = self.files.as_ref().map(|part| part.location.as_str());

@@ -119,8 +119,8 @@ impl Overview {
         lines.join("\n") + "\n"
     }
 
-    /// Returns the rows and lines that were not there before, each of which says what it is about, and what is not listed any
-    /// more.
+    /// Returns the rows and lines that were not there before, each of which says what it is about,
+    /// and what is not listed any more.
     pub(super) fn news(&self, before: &Self) -> Vec<String> {
         let spaced = |row: &Row| {
             let about = std::iter::once(row.about.as_str());

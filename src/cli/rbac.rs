@@ -112,7 +112,8 @@ pub(super) fn carry_out(
     Ok(ExitStatus::Done)
 }
 
-/// Returns the rights, the kinds that neither Kubernetes nor a source defines, and what sources may not have.
+/// Returns the rights, the kinds that neither Kubernetes nor a source defines, and what sources may
+/// not have.
 async fn rights(
     config: &Config,
     bound: Option<&RoleSubject>,
@@ -150,7 +151,8 @@ async fn rights(
     Ok((actors.finished(&config.namespace), guessed, refused))
 }
 
-/// Says where rights amount to those over the whole cluster, beside the roles and to whoever asks for them.
+/// Says where rights amount to those over the whole cluster, beside the roles and to whoever asks
+/// for them.
 fn warn(rights: &Rights, terminal: &Terminal) -> Result<(), CommandError> {
     for warning in rights.warnings() {
         terminal.hand_over(&format!("# WARNING: {warning}\n"))?;

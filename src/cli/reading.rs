@@ -38,7 +38,8 @@ impl Default for ManifestSet {
 }
 
 impl ManifestSet {
-    /// Reads a directory, a file, or standard input. Findings name files as they are reached from here.
+    /// Reads a directory, a file, or standard input. Findings name files as they are reached from
+    /// here.
     pub(super) fn read(path: &Path, extent: ReadScope) -> Result<Self, CommandError> {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
@@ -61,7 +62,8 @@ impl ManifestSet {
         Ok(manifests)
     }
 
-    /// Reads the newest commit of a repository. Findings name files with the folder that the source is in.
+    /// Reads the newest commit of a repository. Findings name files with the folder that the source
+    /// is in.
     pub(super) async fn of_newest(mut source: Source, folder: &str) -> Result<Self, CommandError> {
         let observed = source.observe().await?;
         let reader = source.reader();

@@ -13,8 +13,8 @@ pub(super) enum ReloadResult {
     Changed(Box<Config>),
 }
 
-/// Reads the configuration again. One that is not usable changes nothing, and neither do keys that take a new
-/// process. `open` tries its sources.
+/// Reads the configuration again. One that is not usable changes nothing, and neither do keys that
+/// take a new process. `open` tries its sources.
 pub(super) fn reload<T>(
     typed: Invocation<'_>,
     known: &Config,

@@ -14,8 +14,8 @@ use crate::config::SourceConfig;
 use crate::engine::ObjectOwner;
 use crate::object::{ErrorClass, GroupKind, Object, ObjectId};
 
-/// Adds what a source needs for objects that its inventory names, or that carry its label, and that it does not hold.
-/// Returns what of the inventory cannot be seen now, in words.
+/// Adds what a source needs for objects that its inventory names, or that carry its label, and that
+/// it does not hold. Returns what of the inventory cannot be seen now, in words.
 pub(super) async fn add(
     cluster: &Cluster,
     kinds: &KindTable,

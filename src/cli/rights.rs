@@ -41,7 +41,8 @@ const HOME: &str = "default";
 /// The access that a source needs to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceAccess {
-    /// It only looks. A dry run takes the rights to create and patch, which are those to write, so it goes without.
+    /// It only looks. A dry run takes the rights to create and patch, which are those to write, so
+    /// it goes without.
     Observe,
     /// It writes, and deletes nothing but what asks to be made anew.
     Apply,
@@ -228,7 +229,8 @@ impl Rights {
         }
     }
 
-    /// Adds what is needed for a kind of which a source has objects in the cluster that it no longer holds.
+    /// Adds what is needed for a kind of which a source has objects in the cluster that it no
+    /// longer holds.
     pub(super) fn add_remaining_kind(
         &mut self,
         (reach, scope): (&Reach, KindScope),
@@ -241,8 +243,8 @@ impl Rights {
         self.add_proof_of(kind);
     }
 
-    /// Adds what is needed for such objects, in a namespace or, where none is named, in the cluster. They are defended
-    /// until they are deleted.
+    /// Adds what is needed for such objects, in a namespace or, where none is named, in the
+    /// cluster. They are defended until they are deleted.
     pub(super) fn add_remaining(
         &mut self,
         conduct: SourceAccess,
@@ -439,7 +441,8 @@ impl Rights {
         }
     }
 
-    /// Returns where a binding chooses parameters by their labels. One that it names may be read as all of its kind may.
+    /// Returns where a binding chooses parameters by their labels. One that it names may be read as
+    /// all of its kind may.
     fn chosen_from(&mut self, binding: &Object) -> Option<RightScope> {
         let chosen = at(&binding.body, &["spec", "paramRef"])?;
         match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {
@@ -597,7 +600,8 @@ pub(super) fn guess(kind: &str) -> String {
     }
 }
 
-/// Returns whether a text may stand in a role as the name of a resource, or a part of one of a group.
+/// Returns whether a text may stand in a role as the name of a resource, or a part of one of a
+/// group.
 fn is_plain(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(plain)

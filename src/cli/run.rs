@@ -35,8 +35,8 @@ use crate::serve::{
 /// The time limit for running tasks at the end.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
-/// The end comes within 5 s of the order. So long after it the Leases are not waited for any more; nor is anything that
-/// this process still does; nor its threads.
+/// The end comes within 5 s of the order. So long after it the Leases are not waited for any more;
+/// nor is anything that this process still does; nor its threads.
 const RELEASED: Duration = Duration::from_secs(4);
 const FOLLOWED: Duration = Duration::from_millis(4250);
 const ENDED: Duration = Duration::from_millis(4500);
@@ -82,7 +82,8 @@ pub(super) fn carry_out(
         end = signals.end().clone();
         ended
     });
-    // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not waited for.
+    // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not
+    // waited for.
     let aborted = matches!(ended, Ok(ExitStatus::Aborted));
     runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.time_left(ENDED).min(SHUTDOWN) });
     ended
@@ -170,7 +171,8 @@ async fn follow(
     ended
 }
 
-/// Writes down what becomes of objects and what happens beside that, until nobody tells of objects any more.
+/// Writes down what becomes of objects and what happens beside that, until nobody tells of objects
+/// any more.
 async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSubscription) {
     let LosslessSubscription { past, mut coming } = notices;
     for notice in past {
@@ -347,7 +349,8 @@ fn watch_over(
     })
 }
 
-/// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as the API server may.
+/// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as
+/// the API server may.
 async fn patient_connect(
     config: &Config,
     measures: &cluster::CallMetrics,
@@ -372,8 +375,8 @@ async fn patient_connect(
     }
 }
 
-/// Waits for the cluster that the state is of. While it does not answer, the service is up all the same, and takes a
-/// new configuration.
+/// Waits for the cluster that the state is of. While it does not answer, the service is up all the
+/// same, and takes a new configuration.
 async fn patient_state(
     typed: Invocation<'_>,
     config: &mut Config,

@@ -33,7 +33,8 @@ pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
     Ok(Cluster::connect(&connection(config)).await?)
 }
 
-/// As [`connect`], for whoever is asked for measures and signs of life before there is a connection.
+/// As [`connect`], for whoever is asked for measures and signs of life before there is a
+/// connection.
 pub(super) async fn connect_watched(
     config: &Config,
     measures: &CallMetrics,
@@ -149,7 +150,8 @@ pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup
     followed_at(&source::ResolvedLocation::from(&config.location).awaited(), config, state)
 }
 
-/// Returns a source that ends, wherever it was: of one that cannot be opened no older contents are known.
+/// Returns a source that ends, wherever it was: of one that cannot be opened no older contents are
+/// known.
 pub(super) fn ending(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).awaited();
     awaited(config, state).or_else(|_| followed_at(&nowhere, config, state))

@@ -84,8 +84,8 @@ pub(super) fn status_source(
     }
 }
 
-/// Returns the service as its manager knows it, and how often that expects a sign of life. Outside of a service nobody
-/// is told anything.
+/// Returns the service as its manager knows it, and how often that expects a sign of life. Outside
+/// of a service nobody is told anything.
 pub(super) fn service() -> (SystemdService, Option<Duration>) {
     let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
     let notifier = address.and_then(|address| match ServiceNotifier::to(&address) {
@@ -152,7 +152,8 @@ pub(super) fn explained(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Co
     one_shot_config(global, &source, &args.place, PrunePolicy::On).map(Some)
 }
 
-/// Returns the settings of commands that ask what sources hold: those of a file, or of one place as it is on disk.
+/// Returns the settings of commands that ask what sources hold: those of a file, or of one place as
+/// it is on disk.
 pub(super) fn source_set(
     global: &GlobalArgs,
     args: &SourceSetArgs,
@@ -172,8 +173,8 @@ pub(super) fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no files
-/// there: of them the newest commit is read.
+/// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no
+/// files there: of them the newest commit is read.
 pub(super) fn one_shot_config(
     global: &GlobalArgs,
     text: &str,
@@ -229,7 +230,8 @@ impl Invocation<'_> {
     }
 }
 
-/// Returns the settings of `run`: a repository is followed by its commits, any other directory by its files.
+/// Returns the settings of `run`: a repository is followed by its commits, any other directory by
+/// its files.
 fn followed(
     global: &GlobalArgs,
     args: &RunArgs,
@@ -255,8 +257,8 @@ fn followed(
     with_source(global, spec, &args.location)
 }
 
-/// Returns where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it for a repository
-/// until it sees what it is.
+/// Returns where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it
+/// for a repository until it sees what it is.
 fn awaited(text: &str) -> Result<LocationKind, CommandError> {
     match source::classify(text) {
         Err(source::SourceError::Missing { place }) => {

@@ -71,8 +71,8 @@ impl ServedSources {
 }
 
 impl SourceShare {
-    /// Begins to hold Leases and to look at the sources that stand in the cluster, where the configuration asks for
-    /// that.
+    /// Begins to hold Leases and to look at the sources that stand in the cluster, where the
+    /// configuration asks for that.
     pub(super) fn of(
         config: &Config,
         cluster: &Cluster,
@@ -130,7 +130,8 @@ impl SourceShare {
             if let Some(looks) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
                 if looks.list_now().await {
                     customs = known();
-                    // Nothing else says what has come and gone meanwhile: the next look shows the same.
+                    // Nothing else says what has come and gone meanwhile: the next look shows the
+                    // same.
                     let all = all_names(config, &customs);
                     names.retain(|name| all.contains(name));
                     leases.wish(all);
@@ -243,7 +244,8 @@ impl SourceShare {
         Err(CommandError::new(ErrorClass::Internal, words))
     }
 
-    /// Releases all Leases at once, so that another replica need not wait for their end. Takes no longer than this.
+    /// Releases all Leases at once, so that another replica need not wait for their end. Takes no
+    /// longer than this.
     pub(super) async fn end(self, most: Duration) {
         if let Some(leases) = self.leases.into_inner()
             && tokio::time::timeout(RELEASE.min(most), leases.end()).await.is_err()

@@ -54,8 +54,8 @@ impl StopTime {
 }
 
 impl Signals {
-    /// Begins to listen. SIGTERM and Ctrl-C end the loop once the writes on their way are answered; a second
-    /// one ends the program at once.
+    /// Begins to listen. SIGTERM and Ctrl-C end the loop once the writes on their way are answered;
+    /// a second one ends the program at once.
     pub(super) fn listen(hangup: HangupAction, service: SystemdService) -> Result<Self, CommandError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let (reload, end) = (Arc::new(Notify::new()), StopTime::default());
@@ -109,7 +109,8 @@ impl Signals {
         self.abort.cancelled().await;
     }
 
-    /// Waits until the configuration is to be read again; one order is remembered while nobody waits.
+    /// Waits until the configuration is to be read again; one order is remembered while nobody
+    /// waits.
     pub(super) async fn reload(&self) {
         self.reload.notified().await;
     }

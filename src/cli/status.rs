@@ -58,7 +58,8 @@ impl StatusReader {
         }
     }
 
-    /// Returns all objects, those among them that are as they should be too, with the rollout budget beside them.
+    /// Returns all objects, those among them that are as they should be too, with the rollout
+    /// budget beside them.
     async fn objects(&self) -> Result<StatusView, CommandError> {
         match self {
             Self::Daemon(socket) => {
@@ -147,7 +148,8 @@ async fn watch(
         }
         let now = match read_status(teller, args, global, terminal).await {
             Ok(now) => now,
-            // It may be down for a moment, or for good, or be back and know nothing yet: whoever watches is told once.
+            // It may be down for a moment, or for good, or be back and know nothing yet: whoever
+            // watches is told once.
             Err(error) if matches!(error.exit, ExitStatus::Unreachable | ExitStatus::Unreadable) => {
                 let why = error.to_string();
                 if told != why {

@@ -87,7 +87,8 @@ pub(super) fn object_standing(
     ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
 }
 
-/// Returns where an object stood, as a daemon told it last, that the cluster does not show as one of a source.
+/// Returns where an object stood, as a daemon told it last, that the cluster does not show as one
+/// of a source.
 pub(super) async fn recorded(
     session: &ClusterSession,
     id: &ObjectId,
@@ -112,7 +113,8 @@ impl SourceRecord {
     }
 }
 
-/// Returns all objects of all sources. A kind that cannot be listed is told by those that have some of it.
+/// Returns all objects of all sources. A kind that cannot be listed is told by those that have some
+/// of it.
 async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
     let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
     let sets: BTreeSet<Arc<str>> = told.iter().map(|source| source.applyset.clone()).collect();
@@ -177,7 +179,8 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     }
 }
 
-/// Counts objects in a phase that nothing in the cluster shows them to be in, in place of well ones.
+/// Counts objects in a phase that nothing in the cluster shows them to be in, in place of well
+/// ones.
 fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usize) {
     let well = counts.get_mut(&Phase::Settled);
     let moved = well.map_or(0, |well| {
@@ -191,7 +194,8 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
     }
 }
 
-/// Returns the revision that the daemon last told of, whole where any object or commit that is known has it.
+/// Returns the revision that the daemon last told of, whole where any object or commit that is
+/// known has it.
 fn recorded_revision(
     source: &SourceRecord,
     ledger: &RolloutLedger,
@@ -266,8 +270,9 @@ fn facts_of(
     }
 }
 
-/// Returns what keeps an object from being as asked for. The order of the questions is that in which the engine decides;
-/// what only its record tells stands where the engine would have found it.
+/// Returns what keeps an object from being as asked for. The order of the questions is that in
+/// which the engine decides; what only its record tells stands where the engine would have found
+/// it.
 fn obstacle(
     source: &SourceRecord,
     ledger: &RolloutLedger,

@@ -45,8 +45,8 @@ impl ManagedObject {
 }
 
 impl ClusterSession {
-    /// Connects, and asks what the server has. Objects that name no namespace are looked for in this one, else in
-    /// that of the context.
+    /// Connects, and asks what the server has. Objects that name no namespace are looked for in
+    /// this one, else in that of the context.
     pub(super) async fn open(config: &Config, namespace: Option<&str>) -> Result<Self, CommandError> {
         let cluster = session::connect(config).await?;
         let kinds = cluster.discover().await?;
@@ -71,7 +71,8 @@ impl ClusterSession {
         }
     }
 
-    /// Returns the kind that a word means, with or without its group, in the singular or the plural.
+    /// Returns the kind that a word means, with or without its group, in the singular or the
+    /// plural.
     fn kind(&self, word: &str) -> Result<Arc<ServedKind>, CommandError> {
         let served = |group_kind| match self.kinds.preferred(group_kind) {
             KindLookup::Served(kind) => Some(kind),

@@ -21,7 +21,8 @@ pub struct Terminal {
     progress: ProgressDisplay,
 }
 
-/// Indicates whether somebody watches standard error, so that a line of progress may come and go there.
+/// Indicates whether somebody watches standard error, so that a line of progress may come and go
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProgressDisplay {
     Shown,
@@ -66,8 +67,8 @@ impl Terminal {
         self.error
     }
 
-    /// Asks a person on standard error; none when there is nobody to ask, that is when input or error is
-    /// no terminal. Only `y` and `yes` are a yes.
+    /// Asks a person on standard error; none when there is nobody to ask, that is when input or
+    /// error is no terminal. Only `y` and `yes` are a yes.
     pub fn ask(&self, question: &str) -> Option<Confirmation> {
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return None;
@@ -119,19 +120,22 @@ impl Terminal {
         io::stderr().is_terminal()
     }
 
-    /// Returns whether standard output is a terminal on which what was shown can be shown anew in its place.
+    /// Returns whether standard output is a terminal on which what was shown can be shown anew in
+    /// its place.
     pub fn redraws(&self) -> bool {
         self.progress == ProgressDisplay::Shown && io::stdout().is_terminal()
     }
 
-    /// Shows a text in place of all that is on the terminal. Its lines are cut where the terminal ends.
+    /// Shows a text in place of all that is on the terminal. Its lines are cut where the terminal
+    /// ends.
     pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
         write(&screen(&self.out.sanitize(text), rows, columns))
     }
 
-    /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes it away.
+    /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes
+    /// it away.
     pub fn progress(&self, text: &str) {
         if self.progress == ProgressDisplay::Shown {
             // A terminal whose size nobody has set has no columns.
@@ -181,7 +185,8 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").as_deref() == Some(OsStr::new("dumb"))
 }
 
-/// Home, then each line cut to so many columns and cleared to its end, then nothing below (ECMA-48 CUP, EL, ED).
+/// Home, then each line cut to so many columns and cleared to its end, then nothing below (ECMA-48
+/// CUP, EL, ED).
 fn screen(text: &str, rows: usize, columns: usize) -> String {
     let mut out = "\u{1b}[H".to_owned();
     for line in text.lines().take(rows.saturating_sub(1)) {

@@ -116,7 +116,8 @@ impl Uninstallation<'_> {
         Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Differs })
     }
 
-    /// Returns the sources that are meant, each with its objects as its inventory and their labels tell them.
+    /// Returns the sources that are meant, each with its objects as its inventory and their labels
+    /// tell them.
     async fn holders(&self) -> Result<Vec<InstalledSource>, CommandError> {
         let namespace = &self.config.namespace;
         let inventories = match self.source {
@@ -287,7 +288,8 @@ impl Uninstallation<'_> {
         Ok(None)
     }
 
-    /// Takes a question back out of all orders; one that cannot be reached keeps no other one from it.
+    /// Takes a question back out of all orders; one that cannot be reached keeps no other one from
+    /// it.
     async fn strike(&self, names: &[&DnsLabel], token: &str) -> Result<(), CommandError> {
         let mut all = Ok(());
         for name in names {
@@ -311,7 +313,8 @@ impl Uninstallation<'_> {
         }
     }
 
-    /// Deletes what a source has, as it is done for a `Source` that a person deletes. Returns whether nothing is left.
+    /// Deletes what a source has, as it is done for a `Source` that a person deletes. Returns
+    /// whether nothing is left.
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
         let InstalledSource { name, inventory, reach, .. } = holder;
         // All were listed and counted: also those that are deleted only when a person names them.
@@ -347,7 +350,8 @@ impl Uninstallation<'_> {
         Ok(false)
     }
 
-    /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds it.
+    /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds
+    /// it.
     async fn forget(&self, name: &DnsLabel) -> Result<(), CommandError> {
         self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE}{name}")).await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), &orders_name(name.as_str())).await?;

@@ -89,7 +89,8 @@ pub(super) fn id(named: &ObjectRef) -> ObjectId {
     ObjectId::new(&kind, named.namespace.as_deref(), &named.name)
 }
 
-/// Returns those that a name means: without a namespace all of that kind and name, unless one is given beside it.
+/// Returns those that a name means: without a namespace all of that kind and name, unless one is
+/// given beside it.
 pub(super) fn matching_objects<'a>(
     objects: &'a [ObjectStatus],
     name: &ObjectName,

@@ -138,7 +138,8 @@ async fn planned(
     Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 
-/// Returns where the object stands in the source, and whether that asks for something else than there is.
+/// Returns where the object stands in the source, and whether that asks for something else than
+/// there is.
 fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
     let Some((planned, origin)) = planned.and_then(|planned| Some((planned, planned.origin.as_ref()?)))

@@ -1,4 +1,5 @@
-//! Acting as another account: the server is asked to judge a call by the rights of a service account
+//! Acting as another account: the server is asked to judge a call by the rights of a service
+//! account
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation>).
 
 use std::fmt;
@@ -67,7 +68,8 @@ pub(super) fn act_as(
     Ok(())
 }
 
-/// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or that one itself.
+/// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or
+/// that one itself.
 pub(super) fn name_account(account: &ServiceAccount, error: ClusterError) -> ClusterError {
     let ClusterFault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault()
     else {

@@ -75,7 +75,8 @@ impl Cluster {
         }
     }
 
-    /// Writes the budget object by compare-and-swap; makes it, and its namespace, where there was none.
+    /// Writes the budget object by compare-and-swap; makes it, and its namespace, where there was
+    /// none.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
     pub async fn save_budget(
@@ -95,7 +96,8 @@ impl Cluster {
         };
         let body = json(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;
         if before.is_some() {
-            // As a patch it needs no right but those for applying, and leaves alone what others put beside the claims.
+            // As a patch it needs no right but those for applying, and leaves alone what others put
+            // beside the claims.
             let url = path::query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
             return match self.call(ask).await {

@@ -1,5 +1,5 @@
-//! One call: admission, deadline, answer, error; and the client that is renewed when its credentials are
-//! no longer accepted.
+//! One call: admission, deadline, answer, error; and the client that is renewed when its
+//! credentials are no longer accepted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -187,12 +187,14 @@ pub(super) fn unreadable(on: &CallSubject, error: &serde_json::Error) -> Cluster
 }
 
 impl Cluster {
-    /// Makes a client from flags, files and environment; may run a credential plugin, calls no server.
+    /// Makes a client from flags, files and environment; may run a credential plugin, calls no
+    /// server.
     pub async fn connect(connection: &Connection) -> Result<Self, ClusterError> {
         Self::connect_watched(connection, CallMetrics::default(), Heartbeats::default()).await
     }
 
-    /// As [`Cluster::connect`], for whoever is asked for measures and signs of life before there is a connection.
+    /// As [`Cluster::connect`], for whoever is asked for measures and signs of life before there is
+    /// a connection.
     pub async fn connect_watched(
         connection: &Connection,
         measures: CallMetrics,
@@ -315,7 +317,8 @@ impl Cluster {
         Ok(version.git_version)
     }
 
-    /// Returns the parts that must make progress: each watch, and what else whoever works with this cluster adds.
+    /// Returns the parts that must make progress: each watch, and what else whoever works with this
+    /// cluster adds.
     pub fn heartbeats(&self) -> &Heartbeats {
         &self.inner.heartbeats
     }
@@ -503,7 +506,8 @@ impl Cluster {
         }
     }
 
-    /// Renews the credentials, to the end: whoever stops waiting for it ends no plugin that others wait for.
+    /// Renews the credentials, to the end: whoever stops waiting for it ends no plugin that others
+    /// wait for.
     fn renewal(&self) -> JoinHandle<()> {
         let cluster = self.clone();
         tokio::spawn(async move { cluster.renew().await })
@@ -526,7 +530,8 @@ impl Cluster {
         }
     }
 
-    /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so far was about.
+    /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so
+    /// far was about.
     async fn take_over(&self, link: ConnectedClient) -> Result<(), ClusterError> {
         if let Some(why) = self.renewed(link).await? {
             self.inner.astray.send_replace(Some(why.into()));
@@ -534,8 +539,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being used if it is of
-    /// no use. Tells why it is not.
+    /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being
+    /// used if it is of no use. Tells why it is not.
     pub(super) async fn try_anew(&self) -> Result<Option<String>, ClusterError> {
         let link = self.inner.connection.open(LOGIN).await?;
         self.renewed(link).await

@@ -139,7 +139,8 @@ fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &CallSubj
     }
 }
 
-/// "Cannot evict pod as it would violate the pod's disruption budget." does not name it; the cause does.
+/// "Cannot evict pod as it would violate the pod's disruption budget." does not name it; the cause
+/// does.
 fn disruption(status: &Status, causes: &[StatusCause]) -> String {
     let budget = causes.iter().find(|cause| cause.reason == "DisruptionBudget" && !cause.message.is_empty());
     cut(budget.map_or(&status.message, |cause| &cause.message)).into_owned()
@@ -152,8 +153,8 @@ fn is_schema_refusal(message: &str) -> bool {
         || message.starts_with("failed to convert")
 }
 
-/// Returns the fields in `failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.x: …`;
-/// several come as indented lines.
+/// Returns the fields in `failed to create typed patch object (shop/web; apps/v1, Kind=Deployment):
+/// .spec.x: …`; several come as indented lines.
 fn schema_faults(message: &str) -> Vec<InvalidField> {
     let Some((_, faults)) = message.split_once("): ") else { return Vec::new() };
     let lines = faults.lines().map(str::trim).filter(|line| line.starts_with('.'));
@@ -213,8 +214,8 @@ fn conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) -> Cluste
     if !claims.is_empty() {
         return ClusterFault::FieldConflicts { claims };
     }
-    // Every other 409 means that the object, or its absence, is not what we decided on. One does not:
-    // a namespace or a quota that is busy asks for the same call again.
+    // Every other 409 means that the object, or its absence, is not what we decided on. One does
+    // not: a namespace or a quota that is busy asks for the same call again.
     if status.message.contains("please try again") && !status.message.contains("the object has been modified")
     {
         return ClusterFault::Server {
@@ -272,7 +273,8 @@ fn is_fixed(message: &str) -> bool {
         || FIXED.iter().any(|text| message.contains(text))
 }
 
-/// Returns the server's own words, without the names and values that it quotes: those may say anything.
+/// Returns the server's own words, without the names and values that it quotes: those may say
+/// anything.
 fn unquoted(message: &str) -> String {
     let (mut words, mut quoted, mut escaped) = (String::new(), false, false);
     for letter in message.chars() {
@@ -291,7 +293,8 @@ fn is_denial(message: &str) -> bool {
     message.contains("denied the request") || message.contains("denied request")
 }
 
-/// Returns the server's words on a content that it refuses; where they repeat whole parts of it, the faults alone.
+/// Returns the server's words on a content that it refuses; where they repeat whole parts of it,
+/// the faults alone.
 fn refusal_words(status: &Status, causes: &[StatusCause]) -> String {
     if status.message.len() <= READABLE || causes.is_empty() {
         return cut(&status.message).into_owned();
@@ -319,7 +322,8 @@ fn spoken(status: &Status, on: &CallSubject, ours: &str) -> String {
     }
 }
 
-/// The API server repeats whole objects before it says what is wrong with them, so the end counts most.
+/// The API server repeats whole objects before it says what is wrong with them, so the end counts
+/// most.
 fn cut(text: &str) -> Cow<'_, str> {
     if text.len() <= LONGEST_TEXT {
         return text.into();

@@ -1,4 +1,5 @@
-//! The key for hashes of data: one Secret beside the inventories, made once, by whoever needs it first.
+//! The key for hashes of data: one Secret beside the inventories, made once, by whoever needs it
+//! first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,8 +69,8 @@ impl Cluster {
         }
     }
 
-    /// Makes the Secret with this key, and its namespace, and returns the key that is in force: another process's,
-    /// where that was faster.
+    /// Makes the Secret with this key, and its namespace, and returns the key that is in force:
+    /// another process's, where that was faster.
     pub async fn make_config_key(&self, namespace: &str, key: &ConfigKey) -> Result<ConfigKey, ClusterError> {
         let on = on(namespace);
         let metadata = ObjectMeta {

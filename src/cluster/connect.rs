@@ -37,8 +37,8 @@ pub(super) const IN_CLUSTER: &str = "in-cluster";
 /// The address of the API server, and the limits of requests to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
-    /// A kubeconfig file; without it `$KUBECONFIG`, `~/.kube/config` and the pod's own service account
-    /// are tried in this order.
+    /// A kubeconfig file; without it `$KUBECONFIG`, `~/.kube/config` and the pod's own service
+    /// account are tried in this order.
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig; without it the current one.
     pub context: Option<String>,
@@ -68,7 +68,8 @@ impl Default for Connection {
 /// The time limits of watches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatchTimeouts {
-    /// The server ends each watch within this time, less jitter. Some load balancers cut at five minutes.
+    /// The server ends each watch within this time, less jitter. Some load balancers cut at five
+    /// minutes.
     pub(super) lifetime: Duration,
     /// The time without a word after its end at which a watch counts as dead.
     pub(super) grace: Duration,
@@ -123,8 +124,8 @@ impl Connection {
         let LoadedKubeconfig { mut config, context, credentials: seen } = self.config().await?;
         let asked = plugin::run_plugin(&mut config.auth_info, patience).await;
         let expires = asked.map_err(|fault| ClusterError::new(CONNECTION, fault))?;
-        // The retries of the client would hide up to 15 attempts in one call, and its read timeout would
-        // cut quiet watches.
+        // The retries of the client would hide up to 15 attempts in one call, and its read timeout
+        // would cut quiet watches.
         config.default_retry = false;
         config.read_timeout = None;
         config.connect_timeout = Some(self.timeout.min(HANDSHAKE));
@@ -245,8 +246,8 @@ fn kubeconfig_paths() -> Vec<PathBuf> {
     std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
-/// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to name a
-/// thing wins.
+/// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to
+/// name a thing wins.
 pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, ClusterError> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
@@ -329,8 +330,8 @@ fn named_by(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
     files.filter(|file| !file.is_empty()).map(PathBuf::from).collect()
 }
 
-/// Puts the token in place of its file, which is followed here. kube would read it right in the loop, whatever it is,
-/// and send the end of its line too.
+/// Puts the token in place of its file, which is followed here. kube would read it right in the
+/// loop, whatever it is, and send the end of its line too.
 fn take_token(config: &mut kube::Config) -> Result<(), ClusterError> {
     let Some(file) = config.auth_info.token_file.take().filter(|file| !file.is_empty()) else {
         return Ok(());

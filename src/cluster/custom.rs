@@ -33,7 +33,8 @@ impl Cluster {
 
     /// Gives one these finalizers, in the version that was read.
     ///
-    /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster; that it is gone is no failure.
+    /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster; that it is gone
+    /// is no failure.
     pub async fn tie_custom_source(
         &self,
         path: &str,

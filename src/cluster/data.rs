@@ -1,7 +1,8 @@
 //! The data of `ConfigMaps` and Secrets that are not ours, and that pods use: followed as hashes.
 //!
-//! The objects of one kind and namespace share a watch: one by name where it is one object, else one of the whole
-//! namespace. Of each object that is followed the hash of its data leaves this file; of others not even that is made.
+//! The objects of one kind and namespace share a watch: one by name where it is one object, else
+//! one of the whole namespace. Of each object that is followed the hash of its data leaves this
+//! file; of others not even that is made.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -43,7 +44,8 @@ pub struct DataEvent {
 pub enum DataChange {
     /// It has these data, or does not exist.
     Value(Option<ConfigData>),
-    /// Something failed, in words and by its class; it goes on by itself, but after one of class [`ErrorClass::Internal`].
+    /// Something failed, in words and by its class; it goes on by itself, but after one of class
+    /// [`ErrorClass::Internal`].
     Failed(Arc<str>, ErrorClass),
 }
 

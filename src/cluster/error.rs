@@ -18,8 +18,8 @@ pub enum CallSubject {
 }
 
 impl CallSubject {
-    /// Returns whether the server's words may hold values that nobody may see. Every kind called Secret counts, as for
-    /// [`crate::fields::masked`].
+    /// Returns whether the server's words may hold values that nobody may see. Every kind called
+    /// Secret counts, as for [`crate::fields::masked`].
     pub(super) fn is_secret(&self) -> bool {
         match self {
             Self::Object(id) => &*id.group_kind().kind == "Secret",

@@ -1,7 +1,7 @@
 //! Kubernetes Events of our own: what happened to an object, beside the object.
 //!
-//! They have `core/v1`'s form, which every `kubectl` shows, with the count of one that is repeated, as client-go's
-//! recorder writes them.
+//! They have `core/v1`'s form, which every `kubectl` shows, with the count of one that is repeated,
+//! as client-go's recorder writes them.
 
 use std::collections::BTreeMap;
 

@@ -79,7 +79,8 @@ impl LeaseTerms {
         self.lock().ends.remove(source);
     }
 
-    /// Returns a fence around the writes for all of these sources: closed as soon as the term of one has ended.
+    /// Returns a fence around the writes for all of these sources: closed as soon as the term of
+    /// one has ended.
     pub fn fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> WriteFence {
         WriteFence { terms: self.clone(), sources: sources.into_iter().collect() }
     }

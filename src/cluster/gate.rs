@@ -33,7 +33,8 @@ pub(super) struct CallLimiter {
 }
 
 impl CallLimiter {
-    /// Returns a gate with the connection's limits; zero or nonsense means the least that still moves.
+    /// Returns a gate with the connection's limits; zero or nonsense means the least that still
+    /// moves.
     pub(super) fn new(connection: &Connection) -> Self {
         let qps = if connection.qps.is_finite() { connection.qps.clamp(0.1, 100_000.0) } else { 100_000.0 };
         let burst = NonZeroU32::new(connection.burst).unwrap_or(NonZeroU32::MIN);
@@ -50,8 +51,8 @@ impl CallLimiter {
         }
     }
 
-    /// Waits until one more call may start. The call holds its place as long as it holds the answer;
-    /// none means that the gate is closed, which never happens.
+    /// Waits until one more call may start. The call holds its place as long as it holds the
+    /// answer; none means that the gate is closed, which never happens.
     pub(super) async fn admit(&self, traffic: CallKind) -> Option<SemaphorePermit<'_>> {
         let slots = match traffic {
             CallKind::Read => &self.reads,

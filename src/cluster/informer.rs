@@ -54,8 +54,8 @@ pub enum InformerChange<R = LiveObject> {
     Delete(ObjectId, ResourceVersion),
     /// The list has ended: what was not seen since `ConfigStamp` is gone, or no longer selected.
     InitDone,
-    /// Something failed; it goes on by itself after the wait, and tells so. After a failure of class
-    /// [`ErrorClass::Internal`](crate::object::ErrorClass::Internal) it does not.
+    /// Something failed; it goes on by itself after the wait, and tells so. After a failure of
+    /// class [`ErrorClass::Internal`](crate::object::ErrorClass::Internal) it does not.
     Failed(ClusterError, Duration),
     /// After a failure the watch goes on, and nothing was missed.
     Resumed,
@@ -87,8 +87,8 @@ impl Drop for Informer {
 }
 
 impl Cluster {
-    /// Tells everything about the selected objects of a kind, in the version given, until it is dropped. The number of
-    /// who watches is handed back with each piece of news.
+    /// Tells everything about the selected objects of a kind, in the version given, until it is
+    /// dropped. The number of who watches is handed back with each piece of news.
     ///
     /// Waits while the sink is full. Needs a running tokio runtime.
     pub fn informer(
@@ -112,7 +112,8 @@ impl Cluster {
         self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
     }
 
-    /// Tells in which versions the parents of these sets are, in one namespace; the kind is `ConfigMap`.
+    /// Tells in which versions the parents of these sets are, in one namespace; the kind is
+    /// `ConfigMap`.
     pub fn follow_versions(
         &self,
         kind: &Arc<ServedKind>,
@@ -123,7 +124,8 @@ impl Cluster {
         self.versions(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
-    /// Tells in which versions the orders objects of these sets are, as [`Cluster::follow_versions`].
+    /// Tells in which versions the orders objects of these sets are, as
+    /// [`Cluster::follow_versions`].
     pub fn order_versions(
         &self,
         kind: &Arc<ServedKind>,
@@ -325,7 +327,8 @@ impl<P: WireDecoder> InformerTask<P> {
             }
             match meta.next() {
                 Some(token) => next = Some(token.to_owned()),
-                // Without a version the watch begins at the newest state, as the best that can be done.
+                // Without a version the watch begins at the newest state, as the best that can be
+                // done.
                 None => {
                     return Ok(Ok(ListResult {
                         version: meta.resource_version.unwrap_or_default(),

@@ -13,7 +13,8 @@ use super::path;
 use super::write::json;
 use crate::object::{GroupKind, ObjectId};
 
-/// The field manager of what people ask for. Never the one of what a source says: the entry of that one tells drift.
+/// The field manager of what people ask for. Never the one of what a source says: the entry of that
+/// one tells drift.
 pub(super) const PERSON: &str = "rhumb-cli";
 
 /// The target of an annotation.
@@ -98,7 +99,8 @@ impl Cluster {
         Ok(list.items.into_iter().filter_map(named).collect())
     }
 
-    /// Returns the objects of a kind in one namespace, or in all, whole, that a label selector selects.
+    /// Returns the objects of a kind in one namespace, or in all, whole, that a label selector
+    /// selects.
     pub async fn objects(
         &self,
         kind: &ServedKind,

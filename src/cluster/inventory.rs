@@ -50,7 +50,8 @@ pub fn applyset_id(namespace: &str, name: &str) -> String {
 }
 
 impl InventoryObject {
-    /// Returns the other tool that keeps it, where one does (KEP-3659: such a parent is left alone).
+    /// Returns the other tool that keeps it, where one does (KEP-3659: such a parent is left
+    /// alone).
     fn other_tool(&self) -> Option<&str> {
         let ours = self.tooling.split('/').next() == OUR_TOOLING.split('/').next();
         Some(&*self.tooling).filter(|tooling| !tooling.is_empty() && !ours)
@@ -115,8 +116,8 @@ impl Cluster {
 
     /// Reads a source's parent; none where there is none.
     ///
-    /// Fails with [`ClusterFault::OtherTool`] where another tool keeps an ApplySet of this name, and with
-    /// [`ClusterFault::NoInventory`] where somebody keeps data of his own there.
+    /// Fails with [`ClusterFault::OtherTool`] where another tool keeps an ApplySet of this name,
+    /// and with [`ClusterFault::NoInventory`] where somebody keeps data of his own there.
     pub async fn inventory(
         &self,
         namespace: &str,
@@ -145,8 +146,8 @@ impl Cluster {
     /// Writes what differs between a parent as it was read and as it should be; makes it, and its
     /// namespace, where there was none. No call where nothing differs.
     ///
-    /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read. Annotations outside
-    /// `rhumb.dev/`, labels and finalizers that others put there stay.
+    /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
+    /// Annotations outside `rhumb.dev/`, labels and finalizers that others put there stay.
     pub async fn save_inventory(
         &self,
         namespace: &str,
@@ -159,8 +160,8 @@ impl Cluster {
             Some((before, _)) if is_same(before, after) => Ok(before.clone()),
             Some((before, (uid, rv))) => {
                 let on = on(namespace, name);
-                // A merge patch with the version in it is a compare-and-swap that leaves alone what it
-                // does not name.
+                // A merge patch with the version in it is a compare-and-swap that leaves alone what
+                // it does not name.
                 let patch = serde_json::json!({
                     "metadata": {
                         "uid": uid.0,
@@ -250,8 +251,9 @@ impl InventoryObject {
     }
 }
 
-/// Returns whether nothing on a ConfigMap says that it was ever an inventory, and it has data that somebody needs. An empty
-/// one is harmless, and one that lost only its label or only its annotations is still ours.
+/// Returns whether nothing on a ConfigMap says that it was ever an inventory, and it has data that
+/// somebody needs. An empty one is harmless, and one that lost only its label or only its
+/// annotations is still ours.
 fn is_anothers(object: &ConfigMap) -> bool {
     let metadata = &object.metadata;
     let labelled = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));

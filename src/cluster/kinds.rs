@@ -59,7 +59,8 @@ pub enum KindLookup {
     Served(Arc<ServedKind>),
     /// It is not served in this version.
     Unserved {
-        /// The versions in which the kind is served, preferred first; empty when the kind is not known.
+        /// The versions in which the kind is served, preferred first; empty when the kind is not
+        /// known.
         versions: Vec<Arc<str>>,
     },
     /// The server could not tell: its group's own server does not answer.
@@ -163,8 +164,8 @@ impl KindTable {
 }
 
 impl Cluster {
-    /// Asks the server which kinds it serves: two calls. A group whose own server does not answer makes
-    /// only that group unknown.
+    /// Asks the server which kinds it serves: two calls. A group whose own server does not answer
+    /// makes only that group unknown.
     ///
     /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
     /// whole on one broken group, or drops the mark that says so.

@@ -1,6 +1,7 @@
 //! Leases (`coordination.k8s.io/v1`) as client-go's leader election knows them.
 //!
-//! Each write is a compare-and-swap. They go ahead of all other calls: what is renewed late is lost.
+//! Each write is a compare-and-swap. They go ahead of all other calls: what is renewed late is
+//! lost.
 
 use std::sync::Arc;
 use std::time::Duration;

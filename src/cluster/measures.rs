@@ -11,8 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
-/// Upper bounds of the histogram of calls, in seconds: the aims of the API server's own service levels, and what is
-/// far from them.
+/// Upper bounds of the histogram of calls, in seconds: the aims of the API server's own service
+/// levels, and what is far from them.
 const SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 30.0];
 
 /// The code of a call that had no answer.

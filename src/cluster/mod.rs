@@ -1,8 +1,9 @@
 //! The API server: connection, discovery, informers, reads, writes and the parent object.
 //!
-//! Owns the field manager `rhumb`, the rate limit, the deadline of each call, and the classes of the
-//! server's refusals. Live objects leave this module as compact [`LiveObject`](crate::engine::LiveObject) records;
-//! whole trees only where somebody asked for one.
+//! Owns the field manager `rhumb`, the rate limit, the deadline of each call, and the classes of
+//! the server's refusals. Live objects leave this module as compact
+//! [`LiveObject`](crate::engine::LiveObject) records; whole trees only where somebody asked for
+//! one.
 //!
 //! **Invariant:** decides nothing. Whether to write, what, and what follows from an answer is the
 //! engine's.
@@ -74,8 +75,8 @@ pub use write::{ApplyForce, ApplyResult, DeleteResult, PropagationPolicy};
 /// The field manager of every write.
 pub const FIELD_MANAGER: &str = "rhumb";
 
-/// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets included,
-/// or one line for every watch that ends.
+/// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets
+/// included, or one line for every watch that ends.
 pub const NOISY_TARGETS: [&str; 3] = ["kube_client::client", "hyper_util", "tower::buffer"];
 
 #[cfg(test)]

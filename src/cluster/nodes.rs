@@ -18,7 +18,8 @@ use crate::engine::{NodeFacts, Readiness};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Cluster {
-    /// Tells the facts of all nodes, until it is dropped. Needs the right to list and watch `nodes`.
+    /// Tells the facts of all nodes, until it is dropped. Needs the right to list and watch
+    /// `nodes`.
     pub fn follow_nodes(&self, sink: mpsc::Sender<InformerEvent<NodeFacts>>) -> Informer {
         let kind = Arc::new(ServedKind {
             gvk: Gvk::new("", "v1", "Node"),

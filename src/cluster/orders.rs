@@ -1,6 +1,8 @@
-//! The orders object of a source: one ConfigMap beside its parent, in which people write what rhumb is to do once.
+//! The orders object of a source: one ConfigMap beside its parent, in which people write what rhumb
+//! is to do once.
 //!
-//! It is there before anybody writes, as the right to one object by its name does not let anybody make it.
+//! It is there before anybody writes, as the right to one object by its name does not let anybody
+//! make it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +20,8 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
-/// The label by which one watch follows the orders objects of some sources; its value is the id of the inventory.
+/// The label by which one watch follows the orders objects of some sources; its value is the id of
+/// the inventory.
 pub(super) const LABEL: &str = "rhumb.dev/orders-of";
 
 /// The text around the source's name. The result is no DNS label, so it is never the name of an
@@ -118,7 +121,8 @@ impl Cluster {
         }
     }
 
-    /// Writes an order in the name of its user, and makes the object where that is missing and its user may.
+    /// Writes an order in the name of its user, and makes the object where that is missing and its
+    /// user may.
     pub async fn give_order(
         &self,
         namespace: &str,

@@ -71,10 +71,11 @@ fn owns_label(ours: Option<&ManagedFieldsText<'_>>) -> bool {
     ours.is_some_and(|entry| entry.owns(&["metadata", "labels", PART_OF]))
 }
 
-/// Returns what the object asks for when nobody wants it any more, in our words or those of other tools.
+/// Returns what the object asks for when nobody wants it any more, in our words or those of other
+/// tools.
 ///
-/// Whoever put the word there, it can only keep the object: that it goes first counts where we wrote it ourselves. So
-/// does a controller that it is said to belong to.
+/// Whoever put the word there, it can only keep the object: that it goes first counts where we
+/// wrote it ourselves. So does a controller that it is said to belong to.
 pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> KeepPolicy {
     match ToolRequests::of(meta.marks()).keep {
         _ if controller(meta).is_some() => KeepPolicy::Asked,
@@ -88,8 +89,9 @@ pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_
 /// Returns the word by which somebody else asks for the object to be left alone. A word that we put
 /// there came from a manifest, and a newer manifest counts for more.
 ///
-/// Whether an object is only to be created is for its manifest to say, as Flux has it. Where we have written the object,
-/// another owner's mark says the same as such a word, in the place of our label; so does a controller's.
+/// Whether an object is only to be created is for its manifest to say, as Flux has it. Where we
+/// have written the object, another owner's mark says the same as such a word, in the place of our
+/// label; so does a controller's.
 pub(super) fn opt_out(
     meta: &ObjectMetadata<'_>,
     ours: Option<&ManagedFieldsText<'_>>,

@@ -66,7 +66,8 @@ impl Drop for PluginProcessGroup {
     }
 }
 
-/// Runs the plugin, where there is one, and puts what it gives in its place. Tells until when that holds.
+/// Runs the plugin, where there is one, and puts what it gives in its place. Tells until when that
+/// holds.
 pub(super) async fn run_plugin(
     user: &mut AuthInfo,
     patience: Duration,
@@ -190,7 +191,8 @@ async fn answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> 
     if (bytes.len() as u64) < LONGEST { Ok(()) } else { Err(unreadable()) }
 }
 
-/// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a reader.
+/// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a
+/// reader.
 async fn complaints(stderr: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
     let Some(mut stderr) = stderr else { return Ok(()) };
     let _ = (&mut stderr).take(LONGEST).read_to_end(bytes).await;

@@ -17,8 +17,8 @@ use super::wire::{DecodedObject, LiveDecoder, WireDecoder, WireForm};
 use crate::engine::LiveObject;
 use crate::object::ObjectId;
 
-/// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind of
-/// thousands needs few calls.
+/// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind
+/// of thousands needs few calls.
 const PAGE: &str = "500";
 const PAGE_SIZE: usize = 500;
 /// Up to so many names are asked for one by one.
@@ -79,8 +79,8 @@ impl Cluster {
     }
 
     /// Looks which of the named objects are there, by their metadata; the namespace is none for a
-    /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is missing
-    /// cannot be told from here: then all are absent.
+    /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
+    /// missing cannot be told from here: then all are absent.
     pub async fn look_up(
         &self,
         kind: &Arc<ServedKind>,
@@ -101,8 +101,8 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Fills in what the list of the namespace shows. Gives up where the list is so long that asking for
-    /// the remaining names one by one costs less; those stay in `missing`.
+    /// Fills in what the list of the namespace shows. Gives up where the list is so long that
+    /// asking for the remaining names one by one costs less; those stay in `missing`.
     async fn look_at_list(
         &self,
         kind: &Arc<ServedKind>,
@@ -166,7 +166,8 @@ impl Cluster {
         decoder.decode(&object.to_string()).map(|seen| seen.record)
     }
 
-    /// Lists the objects of a kind once, page by page. A list that expires midway starts again, once.
+    /// Lists the objects of a kind once, page by page. A list that expires midway starts again,
+    /// once.
     pub async fn list(
         &self,
         kind: &Arc<ServedKind>,

@@ -1,4 +1,5 @@
-//! Taking over what `kubectl apply` owned, so that a field that leaves the manifest leaves the object.
+//! Taking over what `kubectl apply` owned, so that a field that leaves the manifest leaves the
+//! object.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -28,8 +29,9 @@ impl Cluster {
     /// Gives the fields that client-side `kubectl apply` owns to our own entry. The next apply then
     /// removes those of them that the content does not have.
     ///
-    /// Costs a read, and a write where there is something to take. Fails with [`ClusterFault::VersionConflict`] when the
-    /// object is another incarnation or changes meanwhile.
+    /// Costs a read, and a write where there is something to take. Fails with
+    /// [`ClusterFault::VersionConflict`] when the object is another incarnation or changes
+    /// meanwhile.
     pub async fn reclaim(
         &self,
         kind: &ServedKind,
@@ -68,7 +70,8 @@ impl Cluster {
     }
 }
 
-/// Returns the entries with those of client-side apply merged into ours; none where there is nothing to merge.
+/// Returns the entries with those of client-side apply merged into ours; none where there is
+/// nothing to merge.
 pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
     let (theirs, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_client_side);
     let first = theirs.first()?.clone();

@@ -77,8 +77,8 @@ fn deployment(object: &Value) -> RolloutNumbers {
     RolloutNumbers { phase, ..numbers }
 }
 
-/// Returns whether nothing of this Deployment was ever up: its first rollout never ended, or its condition
-/// `Available` has been false since its creation.
+/// Returns whether nothing of this Deployment was ever up: its first rollout never ended, or its
+/// condition `Available` has been false since its creation.
 fn is_first_start(object: &Value, numbers: RolloutNumbers, all: u32) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
     let in_rollout =
@@ -100,8 +100,8 @@ fn is_first_start(object: &Value, numbers: RolloutNumbers, all: u32) -> bool {
     since.zip(created).is_some_and(|(since, created)| since.saturating_sub(created).abs() <= FIRST_STATUS)
 }
 
-/// Returns whether the controller has a newer template in its hands; it drops the condition where the deadline
-/// for progress is infinite.
+/// Returns whether the controller has a newer template in its hands; it drops the condition where
+/// the deadline for progress is infinite.
 fn is_progressing(object: &Value) -> bool {
     condition(object, "Progressing")
         .is_some_and(|progressing| text_at(progressing, &["reason"]) != "NewReplicaSetAvailable")
@@ -124,7 +124,8 @@ fn stateful_set(object: &Value) -> RolloutNumbers {
         first: count(object, &["spec", "ordinals", "start"]).unwrap_or(0),
         ..numbers
     };
-    // Pods below the partition keep the older template on purpose, and OnDelete moves none by itself.
+    // Pods below the partition keep the older template on purpose, and OnDelete moves none by
+    // itself.
     let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
     let phase = if never_seen(object) {
         RolloutPhase::FirstStart

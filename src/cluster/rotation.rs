@@ -1,4 +1,5 @@
-//! Credentials that are replaced while rhumb runs: noticed by their files, before the old ones are refused.
+//! Credentials that are replaced while rhumb runs: noticed by their files, before the old ones are
+//! refused.
 
 use std::path::PathBuf;
 use std::time::Duration;

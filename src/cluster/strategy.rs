@@ -1,8 +1,10 @@
-//! Update strategies that know no `rollingUpdate`, over objects where the API server has filled one in.
+//! Update strategies that know no `rollingUpdate`, over objects where the API server has filled one
+//! in.
 //!
-//! What the server fills in nobody owns, so no apply takes it away, and the server then refuses the new strategy
-//! together with it. So it is made ours first, without any change of a value, and goes with the next apply. A dry run
-//! cannot write anything first: it leaves the strategy out, which moves no pod, and puts it into the answer.
+//! What the server fills in nobody owns, so no apply takes it away, and the server then refuses the
+//! new strategy together with it. So it is made ours first, without any change of a value, and goes
+//! with the next apply. A dry run cannot write anything first: it leaves the strategy out, which
+//! moves no pod, and puts it into the answer.
 
 use serde_json::{Map, Value, json};
 
@@ -67,11 +69,12 @@ impl OmittedStrategy {
 }
 
 impl Cluster {
-    /// Makes a `rollingUpdate` ours that the content's strategy knows nothing of, so that it goes with the next apply;
-    /// no value changes. Returns what that apply must find.
+    /// Makes a `rollingUpdate` ours that the content's strategy knows nothing of, so that it goes
+    /// with the next apply; no value changes. Returns what that apply must find.
     ///
-    /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails with [`ClusterFault::VersionConflict`]
-    /// when the object is not the one that the guard tells, or changes meanwhile.
+    /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
+    /// with [`ClusterFault::VersionConflict`] when the object is not the one that the guard tells,
+    /// or changes meanwhile.
     pub async fn own_strategy(
         &self,
         kind: &ServedKind,
@@ -103,7 +106,8 @@ fn version_of(object: &Value) -> ResourceVersion {
     version(text_at(object, &["metadata", "resourceVersion"]))
 }
 
-/// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there is none.
+/// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there
+/// is none.
 pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
     let mut shape: Map<String, Value> =
         rolling(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
@@ -129,7 +133,8 @@ pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
     Some(entries)
 }
 
-/// Takes a node out of a set of fields, and nodes above it that held nothing else: an empty node would hold itself.
+/// Takes a node out of a set of fields, and nodes above it that held nothing else: an empty node
+/// would hold itself.
 fn take_out(fields: &mut Value, names: &[String]) {
     let (Some(map), [name, below @ ..]) = (fields.as_object_mut(), names) else { return };
     let Some(inner) = map.get_mut(name) else { return };

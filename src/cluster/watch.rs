@@ -105,7 +105,8 @@ impl Cluster {
         let url = path::query(path::collection(kind, selector.namespace()), &parameters);
         let (lines, server) = self.stream(url, &on).await?;
         let lines = Box::pin(lines);
-        // Until its list has ended, a watch that says nothing is a server that does not know this form.
+        // Until its list has ended, a watch that says nothing is a server that does not know this
+        // form.
         let limit = match start {
             WatchStart::AtVersion(_) => patience.lifetime + patience.grace,
             WatchStart::All => self.timeout(),
@@ -123,8 +124,8 @@ impl Cluster {
 }
 
 impl Watch {
-    /// Waits for the next event and reads its object with `project`; none at the end of the watch. An
-    /// object that cannot be read is left out.
+    /// Waits for the next event and reads its object with `project`; none at the end of the watch.
+    /// An object that cannot be read is left out.
     ///
     /// A watch that has been silent for too long, or that broke, is an error.
     pub(super) async fn next<T>(

@@ -102,7 +102,8 @@ impl WireDecoder for LiveDecoder {
 }
 
 impl LiveDecoder {
-    /// Returns the values behind our entry. They are read into a tree of what is ours, which is gone with the digest.
+    /// Returns the values behind our entry. They are read into a tree of what is ours, which is
+    /// gone with the digest.
     fn values(&self, text: &str, meta: &ObjectMetadata<'_>) -> Option<ValueDigest> {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours())?;
         match self.form {
@@ -505,8 +506,8 @@ pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) 
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-/// Returns a resourceVersion. Only a server that breaks KEP-5504 has one that is no number; it is 0 here, which
-/// no object has, and is never sent.
+/// Returns a resourceVersion. Only a server that breaks KEP-5504 has one that is no number; it is 0
+/// here, which no object has, and is never sent.
 pub(super) fn version(text: &str) -> ResourceVersion {
     ResourceVersion(text.parse().unwrap_or(0))
 }

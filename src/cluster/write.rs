@@ -43,7 +43,8 @@ pub enum PropagationPolicy {
 /// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyResult {
-    /// The object as the server answered it. Never to be written into the store: a watch may be ahead.
+    /// The object as the server answered it. Never to be written into the store: a watch may be
+    /// ahead.
     pub live: LiveObject,
     /// Indicates whether the object did not exist before.
     pub created: bool,
@@ -203,7 +204,8 @@ pub(super) fn json(content: &impl Serialize, on: &CallSubject) -> Result<Vec<u8>
     })
 }
 
-/// Returns a version as the server knows it; zero stands for one that is no number, see `wire::version`.
+/// Returns a version as the server knows it; zero stands for one that is no number, see
+/// `wire::version`.
 fn sendable(rv: ResourceVersion) -> Option<String> {
     (rv.0 != 0).then(|| rv.to_string())
 }

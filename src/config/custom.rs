@@ -30,8 +30,8 @@ pub enum CustomSources {
     None,
     /// Those with a repository on a server.
     Remote,
-    /// Those with a directory or a repository of this host too: whoever may write them names files that rhumb can
-    /// read.
+    /// Those with a directory or a repository of this host too: whoever may write them names files
+    /// that rhumb can read.
     Any,
 }
 
@@ -53,7 +53,8 @@ pub struct CustomSourcePolicy {
     pub verify: Option<VerifySpec>,
     /// As which service account one acts that names none; none for rhumb's own.
     pub default_service_account: Option<ServiceAccountName>,
-    /// The service accounts that they may name, beside that one; none for all as which rhumb may act.
+    /// The service accounts that they may name, beside that one; none for all as which rhumb may
+    /// act.
     pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
 }
 
@@ -107,7 +108,8 @@ impl CustomSourcePolicy {
         }
     }
 
-    /// As which account a source acts that names this one, or none; or why it may not, in the words of whoever wrote it.
+    /// As which account a source acts that names this one, or none; or why it may not, in the words
+    /// of whoever wrote it.
     fn account(&self, named: Option<ServiceAccountName>) -> Result<Option<ServiceAccountName>, String> {
         let default = || self.default_service_account.clone();
         let (Some(allowed), is_default) = (&self.service_accounts, named.is_none() || named == default())
@@ -412,7 +414,8 @@ impl CustomSource {
 }
 
 impl SourceConfig {
-    /// A source that ends, and of which only the name is understood: what it has is known from the cluster alone.
+    /// A source that ends, and of which only the name is understood: what it has is known from the
+    /// cluster alone.
     pub fn ending(name: &DnsLabel, allow: &AllowList) -> Self {
         Self {
             name: name.to_string(),
@@ -462,7 +465,8 @@ fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<Sour
 }
 
 impl super::Config {
-    /// The configuration with the sources that stand in the cluster beside its own. A name in both is the file's.
+    /// The configuration with the sources that stand in the cluster beside its own. A name in both
+    /// is the file's.
     #[must_use]
     pub fn joined(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();

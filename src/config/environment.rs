@@ -39,8 +39,9 @@ impl Environment {
         }
     }
 
-    /// Returns the path of the daemon's socket: `$RHUMB_SOCKET`, else in systemd's runtime directory, else in a folder
-    /// of its own in XDG's. None of them is set for a system user outside of a service.
+    /// Returns the path of the daemon's socket: `$RHUMB_SOCKET`, else in systemd's runtime
+    /// directory, else in a folder of its own in XDG's. None of them is set for a system user
+    /// outside of a service.
     pub fn socket(&self) -> Option<PathBuf> {
         let of_service = || self.runtime_directory.as_deref().and_then(first_of_list);
         // The XDG specification: a relative path is invalid and ignored.
@@ -49,7 +50,8 @@ impl Environment {
         self.socket.clone().or_else(|| directory().map(|path| path.join(super::SOCKET)))
     }
 
-    /// Returns the directory for caches: the configured one, else systemd's, else `rhumb` in XDG's state home.
+    /// Returns the directory for caches: the configured one, else systemd's, else `rhumb` in XDG's
+    /// state home.
     ///
     /// # Errors
     ///

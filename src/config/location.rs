@@ -63,7 +63,8 @@ impl GitUrl {
         &self.0
     }
 
-    /// Returns whether a network or the `file:` scheme stands before the repository; else it is a path.
+    /// Returns whether a network or the `file:` scheme stands before the repository; else it is a
+    /// path.
     pub fn is_url(&self) -> bool {
         is_url(&self.0)
     }
@@ -77,7 +78,8 @@ impl GitUrl {
     }
 }
 
-/// Returns whether a SOURCE is a URL (`scheme://…`, or `user@host:path` as ssh writes it) and no path.
+/// Returns whether a SOURCE is a URL (`scheme://…`, or `user@host:path` as ssh writes it) and no
+/// path.
 pub fn is_url(text: &str) -> bool {
     let scheme = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphabetic())

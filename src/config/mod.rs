@@ -4,8 +4,8 @@
 //! kinds `ConfigRole` and `Source`) and the conversion between them. [`read`] finds every fault
 //! of a file at once, each with its line. [`SourceSpec`] is the one form of a source everywhere.
 //!
-//! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments) and
-//! holds nothing that runs.
+//! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments)
+//! and holds nothing that runs.
 
 mod allow;
 mod credential;
@@ -82,7 +82,8 @@ pub struct Config {
 /// The connection to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionSpec {
-    /// A kubeconfig; none for `$KUBECONFIG`, `~/.kube/config` or the service account, in this order.
+    /// A kubeconfig; none for `$KUBECONFIG`, `~/.kube/config` or the service account, in this
+    /// order.
     pub kubeconfig: Option<PathBuf>,
     /// A context of it; none for its current one.
     pub context: Option<String>,
@@ -99,13 +100,15 @@ pub struct ServeConfig {
     pub listen: Option<SocketAddr>,
     /// The address of `/livez` and `/readyz` alone, open to everybody.
     pub probes: Option<SocketAddr>,
-    /// Names under which it may be reached over TCP, beside addresses and `localhost`; in lower case.
+    /// Names under which it may be reached over TCP, beside addresses and `localhost`; in lower
+    /// case.
     pub hosts: Vec<String>,
     /// The certificate of TLS; none for plain TCP.
     pub tls: Option<TlsFiles>,
     /// The file with the token that is asked for over TCP.
     pub token: Option<PathBuf>,
-    /// The file with the secret of webhooks; with `.` and the name of a source behind it that of this source.
+    /// The file with the secret of webhooks; with `.` and the name of a source behind it that of
+    /// this source.
     pub hook_secret: Option<PathBuf>,
 }
 
@@ -218,7 +221,8 @@ pub struct SourceConfig {
     pub namespace: String,
     /// The allow-list.
     pub allow: AllowList,
-    /// The service account, in rhumb's own namespace, as which its objects are read and written; none for rhumb's own.
+    /// The service account, in rhumb's own namespace, as which its objects are read and written;
+    /// none for rhumb's own.
     pub service_account: Option<ServiceAccountName>,
     /// The credentials of the host that it shows to its git server.
     pub credentials: CredentialUse,

@@ -1,4 +1,5 @@
-//! Names that Kubernetes gives to namespaces and that rhumb gives to sources: DNS labels (RFC 1123).
+//! Names that Kubernetes gives to namespaces and that rhumb gives to sources: DNS labels (RFC
+//! 1123).
 
 use std::fmt;
 use std::str::FromStr;

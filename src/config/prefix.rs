@@ -15,8 +15,8 @@ const PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("gi
 
 /// The address of a server and the first folders of a path on it, or folders of this host.
 ///
-/// Two are compared part by part: `https://host/team` covers `https://host/team/shop.git` and nothing of
-/// `https://host/team-b`, of another port, scheme or login.
+/// Two are compared part by part: `https://host/team` covers `https://host/team/shop.git` and
+/// nothing of `https://host/team-b`, of another port, scheme or login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPrefix(PrefixAddress);
 
@@ -55,12 +55,14 @@ impl UrlPrefix {
         PrefixAddress::read(url).is_some_and(|found| self.0.covers(&found))
     }
 
-    /// Returns how many folders it names: of two that cover the same, the one with more is the narrower one.
+    /// Returns how many folders it names: of two that cover the same, the one with more is the
+    /// narrower one.
     pub fn depth(&self) -> usize {
         self.0.folders.len()
     }
 
-    /// Returns whether credentials can be bound to it: the server shows who it is, and git takes it for the name of a setting.
+    /// Returns whether credentials can be bound to it: the server shows who it is, and git takes it
+    /// for the name of a setting.
     pub fn takes_credentials(&self) -> bool {
         matches!(&*self.0.scheme, "https" | "ssh") && !self.to_string().contains('=')
     }
@@ -173,7 +175,8 @@ impl PrefixAddress {
     }
 }
 
-/// Returns the login and the host of an authority; none where a login has a password or there are two.
+/// Returns the login and the host of an authority; none where a login has a password or there are
+/// two.
 fn server(authority: &str) -> Option<(Option<&str>, &str)> {
     match authority.split_once('@') {
         None => Some((None, authority)),
@@ -190,7 +193,8 @@ fn number(port: &str) -> Option<u16> {
     port.parse().ok().filter(|_| digits)
 }
 
-/// Returns the folders of a path, which may end with a slash; none for what another program could read otherwise.
+/// Returns the folders of a path, which may end with a slash; none for what another program could
+/// read otherwise.
 fn folders(path: &str) -> Option<Vec<String>> {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {

@@ -1,7 +1,8 @@
 //! Typed values out of the located tree, with every fault at once.
 //!
-//! serde stops at its first complaint. So the entry that it complains of is noted, taken out, and the
-//! document is read again, until nothing is left to complain of. The types alone say what is right.
+//! serde stops at its first complaint. So the entry that it complains of is noted, taken out, and
+//! the document is read again, until nothing is left to complain of. The types alone say what is
+//! right.
 
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;

@@ -1,5 +1,5 @@
-//! The definition of the kind `Source` in the cluster: the schema of [`SourceSpec`](super::SourceSpec) for the API
-//! server.
+//! The definition of the kind `Source` in the cluster: the schema of
+//! [`SourceSpec`](super::SourceSpec) for the API server.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The documents of the configuration file, as serde knows them. [`SourceSpec`] is the one form of a
-//! source: of flags, of the file and of the custom resource alike.
+//! The documents of the configuration file, as serde knows them. [`SourceSpec`] is the one form of
+//! a source: of flags, of the file and of the custom resource alike.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -11,7 +11,8 @@ use crate::source::{ACCEPT, VerificationAnchor};
 /// Data key with the revision that was accepted last.
 const ACCEPTED: &str = "accepted";
 
-/// Stands for a record that cannot be read: nothing comes after it before a person says with what to begin.
+/// Stands for a record that cannot be read: nothing comes after it before a person says with what
+/// to begin.
 const UNREADABLE: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the accepted revision in the inventory of a namespace.
@@ -40,7 +41,8 @@ fn id(text: &str) -> Option<Revision> {
     is_whole.then(|| Revision::new(&text.to_ascii_lowercase()))
 }
 
-/// Returns whether a parent says what was accepted last; of a source that asks for no signatures there is nothing to say.
+/// Returns whether a parent says what was accepted last; of a source that asks for no signatures
+/// there is nothing to say.
 pub(super) fn is_recorded(inventory: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
         inventory.and_then(accepted_of).as_ref() == Some(accepted)

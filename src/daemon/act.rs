@@ -243,7 +243,8 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Blocking work is cancelled only when the runtime ends, and with it whoever waits here.
+            // Blocking work is cancelled only when the runtime ends, and with it whoever waits
+            // here.
             Err(_) => std::future::pending().await,
         },
     }

@@ -96,7 +96,8 @@ impl ContentStore {
         matches!(self.places[want.place.source].bytes, SourceBytes::Disk(_))
     }
 
-    /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on the disk.
+    /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on
+    /// the disk.
     pub(super) fn effective(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         let file = || want.origin.file.clone();
         let place = &self.places[want.place.source];

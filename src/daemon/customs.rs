@@ -22,7 +22,8 @@ use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, s
 /// The interval of listing and of status updates.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// A loop that is younger has not seen everything yet: what was well before is not told to be otherwise by it.
+/// A loop that is younger has not seen everything yet: what was well before is not told to be
+/// otherwise by it.
 const YOUNG: SignedDuration = SignedDuration::from_secs(10);
 
 /// The time limit of a list that somebody waits for.
@@ -46,7 +47,8 @@ pub enum DutySubject {
 /// The status that this process reports for one of them.
 #[derive(Clone, Debug)]
 pub struct SourceDuty {
-    /// The incarnation that it is about: another one of the same name is begun with a loop of its own.
+    /// The incarnation that it is about: another one of the same name is begun with a loop of its
+    /// own.
     pub uid: String,
     /// The generation of the spec that is followed.
     pub generation: i64,
@@ -334,7 +336,8 @@ impl CustomSourceFollower {
     }
 }
 
-/// Returns whether nothing is left to delete. Where nobody knows that any more, one that never had anything has nothing.
+/// Returns whether nothing is left to delete. Where nobody knows that any more, one that never had
+/// anything has nothing.
 fn is_empty(custom: &CustomSource, known: &CustomSourceState) -> bool {
     match known.endings.get(&*custom.name) {
         Some(RemainingObjects::Nothing) => true,

@@ -55,7 +55,8 @@ impl ComparisonRequest {
         ValueSchema::of(&self.id.group_kind())
     }
 
-    /// Returns the content in the form in which it was sent. Of the release annotation only the path matters.
+    /// Returns the content in the form in which it was sent. Of the release annotation only the
+    /// path matters.
     fn stamped(&self, content: Value) -> Value {
         let release = Release { hash: self.want.hash, revision: Revision::new("") };
         crate::engine::stamped(content, &ReleaseClaim { release, seal: None }, self.form)
@@ -107,8 +108,8 @@ impl ComparisonRequest {
     }
 }
 
-/// Answers by the values that the cluster shows now, and by a dry run where they are not spelled as the content spells
-/// them.
+/// Answers by the values that the cluster shows now, and by a dry run where they are not spelled as
+/// the content spells them.
 pub(super) async fn inspected(
     cluster: &Cluster,
     contents: &ContentStore,
@@ -142,8 +143,8 @@ pub(super) async fn inspected(
     }
 }
 
-/// Returns the paths of a content that our entry does not cover. Of an empty list the value decides, as the server
-/// tracks no path for it.
+/// Returns the paths of a content that our entry does not cover. Of an empty list the value
+/// decides, as the server tracks no path for it.
 fn lost_paths(content: &Value, shown: &Value, entry: Option<&str>) -> Vec<FieldPath> {
     match fields::coverage(content, entry) {
         Coverage::Whole => Vec::new(),
@@ -199,7 +200,8 @@ fn is_other_at(want: &DesiredObject, path: &FieldPath, shown: &Value, content: &
     !is_left && change::is_other_at(path, shown, content)
 }
 
-/// Tells who changed an object that is about to be put back; none for any other write, and where that cannot be told.
+/// Tells who changed an object that is about to be put back; none for any other write, and where
+/// that cannot be told.
 pub(super) async fn of_repair(
     cluster: &Cluster,
     contents: &ContentStore,

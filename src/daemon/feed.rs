@@ -174,8 +174,8 @@ impl SourceFeed {
         }
     }
 
-    /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside it, as what
-    /// is in force must be defended. Returns none when nobody listens any more.
+    /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
+    /// it, as what is in force must be defended. Returns none when nobody listens any more.
     async fn work(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
         let beside = (self.content_reader(), self.head());
         let events = self.events.clone();
@@ -299,7 +299,8 @@ impl SourceFeed {
         }
     }
 
-    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the newest.
+    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
+    /// newest.
     fn with_age(&self, error: &SourceError) -> String {
         match (self.source.current(), self.source.reached()) {
             (Some(revision), Some(reached)) => {

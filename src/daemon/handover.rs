@@ -32,8 +32,8 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
     engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
 }
 
-/// Returns whether a parent claims what needs no claim any more. An inventory may have been tidied before the objects of it were
-/// seen, and nothing else tells that they are.
+/// Returns whether a parent claims what needs no claim any more. An inventory may have been tidied
+/// before the objects of it were seen, and nothing else tells that they are.
 pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
         && read_statement(inventory).is_some_and(|told| engine.claims_too_much(source, &told))
@@ -46,7 +46,8 @@ pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&I
     }
 }
 
-/// Writes into a parent's data what it is to say: where it is tidied, with nothing left of what no longer holds.
+/// Writes into a parent's data what it is to say: where it is tidied, with nothing left of what no
+/// longer holds.
 pub(super) fn record(
     engine: &mut Engine,
     (source, tidy): (SourceId, InventoryWriteMode),

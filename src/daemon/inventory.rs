@@ -53,8 +53,8 @@ const PENDING_BYTES: usize = 300_000;
 /// The most bytes about Jobs that have ended.
 const FINISHED_BYTES: usize = 200_000;
 
-/// A longer text of acknowledgements is written anew: an older version took over whatever was written on objects, until
-/// nothing else had room any more.
+/// A longer text of acknowledgements is written anew: an older version took over whatever was
+/// written on objects, until nothing else had room any more.
 const ACKNOWLEDGED_MOST: usize = 200 << 10;
 
 /// One deletion that waits for a person's confirmation.
@@ -115,7 +115,8 @@ pub fn place(inventory: &InventoryObject) -> Option<&str> {
     inventory.annotations.get(PLACE).map(String::as_str)
 }
 
-/// Returns whether the inventory was made from this place, be it among others; none where the parent does not tell.
+/// Returns whether the inventory was made from this place, be it among others; none where the
+/// parent does not tell.
 pub fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
     place(inventory).map(|made_from| is_among(here, made_from))
 }
@@ -231,7 +232,8 @@ fn room_left(inventory: &InventoryObject) -> usize {
     FULL.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
-/// Returns whether the parent tells the deletions that wait as they are, and every Job that has ended.
+/// Returns whether the parent tells the deletions that wait as they are, and every Job that has
+/// ended.
 pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
@@ -297,7 +299,8 @@ fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
         format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
     };
     let mut text = String::new();
-    // One that is left out may run again once it is gone: a source that can write nothing does nothing at all.
+    // One that is left out may run again once it is gone: a source that can write nothing does
+    // nothing at all.
     for line in finished.iter().map(line) {
         if text.len() + line.len() > FINISHED_BYTES {
             break;
@@ -316,8 +319,8 @@ fn is_among(place: &str, made_from: &str) -> bool {
     })
 }
 
-/// Returns the places that an inventory was made from, with one more. Of many some are left out: that there are several is what
-/// counts, and an annotation has a bound.
+/// Returns the places that an inventory was made from, with one more. Of many some are left out:
+/// that there are several is what counts, and an annotation has a bound.
 fn among(place: &str, made_from: &str) -> String {
     let mut places: Vec<&str> = made_from.split(AND).collect();
     while places.len() >= PLACES {
@@ -366,7 +369,8 @@ pub(super) fn wanted_inventory(
         *made_from = among(place, made_from);
     }
     if tidy == InventoryWriteMode::Exact && inventory.annotations.contains_key(CONFIRMED) {
-        // A confirmation is for one removal: an object that is wanted again has to be confirmed again.
+        // A confirmation is for one removal: an object that is wanted again has to be confirmed
+        // again.
         let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
         let members = engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
         let uids: BTreeSet<Uid> =

@@ -90,7 +90,8 @@ impl KindWatches {
         }
     }
 
-    /// Returns when discovery is to be asked again; the answer comes to [`KindWatches::discovered`].
+    /// Returns when discovery is to be asked again; the answer comes to
+    /// [`KindWatches::discovered`].
     pub(super) fn due(&self) -> Option<Instant> {
         self.next
     }
@@ -181,7 +182,8 @@ impl KindWatches {
         }
     }
 
-    /// Returns why nothing is known of the server's kinds, where discovery has been asked and has never answered.
+    /// Returns why nothing is known of the server's kinds, where discovery has been asked and has
+    /// never answered.
     pub(super) fn undiscovered(&self) -> Option<&ClusterError> {
         self.failure.as_ref().filter(|_| self.kinds.is_none())
     }
@@ -278,8 +280,8 @@ impl KindWatches {
     fn update_watcher(&mut self, number: WatcherId, kinds: &KindTable, engine: &mut Engine) {
         let Some(watcher) = self.watchers.all.get(number) else { return };
         let (all, held) = (watcher.kinds(), watcher.held.clone());
-        // One informer for each kind, in one version, whatever versions the manifests name: two would show every
-        // object twice.
+        // One informer for each kind, in one version, whatever versions the manifests name: two
+        // would show every object twice.
         for kind in all {
             let found = kinds.watched(&kind, &self.wanted);
             if !matches!(found, KindLookup::Unserved { .. }) {
@@ -292,7 +294,8 @@ impl KindWatches {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
                 KindLookup::Unserved { .. } if self.absent.contains(&kind) => {}
                 _ if is_listed || !held.contains(&kind) => {}
-                // A kind that discovery does not list is unknown, not gone: its objects are not touched.
+                // A kind that discovery does not list is unknown, not gone: its objects are not
+                // touched.
                 KindLookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
                     engine.informer(WatchScope::whole(number, &kind), blind(UNLISTED));
@@ -395,8 +398,8 @@ impl KindWatches {
             }
             InformerChange::Delete(id, _) => engine.gone_by(event.listing.watcher, &id),
             InformerChange::InitDone => engine.list_complete(&event.listing),
-            // The outage may have ended with a restore of older data. The version that the watch went on from then
-            // means something else, and what came before it was never told.
+            // The outage may have ended with a restore of older data. The version that the watch
+            // went on from then means something else, and what came before it was never told.
             InformerChange::Resumed => {
                 let watcher = self.watchers.all.get(event.listing.watcher);
                 watcher.and_then(|watcher| watcher.informer(&event.listing)).inspect(|it| it.relist());
@@ -440,8 +443,8 @@ struct AutoscalerTargets {
 }
 
 impl AutoscalerTargets {
-    /// Takes news over, and returns all targets where they are known. While a list goes on nobody has lost
-    /// his autoscaler: his count would be sent as the manifest has it.
+    /// Takes news over, and returns all targets where they are known. While a list goes on nobody
+    /// has lost his autoscaler: his count would be sent as the manifest has it.
     fn take(&mut self, news: InformerChange<Scaler>) -> Option<HashSet<ObjectId>> {
         match news {
             InformerChange::Init => self.listed = Some(HashMap::new()),

@@ -39,7 +39,8 @@ pub type SourceNames = BTreeSet<Arc<str>>;
 
 /// The Lease of a source has its name behind this.
 const OF_SOURCE: &str = "rhumb-";
-/// The Lease of a replica has its name behind this, which is no DNS label: no source's can be the same.
+/// The Lease of a replica has its name behind this, which is no DNS label: no source's can be the
+/// same.
 const OF_REPLICA: &str = "rhumb-replica.";
 /// Writes of Leases at a time.
 const AT_ONCE: usize = 16;
@@ -106,14 +107,16 @@ impl Leases {
         self.share.borrow().intersection(&self.wish.borrow()).cloned().collect()
     }
 
-    /// Waits until it may serve others than these; false where nobody looks after the Leases any more.
+    /// Waits until it may serve others than these; false where nobody looks after the Leases any
+    /// more.
     pub async fn wait_for_change(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
         let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
     }
 
-    /// Says which sources the loop serves: a Lease is released only when that no longer names its source.
+    /// Says which sources the loop serves: a Lease is released only when that no longer names its
+    /// source.
     pub fn serving(&self, sources: SourceNames) {
         self.runs.send_replace(sources);
     }

@@ -14,7 +14,8 @@ pub struct SourceObjects {
     pub objects: Vec<Object>,
     /// The diagnostics of the others.
     pub refused: Vec<Diagnostic>,
-    /// Indicates whether every file was read and understood, and no object is held back for an error in it.
+    /// Indicates whether every file was read and understood, and no object is held back for an
+    /// error in it.
     pub complete: bool,
 }
 

@@ -56,8 +56,9 @@ pub async fn preview_of(
     Ok(preview.plan(decisions).await)
 }
 
-/// As [`preview`], of several sources as one process would serve them: what one of them wants or has counts for the
-/// others. One that cannot be read has its error in place of a plan, and the others know nothing of it.
+/// As [`preview`], of several sources as one process would serve them: what one of them wants or
+/// has counts for the others. One that cannot be read has its error in place of a plan, and the
+/// others know nothing of it.
 ///
 /// # Errors
 ///

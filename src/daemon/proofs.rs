@@ -31,8 +31,8 @@ pub(super) async fn prove_absent(
     Ok(())
 }
 
-/// Decides again about what belongs to others, once it is known what those are called. Where that cannot be read the
-/// reason goes on naming the id of their inventory.
+/// Decides again about what belongs to others, once it is known what those are called. Where that
+/// cannot be read the reason goes on naming the id of their inventory.
 pub(super) async fn name_owners(
     cluster: &Cluster,
     namespace: &str,

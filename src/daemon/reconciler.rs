@@ -56,7 +56,8 @@ use crate::object::{ContentHash, ErrorClass, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
 use crate::report::{EventReason, Metrics, ObjectEvent, Outcome};
 
-/// Events wait here while the loop is busy; a full channel slows the informers down, nothing is lost.
+/// Events wait here while the loop is busy; a full channel slows the informers down, nothing is
+/// lost.
 const BACKLOG: usize = 1024;
 
 /// The interval at which a fresh list of every kind audits the watches, or every second resync
@@ -131,7 +132,8 @@ pub struct Reconciler {
     writes: usize,
     /// Held by each other write that is on its way.
     underway: Arc<()>,
-    /// Writes in flight that failed before, and objects whose turn comes when one of them is answered.
+    /// Writes in flight that failed before, and objects whose turn comes when one of them is
+    /// answered.
     retries: BTreeSet<ObjectId>,
     parked: BTreeSet<ObjectId>,
     window: usize,
@@ -247,7 +249,8 @@ impl Reconciler {
         }
     }
 
-    /// Looks after what is left of sources that this process has served, and that nobody is to serve any more.
+    /// Looks after what is left of sources that this process has served, and that nobody is to
+    /// serve any more.
     #[must_use]
     pub fn retiring(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
@@ -263,10 +266,11 @@ impl Reconciler {
         Self { queue: self.queue.counting(metrics.queue().clone()), metrics, ..self }
     }
 
-    /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or soon after.
+    /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or
+    /// soon after.
     ///
-    /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of the
-    /// program ended that must not.
+    /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of
+    /// the program ended that must not.
     pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.executor.cluster.clone();
         let heartbeat = cluster.heartbeats().expect("the loop", TURN);
@@ -371,7 +375,8 @@ impl Reconciler {
             .then_some(PassEnding::Settled)
     }
 
-    /// Returns whether a kind of an inventory is still being listed: what is not wanted any more is not known yet.
+    /// Returns whether a kind of an inventory is still being listed: what is not wanted any more is
+    /// not known yet.
     fn is_listing(&self) -> bool {
         (0..self.engine.sources().len())
             .any(|source| self.engine.held_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))

@@ -33,8 +33,8 @@ pub struct SourceSetup {
     pub namespace: String,
     /// The allow-list.
     pub allow: Arc<AllowList>,
-    /// The service account, in the namespace of the inventories, as which its objects are read and written; none for
-    /// rhumb's own.
+    /// The service account, in the namespace of the inventories, as which its objects are read and
+    /// written; none for rhumb's own.
     pub account: Option<Arc<str>>,
     /// The namespaces in which it looks for its objects; none for all.
     pub namespaces: Option<BTreeSet<Arc<str>>>,
@@ -50,7 +50,8 @@ pub struct SourceSetup {
     pub prune_delay: Duration,
     /// Indicates whether it writes.
     pub writes: SourceWrites,
-    /// Indicates whether it goes on. Of one that ends, the files only tell what its objects were made from.
+    /// Indicates whether it goes on. Of one that ends, the files only tell what its objects were
+    /// made from.
     pub life: SourceLifecycle,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,

@@ -1,5 +1,5 @@
-//! The tasks beside the loop. None of them ends unseen: what a lost task would have told never comes, and
-//! the loop would wait for it for ever.
+//! The tasks beside the loop. None of them ends unseen: what a lost task would have told never
+//! comes, and the loop would wait for it for ever.
 
 use tokio::task::JoinSet;
 
@@ -57,8 +57,8 @@ impl TaskSet {
         });
     }
 
-    /// Waits until one ends that must not, or in a panic: for ever, where none does. Nothing is lost when the
-    /// wait is given up.
+    /// Waits until one ends that must not, or in a panic: for ever, where none does. Nothing is
+    /// lost when the wait is given up.
     pub(super) async fn broken(&mut self) -> FatalError {
         while let Some(ended) = self.running.join_next().await {
             match ended {

@@ -95,7 +95,8 @@ impl AccountWatchers {
         Self { own: cluster.clone(), all: vec![AccountWatcher::new(cluster.clone(), None)] }
     }
 
-    /// Returns the one that watches for a source, which is made where no other source has such a one.
+    /// Returns the one that watches for a source, which is made where no other source has such a
+    /// one.
     pub(super) fn watch_for(
         &mut self,
         source: &SourceSetup,

@@ -78,7 +78,8 @@ pub enum Action {
     Look,
     /// Compare the content with what our entry covers.
     Compare(SharedDesired, ApplyVariant),
-    /// Compare the values that the cluster shows: of lists that are empty in the content, or of all.
+    /// Compare the values that the cluster shows: of lists that are empty in the content, or of
+    /// all.
     Inspect(SharedDesired, ApplyVariant),
     /// Read what was accepted before from its revision.
     Resolve,

@@ -40,7 +40,8 @@ pub enum ClusterScoped {
     Kinds(BTreeSet<KindPattern>),
 }
 
-/// A kind, or all kinds of a group: `apps/Deployment`, `apps/*`, `ConfigMap`. Case counts, as it does for the server.
+/// A kind, or all kinds of a group: `apps/Deployment`, `apps/*`, `ConfigMap`. Case counts, as it
+/// does for the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KindPattern {
     group: Arc<str>,
@@ -80,7 +81,8 @@ impl AllowList {
         Self { outer: Some(Box::new(outer)), ..self }
     }
 
-    /// Returns why an object is not allowed; none where it is, or where it takes the scope of its kind to tell.
+    /// Returns why an object is not allowed; none where it is, or where it takes the scope of its
+    /// kind to tell.
     pub fn refusal(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
         let outer = self.outer.as_ref().and_then(|outer| outer.refusal(id, scope));
         // The source's author cannot change the outer bound, so it is told first.
@@ -151,7 +153,8 @@ impl AllowList {
         }
     }
 
-    /// A namespace's labels say what its pods may do, so the list of namespaces bounds these objects too.
+    /// A namespace's labels say what its pods may do, so the list of namespaces bounds these
+    /// objects too.
     fn refusal_outside(&self, kind: &GroupKind, name: &str) -> Option<AllowViolation> {
         let other = kind.is("", "Namespace")
             && self.namespaces.as_ref().is_some_and(|namespaces| !namespaces.contains(name));
@@ -395,7 +398,8 @@ mod tests {
             OUTSIDE,
             Some("`allow.clusterScoped` of the source does not name it"),
         );
-        // The namespace that is written is held against the list before anybody knows whether it counts.
+        // The namespace that is written is held against the list before anybody knows whether it
+        // counts.
         check(&team, ("Thing.example.org", ""), None, None);
         check(&team, ("Thing.example.org", "shop"), None, None);
         check(&team, ("Thing.example.org", "web"), None, Some("`allow.namespaces`"));

@@ -30,7 +30,8 @@ impl Engine {
         self.refusal(source, id).is_none()
     }
 
-    /// Returns whether a source may have any object of a kind. Others are not listed for it, and keep it from nothing.
+    /// Returns whether a source may have any object of a kind. Others are not listed for it, and
+    /// keep it from nothing.
     pub fn admits(&self, source: SourceId, kind: &GroupKind) -> bool {
         self.sources[source].allow.admits(kind, self.scopes.get(kind))
     }

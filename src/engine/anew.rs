@@ -104,7 +104,8 @@ impl RolloutLedger {
 }
 
 impl Rollouts {
-    /// Returns what counts of a book that was read: beside what it says, all that the one said that it is not.
+    /// Returns what counts of a book that was read: beside what it says, all that the one said that
+    /// it is not.
     pub(super) fn with_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
         let Some((now, wall)) = self.starts.clock() else { return read };
         let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
@@ -167,8 +168,8 @@ impl Rollouts {
 }
 
 impl Engine {
-    /// Returns the budget object that is made before anything has to be claimed: one that is old by then can be relied on
-    /// at once. None where there is one, or nobody here writes workloads.
+    /// Returns the budget object that is made before anything has to be claimed: one that is old by
+    /// then can be relied on at once. None where there is one, or nobody here writes workloads.
     pub fn first_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);

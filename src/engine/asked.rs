@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::order::{LONGEST_TOKEN, cut};
 
-/// Annotation with which an older version was ordered about. Nothing is done for it, as whoever may write one object
-/// would order what becomes of others.
+/// Annotation with which an older version was ordered about. Nothing is done for it, as whoever may
+/// write one object would order what becomes of others.
 pub const ORDER: &str = "rhumb.dev/order";
 
 /// Annotation under which no new content is released: `<token> [reason]`.
@@ -115,7 +115,8 @@ impl Acknowledgement {
         Self { token: token.clone(), outcome: cut(outcome, LONGEST_OUTCOME).into() }
     }
 
-    /// Returns whether it is of a pause or a hold, whose token is written by whoever may annotate an object.
+    /// Returns whether it is of a pause or a hold, whose token is written by whoever may annotate
+    /// an object.
     pub fn is_of_state(&self) -> bool {
         let words = ["paused: ", "held: ", "not held: ", "not in effect: "];
         words.iter().any(|word| self.outcome.starts_with(word)) || self.is_over()
@@ -126,7 +127,8 @@ impl Acknowledgement {
         ["resumed: ", "released: "].iter().any(|word| self.outcome.starts_with(word))
     }
 
-    /// Reads lines of `<token> <outcome in words>`: the newest, which are the last, and of each its beginning.
+    /// Reads lines of `<token> <outcome in words>`: the newest, which are the last, and of each its
+    /// beginning.
     pub fn parse_all(text: &str) -> Vec<Self> {
         let line = |line| {
             let (token, outcome) = first_word(line)?;

@@ -1,8 +1,8 @@
 //! The rollout budget: which of the writes that restart pods may start now.
 //!
-//! Every such write goes through [`release`]: a new content, a repair of a pod template, an adoption, a rollback.
-//! There is one budget over the whole cluster; a source and a namespace may have narrower bounds, and all bounds
-//! hold at once.
+//! Every such write goes through [`release`]: a new content, a repair of a pod template, an
+//! adoption, a rollback. There is one budget over the whole cluster; a source and a namespace may
+//! have narrower bounds, and all bounds hold at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -277,7 +277,8 @@ pub enum BudgetShortage {
     Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
     Shared(Box<BudgetShortage>, Arc<str>),
-    /// The budget object was made anew, and others have so many seconds in all to write again what they had claimed.
+    /// The budget object was made anew, and others have so many seconds in all to write again what
+    /// they had claimed.
     Recovering(u64),
 }
 
@@ -291,7 +292,8 @@ impl BudgetShortage {
         }
     }
 
-    /// Returns what is short, from the outermost words to the innermost: numbers and names in it change all the time.
+    /// Returns what is short, from the outermost words to the innermost: numbers and names in it
+    /// change all the time.
     pub(super) fn kinds(&self) -> Vec<Discriminant<Self>> {
         let inner = match self {
             Self::Hidden(short, ..) | Self::Shared(short, _) => short.kinds(),
@@ -365,9 +367,10 @@ fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
 
 /// Says of each ask whether it may start, beside what is in flight, or else why not.
 ///
-/// `window` bounds the workloads in flight while a rollout begins. A workload that holds a token needs no second
-/// one. One that takes down no pod beyond those that are unavailable already may start however many are, so that a
-/// fix always can. Nobody overtakes one that waits for pods, or a large one might wait for ever.
+/// `window` bounds the workloads in flight while a rollout begins. A workload that holds a token
+/// needs no second one. One that takes down no pod beyond those that are unavailable already may
+/// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
+/// large one might wait for ever.
 pub fn release(
     asks: &BTreeSet<ReleaseRequest>,
     loads: &[WorkloadLoad],

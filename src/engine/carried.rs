@@ -9,7 +9,8 @@ use super::rejection::Rejection;
 use super::state::Engine;
 
 impl Engine {
-    /// Returns whether a rejection that the newest revision ends is the only one to know what was good.
+    /// Returns whether a rejection that the newest revision ends is the only one to know what was
+    /// good.
     pub(super) fn is_needed(&self, source: SourceId, rejection: &Rejection) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;

@@ -42,7 +42,8 @@ impl Engine {
         self.orders.stale = true;
     }
 
-    /// Returns the tokens of orders that need stand no longer: the parent says what came of them, and it has come.
+    /// Returns the tokens of orders that need stand no longer: the parent says what came of them,
+    /// and it has come.
     pub fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
         let spent =
@@ -108,7 +109,8 @@ impl Engine {
         found
     }
 
-    /// Returns whether an order works by standing there: a promotion, until the rollout has come past its step.
+    /// Returns whether an order works by standing there: a promotion, until the rollout has come
+    /// past its step.
     fn is_in_effect(&self, source: SourceId, order: &Order) -> bool {
         let (content, last) = match order.verb {
             OrderVerb::Promote(content, from) => (content, from),
@@ -125,7 +127,8 @@ impl Engine {
 
 /// Carrying out.
 impl Engine {
-    /// Does what people have ordered, where that can be done now. To be called at the beginning of each turn.
+    /// Does what people have ordered, where that can be done now. To be called at the beginning of
+    /// each turn.
     pub fn carry_out_orders(&mut self) {
         if !std::mem::take(&mut self.orders.stale) {
             return;
@@ -183,7 +186,8 @@ impl Engine {
         self.orders.done.push((source, id.clone(), words));
     }
 
-    /// Only says what comes of it: the order itself lets the steps go on, and stands until they have.
+    /// Only says what comes of it: the order itself lets the steps go on, and stands until they
+    /// have.
     fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
         let step = self.shown(id).and_then(under).and_then(Overlay::step);
         match step.filter(|_| self.shows(id, content)) {
@@ -216,8 +220,8 @@ impl Engine {
         words
     }
 
-    /// Returns a unit with what the newest revision asks for, which may have changed since it was recorded by what needs
-    /// no rollout. Only that can be rejected.
+    /// Returns a unit with what the newest revision asks for, which may have changed since it was
+    /// recorded by what needs no rollout. Only that can be rejected.
     fn asked_for(&self, source: SourceId, mut unit: Unit) -> Unit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
@@ -274,7 +278,8 @@ impl Engine {
             || self.is_acknowledged(source, token)
     }
 
-    /// Returns the acknowledgements that a source's parent should say, where those are not the ones that it says.
+    /// Returns the acknowledgements that a source's parent should say, where those are not the ones
+    /// that it says.
     pub fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;
         let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
@@ -309,7 +314,8 @@ impl Engine {
     }
 }
 
-/// Returns whether it is what came of the order with this token. A pause may have the same one, as anybody may write that.
+/// Returns whether it is what came of the order with this token. A pause may have the same one, as
+/// anybody may write that.
 fn is_of_order(one: &Acknowledgement, token: &str) -> bool {
     *one.token == *token && !one.is_of_state()
 }

@@ -31,8 +31,8 @@ pub struct FileFacts {
     pub held: Vec<Arc<UnusableObject>>,
     /// Indicates whether every document of it was understood.
     pub understood: FileCompleteness,
-    /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant may
-    /// turn out to be another object.
+    /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant
+    /// may turn out to be another object.
     pub unscoped: BTreeSet<GroupKind>,
     /// The diagnostics of the file.
     pub diagnostics: Vec<Diagnostic>,

@@ -199,7 +199,8 @@ impl Engine {
         }
     }
 
-    /// Returns the source in whose inventory an object provably is. Only such an object counts, and can be deleted.
+    /// Returns the source in whose inventory an object provably is. Only such an object counts, and
+    /// can be deleted.
     pub(super) fn member_of(&self, live: &LiveObject) -> Option<super::SourceId> {
         self.source_of(live).filter(|_| !live.is_unproven())
     }
@@ -328,7 +329,8 @@ impl ObjectEntry {
     /// Takes over the accepted content from the release annotation. A proven one is a fact of the
     /// cluster and wins over the memory, unless somebody else wrote it.
     ///
-    /// A claim is taken up only where it is what the newest revision asks for: nothing is written for that.
+    /// A claim is taken up only where it is what the newest revision asks for: nothing is written
+    /// for that.
     pub(super) fn know(&mut self, live: &LiveObject, newest: Option<&Revision>) {
         let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
         let wanted =

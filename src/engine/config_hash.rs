@@ -1,5 +1,5 @@
-//! Restarts for configuration that changed: a hash over the data that a workload's pods use, in an annotation of
-//! its pod template.
+//! Restarts for configuration that changed: a hash over the data that a workload's pods use, in an
+//! annotation of its pod template.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -80,11 +80,12 @@ impl HashKey {
     }
 }
 
-/// The data of one `ConfigMap` or Secret, as a hash that is not keyed: it stays in this process, and its `Debug` form
-/// shows nothing.
+/// The data of one `ConfigMap` or Secret, as a hash that is not keyed: it stays in this process,
+/// and its `Debug` form shows nothing.
 ///
-/// Only data count, so that a new label restarts nothing; so does the object's identity, so that no two Secrets are
-/// seen to be equal. An object that is made anew with the same data has the same hash.
+/// Only data count, so that a new label restarts nothing; so does the object's identity, so that no
+/// two Secrets are seen to be equal. An object that is made anew with the same data has the same
+/// hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ConfigData(ContentHash);
 

@@ -38,7 +38,8 @@ pub const ECHO: Duration = Duration::from_secs(10);
 /// Our entry owns the annotation, and the object has none.
 const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
 
-/// Our entry owns the label, and the object has none, or another: no watch shows it, and nothing would ever prune it.
+/// Our entry owns the label, and the object has none, or another: no watch shows it, and nothing
+/// would ever prune it.
 const UNLABELLED: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
 
 /// The observation of an object.
@@ -152,7 +153,8 @@ fn two_sources(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
 
 /// Returns why nothing at all is done about an object, absent or there, that asks for that.
 ///
-/// As Flux reads it: the manifest's word counts, and that of somebody else on the object, where the source allows it.
+/// As Flux reads it: the manifest's word counts, and that of somebody else on the object, where the
+/// source allows it.
 pub(super) fn left_alone(
     want: &DesiredObject,
     live: Option<&LiveObject>,
@@ -254,7 +256,8 @@ fn present(
         ReplicaOwner::Manifest => release.hash == desired.hash,
         ReplicaOwner::Autoscaler => desired.is_release(release.hash),
     });
-    // An annotation that is gone or altered is drift like any other, where the content is known to be there.
+    // An annotation that is gone or altered is drift like any other, where the content is known to
+    // be there.
     let unstamped = (!live.is_stamped() || live.is_unproven()) && view.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
         if live.lost_config(view.started) {
@@ -297,7 +300,8 @@ fn present(
     }))
 }
 
-/// The content is there, and its rollout goes one step on, or is let go, or its pods use other data.
+/// The content is there, and its rollout goes one step on, or is let go, or its pods use other
+/// data.
 fn step(
     view: &DecisionInput<'_>,
     source: SourceId,
@@ -350,7 +354,8 @@ fn guard(live: &LiveObject, exact: bool) -> Precondition {
     if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
 }
 
-/// Returns an ApplySet in words, where nobody knows its source. Its id says nothing to people, but its parent can be found by it.
+/// Returns an ApplySet in words, where nobody knows its source. Its id says nothing to people, but
+/// its parent can be found by it.
 fn apply_set(set: &str) -> Arc<str> {
     let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
     format!("the ApplySet {set}: `{find}` finds its parent").into()
@@ -416,7 +421,8 @@ fn restarts(view: &DecisionInput<'_>, desired: &SharedDesired, live: &LiveObject
     if same || !serving(view.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
 }
 
-/// Returns whether it has pods that a rolling update could take down. Pods that were never available do not count.
+/// Returns whether it has pods that a rolling update could take down. Pods that were never
+/// available do not count.
 pub(super) fn serving(id: &ObjectId, live: &LiveObject) -> bool {
     is_workload(id)
         && live
@@ -537,11 +543,12 @@ fn owner(view: &DecisionInput<'_>, live: &LiveObject) -> Option<SourceId> {
     }
 }
 
-/// Returns whether marks that say otherwise are only claims, and so drift: the seal tells that we wrote it, or this process
-/// remembers it.
+/// Returns whether marks that say otherwise are only claims, and so drift: the seal tells that we
+/// wrote it, or this process remembers it.
 ///
-/// Another owner's mark says the same as an annotation that takes an object out of our hands, and has no effect where
-/// that has none. The label of another inventory that is sealed for it stands there by right.
+/// Another owner's mark says the same as an annotation that takes an object out of our hands, and
+/// has no effect where that has none. The label of another inventory that is sealed for it stands
+/// there by right.
 fn is_ours_all_the_same(view: &DecisionInput<'_>, live: &LiveObject) -> bool {
     let is_known = view.entry.accepted.content().is_some() && live.ours.is_some();
     let was_ours = !live.is_unproven() || is_known || view.entry.remembers(live);
@@ -614,7 +621,8 @@ fn unproven_refusal(view: &DecisionInput<'_>) -> Reason {
     Reason::Refused(format!("{text}; {why}").into(), None)
 }
 
-/// Returns the pause after so many repairs: short where a repair costs no pod, the whole window where each restarts some.
+/// Returns the pause after so many repairs: short where a repair costs no pod, the whole window
+/// where each restarts some.
 fn fight(view: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =
         view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();

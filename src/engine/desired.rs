@@ -167,7 +167,8 @@ pub fn is_workload(id: &ObjectId) -> bool {
     id.group() == "apps" && matches!(id.kind(), "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
-/// Returns the hash of all that makes a controller replace pods: the template, and what holds a rollout or lets it go.
+/// Returns the hash of all that makes a controller replace pods: the template, and what holds a
+/// rollout or lets it go.
 fn rolled(template: &Value, content: &Value) -> ContentHash {
     let held = [
         &["spec", "paused"][..],

@@ -1,4 +1,5 @@
-//! The effective content: what is sent, hashed, compared and defended is never the manifest as it is.
+//! The effective content: what is sent, hashed, compared and defended is never the manifest as it
+//! is.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -36,7 +37,8 @@ impl ApplyVariant {
     /// As the manifest has it.
     pub const PLAIN: Self = Self { replicas: ReplicaMode::AsWritten, overlay: None, started: None };
 
-    /// Returns the hash that the release annotation names: that of the content, whatever is laid over it.
+    /// Returns the hash that the release annotation names: that of the content, whatever is laid
+    /// over it.
     pub fn hash(self, want: &DesiredObject) -> ContentHash {
         match self.replicas {
             ReplicaMode::AsWritten => want.hash,
@@ -57,7 +59,8 @@ pub fn effective(object: &Object, applyset: &str) -> Value {
     body
 }
 
-/// Adds the release annotation to an effective content, settles `spec.replicas` and lays the overlay over it.
+/// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
+/// overlay over it.
 pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);

@@ -36,7 +36,8 @@ impl AcceptedContent {
         }
     }
 
-    /// Returns whether it is known to have the same pod template as a content, so that this restarts nothing.
+    /// Returns whether it is known to have the same pod template as a content, so that this
+    /// restarts nothing.
     pub(super) fn has_template_of(&self, content: &DesiredObject) -> bool {
         self.content().is_some_and(|known| known.template == content.template)
     }
@@ -97,7 +98,8 @@ pub struct VerifiedCoverage {
 }
 
 impl VerifiedCoverage {
-    /// Returns whether the verdict speaks of this content and of what the object shows: our entry, and the values behind it.
+    /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
+    /// and the values behind it.
     pub fn speaks_of(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
         let same = match (&self.shape, &live.ours) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
@@ -149,7 +151,8 @@ pub struct ObjectEntry {
     pub incarnation: Option<Uid>,
     /// The content in force before it, as far as this process has seen it.
     pub before: Option<SharedDesired>,
-    /// The revision that brought what was accepted: it stays in the annotation as long as the content.
+    /// The revision that brought what was accepted: it stays in the annotation as long as the
+    /// content.
     pub brought: Option<Revision>,
     /// The result of a look-up, until the informer knows more.
     pub looked: Option<LiveLookup>,
@@ -163,7 +166,8 @@ pub struct ObjectEntry {
     pub refused: Option<Box<ApiRefusal>>,
     /// The times of our repairs within the last minute: five are a fight.
     pub repairs: Vec<Instant>,
-    /// The content with which it was seen ended, for a Job: it may go away by itself in the next moment.
+    /// The content with which it was seen ended, for a Job: it may go away by itself in the next
+    /// moment.
     pub ended: Option<Box<ContentHash>>,
     /// The rollback target in place of a content that failed here.
     pub instead: Option<Box<RollbackTarget>>,
@@ -172,7 +176,8 @@ pub struct ObjectEntry {
 }
 
 impl ObjectEntry {
-    /// Returns the content that one source wants, when only one wants the object, or has it, and its manifest is usable.
+    /// Returns the content that one source wants, when only one wants the object, or has it, and
+    /// its manifest is usable.
     pub fn want(&self) -> Option<(SourceId, &SharedDesired)> {
         match &self.wants[..] {
             [(source, WantedObject::Object(desired)), others @ ..]
@@ -184,7 +189,8 @@ impl ObjectEntry {
         }
     }
 
-    /// Returns whether this process knows that what is shown is the very object in which its content is to be.
+    /// Returns whether this process knows that what is shown is the very object in which its
+    /// content is to be.
     pub(super) fn remembers(&self, live: &LiveObject) -> bool {
         self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
     }

@@ -1,8 +1,9 @@
 //! The steps of a DaemonSet: which of its pods are taken away now, and what keeps them.
 //!
-//! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod is gone. Pods go
-//! by eviction only, so their `PodDisruptionBudget`s have the last word: what they forbid is tried again later, and
-//! never forced. Which pods go next follows from what the cluster shows, so it goes on from there after any crash.
+//! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod
+//! is gone. Pods go by eviction only, so their `PodDisruptionBudget`s have the last word: what they
+//! forbid is tried again later, and never forced. Which pods go next follows from what the cluster
+//! shows, so it goes on from there after any crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(15);
 /// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
 pub const REFUSED: Duration = Duration::from_secs(10);
-/// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time, is looked at anew.
+/// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time,
+/// is looked at anew.
 const ECHO: Duration = Duration::from_secs(10);
 
 /// A pod that is to be evicted, in the incarnation that was judged.
@@ -61,7 +63,8 @@ pub enum EvictionOutcome {
 /// The state of one DaemonSet in steps. Nothing of it has to survive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DaemonSetRollout {
-    /// Pods whose eviction was asked for, and until when that counts as if they were ending; none before the answer.
+    /// Pods whose eviction was asked for, and until when that counts as if they were ending; none
+    /// before the answer.
     asked: BTreeMap<Uid, Option<Instant>>,
     refused: Option<RefusedEviction>,
     lacks: MissingBudget,
@@ -155,7 +158,8 @@ impl Engine {
 
     /// Returns how many nodes should have a pod, or have one all the same.
     ///
-    /// **Hazard:** some seconds after a node is lost its taint takes it out of the first number, and its pod stays.
+    /// **Hazard:** some seconds after a node is lost its taint takes it out of the first number,
+    /// and its pod stays.
     fn nodes_of(&self, id: &ObjectId) -> u32 {
         let rolling = self.shown(id).and_then(|live| live.rolling).unwrap_or_default();
         rolling.replicas.saturating_add(rolling.misscheduled)
@@ -207,8 +211,8 @@ impl Engine {
         left.map(|pod| pod.node).min()
     }
 
-    /// Returns where a step stands that is not reached and goes no further for a time: for so long it holds no token. None if
-    /// it does go on.
+    /// Returns where a step stands that is not reached and goes no further for a time: for so long
+    /// it holds no token. None if it does go on.
     pub(super) fn resting_step(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         if !is_daemon_set(id) {
             return None;

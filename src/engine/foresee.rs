@@ -68,8 +68,8 @@ impl Engine {
         speaks.then_some(foreseen.impact)
     }
 
-    /// Returns whether a content restarts pods of a workload that serves: by the server's answer, and by the contents as long
-    /// as there is none.
+    /// Returns whether a content restarts pods of a workload that serves: by the server's answer,
+    /// and by the contents as long as there is none.
     pub(super) fn would_restart(&self, id: &ObjectId, want: &DesiredObject, live: &LiveObject) -> bool {
         match self.impact(id, want, live) {
             Some(impact) => restarts(impact),
@@ -77,7 +77,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether the server says that a content changes no pod, so that nothing holds its rollout.
+    /// Returns whether the server says that a content changes no pod, so that nothing holds its
+    /// rollout.
     pub(super) fn leaves_pods(&self, id: &ObjectId, want: &DesiredObject, live: &LiveObject) -> bool {
         self.reconfigured(id).is_none() && self.impact(id, want, live).is_some_and(|impact| !restarts(impact))
     }

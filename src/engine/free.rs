@@ -1,4 +1,5 @@
-//! Freeing a StatefulSet whose controller waits for a pod that will never get Ready (kubernetes#67250).
+//! Freeing a StatefulSet whose controller waits for a pod that will never get Ready
+//! (kubernetes#67250).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,8 +25,8 @@ pub struct StuckPod {
 }
 
 impl Engine {
-    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told once in each of its
-    /// versions, so one whose deletion fails is told again when it has changed.
+    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told
+    /// once in each of its versions, so one whose deletion fails is told again when it has changed.
     pub fn to_free(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
@@ -42,7 +43,8 @@ impl Engine {
         let written = rollout.written?;
         let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
         let rolling = self.shown(id)?.rolling?;
-        // Below its partition the pods keep another template on purpose, and a new one would have the same.
+        // Below its partition the pods keep another template on purpose, and a new one would have
+        // the same.
         let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
         let (start, partition) = (rolling.first, rolling.partition);
         let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };

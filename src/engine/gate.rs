@@ -94,7 +94,8 @@ impl Engine {
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
-                // The last one, as all are made in their order: whoever waits is asked again when the named one is done.
+                // The last one, as all are made in their order: whoever waits is asked again when
+                // the named one is done.
                 ids.last().map(|id| Reason::Wave(*wave, id.clone()))
             };
             let rejected = || {
@@ -134,7 +135,8 @@ impl Engine {
                             entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
                         match refused {
                             Some(refusal) => held(&format!("is refused: {}", refusal.text)),
-                            // A workload may wait for the budget for hours; what routes to it need not.
+                            // A workload may wait for the budget for hours; what routes to it need
+                            // not.
                             None if is_workload(need) => None,
                             None => held("is not changed yet"),
                         }
@@ -192,8 +194,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether an autoscaler sets the count of an object. As long as the autoscalers are not known, one whose
-    /// count is not ours is taken to have one: ours would scale it back.
+    /// Returns whether an autoscaler sets the count of an object. As long as the autoscalers are
+    /// not known, one whose count is not ours is taken to have one: ours would scale it back.
     pub(super) fn scaling(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
         let autoscaled = match &self.autoscaled {
             Some(targets) => targets.contains(id),
@@ -206,13 +208,15 @@ impl Engine {
         if autoscaled { ReplicaOwner::Autoscaler } else { ReplicaOwner::Manifest }
     }
 
-    /// Returns whether it is a Job that has ended with the wanted content, and need not be there any more.
+    /// Returns whether it is a Job that has ended with the wanted content, and need not be there
+    /// any more.
     pub fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.want().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| self.finished(id, entry).is_some_and(|hash| desired.is_release(hash)))
     }
 
-    /// Returns the content with which a Job ended that goes away by itself, as the inventory or a view told it.
+    /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
+    /// view told it.
     pub(super) fn finished(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<ContentHash> {
         let (source, desired) = entry.want()?;
         let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
@@ -238,7 +242,8 @@ impl Engine {
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
     }
 
-    /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes on.
+    /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes
+    /// on.
     pub(super) fn remember(&mut self, id: &ObjectId, decision: &Decision) {
         let topic = decision.reason.as_ref().and_then(|reason| self.topic(id, reason));
         if self.waits.get(id) != topic.as_ref() {
@@ -323,7 +328,8 @@ impl Engine {
         self.touch(&WaitTopic::Waves(source));
     }
 
-    /// Returns why a change of the newest revision is not done with an object, in words that follow its name.
+    /// Returns why a change of the newest revision is not done with an object, in words that follow
+    /// its name.
     pub(super) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         lookups::count(1);
         let entry = self.entries.get(id)?;
@@ -393,8 +399,8 @@ impl Engine {
         judge(&pending, &guard)
     }
 
-    /// Facts about what is not wanted any more. Where all that must come first is taken for done, none of it
-    /// waits for other changes.
+    /// Facts about what is not wanted any more. Where all that must come first is taken for done,
+    /// none of it waits for other changes.
     fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<PruneCandidate> {
         let (moving, units) = self.units(source, unwanted);
         let users = self.users(unwanted);
@@ -444,7 +450,8 @@ impl Engine {
         }
         match self.no_release_key() {
             None => {}
-            // It waits: what ends must not be taken for done as long as nobody knows what is its own.
+            // It waits: what ends must not be taken for done as long as nobody knows what is its
+            // own.
             Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked(&why))),
             Some(_) => {
                 return Some(PruneDecision::Later(
@@ -475,7 +482,8 @@ impl Engine {
         self.unlisted_kind(source).map(later).or_else(|| self.recalled(source))
     }
 
-    /// Returns a file with objects of a kind of which it is not known where they live, and that kind.
+    /// Returns a file with objects of a kind of which it is not known where they live, and that
+    /// kind.
     pub(super) fn unscoped(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
         // Wherever its objects would live, none of them is there.
         let absent = |kind: &GroupKind| self.kind_state(source, kind) == Some(&KindState::Absent);
@@ -527,8 +535,8 @@ impl Engine {
         (moving, units)
     }
 
-    /// Returns an object of ours that would go with another one though nobody says so: one in a namespace, one of a
-    /// custom kind.
+    /// Returns an object of ours that would go with another one though nobody says so: one in a
+    /// namespace, one of a custom kind.
     fn tenant(&self, id: &ObjectId) -> Option<&ObjectId> {
         let crd = id.is("apiextensions.k8s.io", "CustomResourceDefinition");
         if !crd && !id.is("", "Namespace") {
@@ -556,7 +564,8 @@ impl Engine {
     }
 }
 
-/// Returns whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English goes.
+/// Returns whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English
+/// goes.
 fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
     let singular = kind.kind.to_ascii_lowercase();
     let stem = singular.get(..singular.len().saturating_sub(1)).unwrap_or_default();

@@ -177,10 +177,11 @@ impl Engine {
         }
     }
 
-    /// Returns all sources beside one: those of other processes, as they were read last, and those of this one.
+    /// Returns all sources beside one: those of other processes, as they were read last, and those
+    /// of this one.
     ///
-    /// What the latter want is wanted here, so they claim nothing. How far they have read counts as that of others
-    /// does: what moves is as safe whichever processes serve its two sources.
+    /// What the latter want is wanted here, so they claim nothing. How far they have read counts as
+    /// that of others does: what moves is as safe whichever processes serve its two sources.
     fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
         let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
@@ -198,7 +199,8 @@ impl Engine {
         PeerSource { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
     }
 
-    /// Returns why an object of a source is not deleted for the sake of the others, as they were read last.
+    /// Returns why an object of a source is not deleted for the sake of the others, as they were
+    /// read last.
     pub(super) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<WithheldDeletion> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
@@ -342,7 +344,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether it is known what a source wants: before that nothing is given up, as it may be wanted.
+    /// Returns whether it is known what a source wants: before that nothing is given up, as it may
+    /// be wanted.
     fn knows_wants_of(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.head.is_some() || state.life == SourceLifecycle::Ends
@@ -357,8 +360,8 @@ impl Engine {
 
     /// Takes over what a source said before this process served it.
     ///
-    /// What was given up then, or claimed as it was wanted again, somebody may still take over for the old word. So it
-    /// is claimed for a time where it is wanted.
+    /// What was given up then, or claimed as it was wanted again, somebody may still take over for
+    /// the old word. So it is claimed for a time where it is wanted.
     pub fn recall(&mut self, source: SourceId, told: &SourceStatement) {
         let mut said = told.released.clone();
         if let ContentClaims::These(claims) = &told.claims {
@@ -444,8 +447,8 @@ impl Engine {
         }
     }
 
-    /// Told where there is somebody who may want it, or may come to. Of many those that somebody claims, and the
-    /// first of the others: as they go, more follow.
+    /// Told where there is somebody who may want it, or may come to. Of many those that somebody
+    /// claims, and the first of the others: as they go, more follow.
     fn given_up(&self, source: SourceId) -> BTreeSet<ContentHash> {
         let all = self.handover.released.get(&source);
         let is_told = |id: &&ObjectId| self.handover.has_peers() || self.lasts(source, id);
@@ -461,7 +464,8 @@ impl Engine {
         all.into_iter().take(NAMED).map(|(_, id)| mark(id)).collect()
     }
 
-    /// Returns whether an object that its source no longer wants stays for longer, so that whoever comes later may want it.
+    /// Returns whether an object that its source no longer wants stays for longer, so that whoever
+    /// comes later may want it.
     fn lasts(&self, source: SourceId, id: &ObjectId) -> bool {
         let judged = self.sources[source].judged.get(id);
         matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
@@ -491,8 +495,8 @@ pub(super) fn set_of(sight: &Observation<'_>) -> Option<Arc<str>> {
 }
 
 impl Engine {
-    /// Returns whether all is known that a statement depends on: what the cluster shows of each kind that
-    /// it has.
+    /// Returns whether all is known that a statement depends on: what the cluster shows of each
+    /// kind that it has.
     pub fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         let mut kinds = state.catalog.object_counts().kinds().chain(self.held_kinds(source));

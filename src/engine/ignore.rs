@@ -25,7 +25,8 @@ pub enum ReconcilePolicy {
     OnlyCreate,
 }
 
-/// Reads off a content what its labels and annotations ask for, in our words and those of other tools.
+/// Reads off a content what its labels and annotations ask for, in our words and those of other
+/// tools.
 pub fn tool_requests(content: &Value) -> ToolRequests {
     ToolRequests::of(marks(content))
 }
@@ -62,8 +63,8 @@ enum IgnoredPathStep {
     Each,
 }
 
-/// Removes from a content the fields that its own annotation leaves to others; what cannot be read or must not be
-/// ignored removes nothing.
+/// Removes from a content the fields that its own annotation leaves to others; what cannot be read
+/// or must not be ignored removes nothing.
 pub fn without_ignored(content: Value) -> Value {
     IgnoredFields::of(&content).left_out(content)
 }
@@ -187,7 +188,8 @@ fn is_value(own: &Value, wanted: &Value) -> bool {
     text(own) == text(wanted)
 }
 
-/// Removes what a path leads to; maps that become empty by it go too, since an empty map would be ours.
+/// Removes what a path leads to; maps that become empty by it go too, since an empty map would be
+/// ours.
 fn remove(value: &mut Value, steps: &[IgnoredPathStep]) {
     let Some((step, rest)) = steps.split_first() else { return };
     match value {

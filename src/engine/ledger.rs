@@ -1,8 +1,9 @@
 //! The cluster's budget object in values: who may restart pods now, and where a unit goes back to.
 //!
-//! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when the rollout has
-//! ended. So whatever dies when, the next process knows what may be under way; and several daemons that share a
-//! cluster keep one budget. The record of a unit is written with its first claim.
+//! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when
+//! the rollout has ended. So whatever dies when, the next process knows what may be under way; and
+//! several daemons that share a cluster keep one budget. The record of a unit is written with its
+//! first claim.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,8 +86,8 @@ pub struct Unit {
 /// One object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMember {
-    /// The content that the revision asks for; none where it removes the object. [`ContentHash::UNREADABLE`] where nobody
-    /// here can read which.
+    /// The content that the revision asks for; none where it removes the object.
+    /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
     /// The last good content.
     pub good: LastGood,
@@ -197,15 +198,18 @@ struct UnitMemberText {
     /// The hash; that of a Secret is sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// `<hash>@<revision>`, or `absent`; left out where nobody knows. The hash of a Secret is sealed.
+    /// `<hash>@<revision>`, or `absent`; left out where nobody knows. The hash of a Secret is
+    /// sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     good: Option<String>,
-    /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>`; the last where it is known.
+    /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>`; the
+    /// last where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     restarted: Option<String>,
 }
 
-/// Returns an object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a cluster-scoped one.
+/// Returns an object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a
+/// cluster-scoped one.
 pub fn object_word(id: &ObjectId) -> String {
     format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
 }
@@ -219,8 +223,9 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
 }
 
 impl RolloutLedger {
-    /// Returns the text of the budget object. A claim that cannot be read is an [`UnreadableClaim`], any other record is left out; a
-    /// hash that is sealed by another key is [`ContentHash::UNREADABLE`].
+    /// Returns the text of the budget object. A claim that cannot be read is an
+    /// [`UnreadableClaim`], any other record is left out; a hash that is sealed by another key is
+    /// [`ContentHash::UNREADABLE`].
     ///
     /// # Errors
     ///

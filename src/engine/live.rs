@@ -28,7 +28,8 @@ impl fmt::Display for ResourceVersion {
     }
 }
 
-/// The annotation `rhumb.dev/release`: which content we put there, and the revision that brought it.
+/// The annotation `rhumb.dev/release`: which content we put there, and the revision that brought
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// Hash of the effective content.
@@ -57,8 +58,8 @@ pub enum ObjectOwner {
     Nobody,
     /// Carries the ApplySet label of this parent, and our own managedFields entry owns that label.
     Ours(Arc<str>),
-    /// Carries the ApplySet label of this parent, but our entry does not own the label: a copied label,
-    /// or another ApplySet tool's member.
+    /// Carries the ApplySet label of this parent, but our entry does not own the label: a copied
+    /// label, or another ApplySet tool's member.
     Labelled(Arc<str>),
     /// Carries another owner's mark, in words that name it: `Flux Kustomization flux-system/apps`.
     Foreign(Arc<str>),
@@ -99,7 +100,8 @@ pub struct RolloutNumbers {
     pub misscheduled: u32,
     /// The phase of its controller.
     pub phase: RolloutPhase,
-    /// Indicates whether the failure that its controller tells of is no news since we last wrote it.
+    /// Indicates whether the failure that its controller tells of is no news since we last wrote
+    /// it.
     pub failed_before: bool,
 }
 

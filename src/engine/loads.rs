@@ -11,8 +11,8 @@ use super::{LiveObject, Narrowing, Overlay, OverlayState, RolloutNumbers, Rollou
 use crate::object::ObjectId;
 
 impl Rollouts {
-    /// Pods of a workload that are unavailable. Those that never were available do not count; pods that a step holds
-    /// never count as available, so those that are Ready are taken.
+    /// Pods of a workload that are unavailable. Those that never were available do not count; pods
+    /// that a step holds never count as available, so those that are Ready are taken.
     pub(super) fn unavailable(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
         match rolling.phase {
             RolloutPhase::FirstStart => 0,
@@ -52,7 +52,8 @@ fn still_coming(
 }
 
 impl Engine {
-    /// Workloads that hold a token: those that roll or were told to, and those that another daemon has claimed.
+    /// Workloads that hold a token: those that roll or were told to, and those that another daemon
+    /// has claimed.
     pub fn in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
     }
@@ -104,7 +105,8 @@ impl Engine {
         rolls.chain(others).chain(claims.iter().cloned()).collect()
     }
 
-    /// Takes over what a workload takes of the budget now: it is shown otherwise, is wanted, or is no longer.
+    /// Takes over what a workload takes of the budget now: it is shown otherwise, is wanted, or is
+    /// no longer.
     pub(super) fn track_rollout(&mut self, id: &ObjectId) {
         if !is_workload(id) {
             return;
@@ -129,7 +131,8 @@ impl Engine {
         self.track_coming(id, was.map(numbers), is.map(numbers));
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
         let away = |counted: CountedLoad| {
-            // A pod that a larger count asks for was never there to be lost, also while others are replaced.
+            // A pod that a larger count asks for was never there to be lost, also while others are
+            // replaced.
             Rollouts::unavailable(counted.rolling, counted.shown).saturating_sub(coming)
         };
         match is.map(|counted| (counted.source, away(counted))) {

@@ -5,8 +5,8 @@
 //! accepted content that must be shown *now*, the live view, the server's refusal. *Releasing* is
 //! accepted := wanted; everything else follows from when that is allowed.
 //!
-//! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout budget
-//! ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective()`]).
+//! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout
+//! budget ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
 //! file or a clock. Every write to the cluster is decided here and nowhere else.

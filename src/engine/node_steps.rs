@@ -118,8 +118,8 @@ pub fn node_counts(pods: &[NodePod], nodes: u32) -> NodeCounts {
 /// cordoned nodes last. Among these, pods that serve nobody come first, then the order is by node
 /// name.
 ///
-/// A node without a pod gets one of the newest template by itself, so it counts as taken, and as away. Pods on
-/// lost nodes neither count nor are chosen.
+/// A node without a pod gets one of the newest template by itself, so it counts as taken, and as
+/// away. Pods on lost nodes neither count nor are chosen.
 pub fn evictions(pods: &[NodePod], step: NodeStep) -> Vec<&NodePod> {
     let known = by_node(pods);
     let sound: Vec<&NodeShare<'_>> = known.values().filter(|node| node.host != NodeState::Lost).collect();

@@ -34,7 +34,8 @@ impl Engine {
         self.source_for(id).map_or(OptOutPolicy::default(), |source| self.sources[source].opt_out)
     }
 
-    /// Returns the objects of a source that somebody asks to leave alone, each with the word that asks.
+    /// Returns the objects of a source that somebody asks to leave alone, each with the word that
+    /// asks.
     pub fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
         let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
         let by_person = self.orders.asked.iter().filter_map(|id| {

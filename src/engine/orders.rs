@@ -36,7 +36,8 @@ pub(super) struct OrderState {
     pub(super) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Indicates whether one of them was seen since orders on them were told.
     pub(super) asked_anew: bool,
-    /// Objects that somebody takes out of our hands, each with the word that asks, as they were seen last.
+    /// Objects that somebody takes out of our hands, each with the word that asks, as they were
+    /// seen last.
     pub(super) opted_out: BTreeMap<ObjectId, &'static str>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
@@ -175,7 +176,8 @@ impl Engine {
             .map(|source| MOST_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
         for id in self.orders.asked.clone() {
-            // A copy of an object of ours is neither changed nor deleted, so a pause on it means nothing.
+            // A copy of an object of ours is neither changed nor deleted, so a pause on it means
+            // nothing.
             let Some(source) = self.source_for(&id) else { continue };
             if !self.knows_enough(source) {
                 self.orders.stale = true;
@@ -198,7 +200,8 @@ impl Engine {
         }
     }
 
-    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent says enough of them.
+    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent
+    /// says enough of them.
     pub fn untold_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
         if self.orders.asked.len() <= MOST_STATES {
@@ -254,7 +257,8 @@ impl Engine {
         }
     }
 
-    /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its parent.
+    /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its
+    /// parent.
     pub(super) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
         let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.intents(id));

@@ -15,8 +15,8 @@ use super::state::Engine;
 use super::{LiveObject, RolloutNumbers, RolloutPhase};
 use crate::object::ObjectId;
 
-/// A daemon that lives takes a claim back as soon as its workload has been whole for the soak. After this time of
-/// rest nobody does.
+/// A daemon that lives takes a claim back as soon as its workload has been whole for the soak.
+/// After this time of rest nobody does.
 pub const SPENT: Duration = Duration::from_mins(2);
 
 /// The workload of another daemon's claim.
@@ -74,13 +74,15 @@ impl Engine {
         })
     }
 
-    /// Returns whether a claim may be that of a process that serves the same source and lives: it is not taken back for it.
-    /// Once its workload has come to rest under our eyes, or has long rested, it is.
+    /// Returns whether a claim may be that of a process that serves the same source and lives: it
+    /// is not taken back for it. Once its workload has come to rest under our eyes, or has long
+    /// rested, it is.
     pub(super) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
         claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.counts(id, claim)
     }
 
-    /// The workload of another daemon's claim, as a look shows it; none where there is no such object.
+    /// The workload of another daemon's claim, as a look shows it; none where there is no such
+    /// object.
     pub fn other_seen(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
         self.glimpse(id, live, now);
         let Some(claim) =
@@ -94,9 +96,11 @@ impl Engine {
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
         let same = known.and_then(|known| known.still).filter(|(before, _)| *before == rolling);
         let still = same.map_or(now, |(_, since)| since);
-        // As for our own: what comes no farther has failed, and takes nothing of the budget but its pods.
+        // As for our own: what comes no farther has failed, and takes nothing of the budget but its
+        // pods.
         let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(SPENT);
-        // Nobody of a process that has ended in good order watches what it left: its soak is all that is waited for.
+        // Nobody of a process that has ended in good order watches what it left: its soak is all
+        // that is waited for.
         let rest = if claim.left { self.rollouts.budget.soak.min(SPENT) } else { SPENT };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
@@ -107,8 +111,8 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// The workload of another daemon's claim may not be looked at: the claim counts, which is told as soon as it is in
-    /// the way. Says whether that is new.
+    /// The workload of another daemon's claim may not be looked at: the claim counts, which is told
+    /// as soon as it is in the way. Says whether that is new.
     pub fn other_hidden(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
@@ -140,13 +144,15 @@ impl Engine {
         }
     }
 
-    /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody ends what it began.
+    /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody
+    /// ends what it began.
     pub(super) fn left_away(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
         known.map_or(0, |known| known.away)
     }
 
-    /// Returns the claims that nobody here can read and that count in a scope. Of which source they are is not known.
+    /// Returns the claims that nobody here can read and that count in a scope. Of which source they
+    /// are is not known.
     pub(super) fn unread_claims(&self, scope: &BudgetScope) -> impl Iterator<Item = &UnreadableClaim> {
         let counts = !matches!(scope, BudgetScope::Source(..));
         let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unread);
@@ -158,7 +164,8 @@ impl Engine {
         u32::try_from(self.unread_claims(scope).count()).unwrap_or(u32::MAX)
     }
 
-    /// Takes over what is told of claims that nobody can read, and how to mend that; none where all can be read.
+    /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
+    /// can be read.
     pub fn explain_unread(&mut self, why: Option<Arc<str>>) {
         self.rollouts.stale |= self.rollouts.unread != why;
         self.rollouts.unread = why;

@@ -87,8 +87,8 @@ impl Engine {
         self.prove(id, &mut proven);
         let nothing = apply.seen == Some(answer.rv);
         if apply.restarts == RestartRisk::Maybe {
-            // An answer that changed nothing has nothing to come back whole from, unless another process wrote the
-            // same before.
+            // An answer that changed nothing has nothing to come back whole from, unless another
+            // process wrote the same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
             self.rollout_answered(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
@@ -131,7 +131,8 @@ impl Engine {
         entry.looked = Some(LiveLookup::Found(Box::new(proven)));
     }
 
-    /// The user may write one object: all of its kind and namespace that he was not allowed to are tried again.
+    /// The user may write one object: all of its kind and namespace that he was not allowed to are
+    /// tried again.
     fn permitted(&mut self, id: &ObjectId) {
         for id in self.denied.remove(&rights(id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
@@ -150,7 +151,8 @@ impl Engine {
         let is_shown = self.live.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.failed = None;
-        // Where the watch has told it before the answer, or never will, a look tells what is there now.
+        // Where the watch has told it before the answer, or never will, a look tells what is there
+        // now.
         entry.written = is_shown.then_some((ResourceVersion(rv.0 + 1), now));
         entry.looked = entry.looked.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;
@@ -174,7 +176,8 @@ impl Engine {
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
             WriteFailure::Conflict(rest) => {
-                // The view that this was decided on is known to be old: only a newer one decides again.
+                // The view that this was decided on is known to be old: only a newer one decides
+                // again.
                 entry.looked = None;
                 entry.written = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
                 entry.failed = (!rest.is_zero()).then(|| (now + rest, "somebody else wrote first".into()));

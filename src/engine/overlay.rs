@@ -15,8 +15,8 @@ use crate::object::text_at;
 /// The annotation that tells the overlay of an object.
 pub const OVERLAY: &str = "rhumb.dev/overlay";
 
-/// Seconds that no new pod is young for: held pods never count as available. Old pods keep the figure of
-/// their own template, and stay available.
+/// Seconds that no new pod is young for: held pods never count as available. Old pods keep the
+/// figure of their own template, and stay available.
 pub const HELD: u32 = 2_147_483_646;
 /// The API wants more than [`HELD`], and knows no more than this.
 const NO_DEADLINE: i64 = 2_147_483_647;
@@ -130,7 +130,8 @@ fn read(text: &str) -> Option<Overlay> {
     }
 }
 
-/// Lays an overlay and its annotation over an effective content; without one, takes the annotation out.
+/// Lays an overlay and its annotation over an effective content; without one, takes the annotation
+/// out.
 ///
 /// A content that cannot have the overlay stays as it is: another kind, a Deployment that recreates
 /// its pods, a StatefulSet whose pods wait to be deleted.
@@ -174,8 +175,8 @@ fn lay(content: &mut Value, overlay: Overlay) -> Option<()> {
         }
         ("DaemonSet", Overlay::Narrow(pods)) => {
             let rolling = rolling_update(content, "updateStrategy")?;
-            // With a surge, the API wants no unavailable pod at all, which is narrow enough. Without, it
-            // wants one, and a second pod on a node is not ours to ask for.
+            // With a surge, the API wants no unavailable pod at all, which is narrow enough.
+            // Without, it wants one, and a second pod on a node is not ours to ask for.
             if is_zero(rolling.get("maxSurge").or(Some(&json!(0)))) {
                 narrow(rolling, pods.max(1));
             }
@@ -203,7 +204,8 @@ fn narrow(rolling: &mut Map<String, Value>, pods: u32) {
     }
 }
 
-/// Returns the parameters of a rolling update, made where there are none; none for any other strategy.
+/// Returns the parameters of a rolling update, made where there are none; none for any other
+/// strategy.
 fn rolling_update<'a>(content: &'a mut Value, strategy: &str) -> Option<&'a mut Map<String, Value>> {
     if !matches!(text_at(content, &["spec", strategy, "type"]), "" | "RollingUpdate") {
         return None;

@@ -1,7 +1,8 @@
 //! A pause between the writes of a unit: either nothing of it is written, or all of it.
 //!
-//! Its claim is written before the first of its objects, so somebody may pause one of them in between. A configuration
-//! without its workload would wait for the next pod that restarts for another reason.
+//! Its claim is written before the first of its objects, so somebody may pause one of them in
+//! between. A configuration without its workload would wait for the next pod that restarts for
+//! another reason.
 
 use super::Reason;
 use super::ledger::{LastGood, Unit};

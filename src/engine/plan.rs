@@ -74,7 +74,8 @@ pub struct PlannedObject {
     /// The reason for a wait, a refusal, a deletion or a takeover; none where there is nothing to
     /// say.
     pub reason: Option<String>,
-    /// The whole object before, masked and without what only the server sets; none when it did not exist.
+    /// The whole object before, masked and without what only the server sets; none when it did not
+    /// exist.
     pub before: Option<Arc<Value>>,
     /// The whole object after, likewise; none when it goes away.
     pub after: Option<Arc<Value>>,

@@ -79,7 +79,8 @@ pub struct PodFacts {
     pub uid: Uid,
     /// Version of this view.
     pub rv: ResourceVersion,
-    /// The revision of its workload that it was made from; comparable with [`WorkloadPods::newest`].
+    /// The revision of its workload that it was made from; comparable with
+    /// [`WorkloadPods::newest`].
     pub revision: Option<Arc<str>>,
     /// The node that it was given to.
     pub node: Option<Arc<str>>,
@@ -108,7 +109,8 @@ pub struct PodFacts {
 }
 
 impl PodFacts {
-    /// Returns whether it counts as a pod that its controller has: it neither ended nor is about to.
+    /// Returns whether it counts as a pod that its controller has: it neither ended nor is about
+    /// to.
     pub fn is_active(&self) -> bool {
         !self.over && !self.terminating
     }
@@ -136,8 +138,8 @@ pub struct ReplicaSetFacts {
 pub struct WorkloadPods {
     /// The version of the workload that this is about. Later writes to the workload are not in it.
     pub rv: ResourceVersion,
-    /// The revision that the workload's controller rolls to. None while it is not known: the controller has not
-    /// seen the newest spec yet, or the workload is paused or gone.
+    /// The revision that the workload's controller rolls to. None while it is not known: the
+    /// controller has not seen the newest spec yet, or the workload is paused or gone.
     pub newest: Option<Arc<str>>,
     /// The revision from which a StatefulSet's controller creates pods below the partition. None
     /// while it is not known.
@@ -146,8 +148,8 @@ pub struct WorkloadPods {
     pub pods: Box<[PodFacts]>,
     /// The `ReplicaSets` of a Deployment that ask for pods, by name.
     pub sets: Box<[ReplicaSetFacts]>,
-    /// The last pod of the newest revision that ended in failure and is gone: some controllers delete such a pod
-    /// within milliseconds.
+    /// The last pod of the newest revision that ended in failure and is gone: some controllers
+    /// delete such a pod within milliseconds.
     pub lost: Option<Box<PodFacts>>,
     /// The reason for which pods of the newest revision cannot be created.
     pub refused: Option<PodCreationFailure>,
@@ -169,7 +171,8 @@ impl WorkloadPods {
         self.of_newest().filter(|pod| pod.is_active()).count() as u32
     }
 
-    /// Counts the Ready pods of the newest revision. Unlike availability, this counts pods that a rollout holds.
+    /// Counts the Ready pods of the newest revision. Unlike availability, this counts pods that a
+    /// rollout holds.
     pub fn ready_of_newest(&self) -> u32 {
         self.ready().count() as u32
     }
@@ -228,7 +231,8 @@ pub struct RolloutFailure {
     pub pod: Option<Arc<str>>,
     /// The container, where it is one container's fault.
     pub container: Option<Arc<str>>,
-    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `UnschedulablePod` or `EvictionResult`.
+    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `UnschedulablePod` or
+    /// `EvictionResult`.
     pub reason: Arc<str>,
     /// The cluster's message about it; may be empty.
     pub message: Arc<str>,
@@ -255,7 +259,8 @@ struct FailureSignal {
     failing: RolloutFailure,
 }
 
-/// Tells why the newest revision fails, if it does: the signal that says most, of the oldest pod that shows it.
+/// Tells why the newest revision fails, if it does: the signal that says most, of the oldest pod
+/// that shows it.
 pub fn failing(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure> {
     let counts = signals(pods).filter(|signal| signal.from.is_none_or(|from| from <= now));
     counts.min_by_key(|signal| signal.rank).map(|signal| signal.failing)
@@ -330,7 +335,8 @@ fn refused(pods: &WorkloadPods) -> Option<FailureSignal> {
 /// of apimachinery's `NewForbidden` and `NewInvalid` and of a webhook's answer.
 fn is_refusal(message: &str) -> bool {
     const REFUSALS: [&str; 3] = [" is forbidden: ", " is invalid: ", " denied the request"];
-    // Admission whose informers have not synced, and roles that have not been read, say so right after a start.
+    // Admission whose informers have not synced, and roles that have not been read, say so right
+    // after a start.
     const STARTING: [&str; 2] = ["not yet ready to handle request", " cannot create resource "];
     let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
     says(&REFUSALS) && !says(&STARTING)

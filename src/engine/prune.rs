@@ -46,12 +46,13 @@ pub enum KeepPolicy {
     /// It may be pruned, when the other changes of its unit are healthy.
     #[default]
     No,
-    /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a host name
-    /// or a port.
+    /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a
+    /// host name or a port.
     First,
     /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
     Confirm,
-    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other tools.
+    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other
+    /// tools.
     Asked,
 }
 
@@ -116,7 +117,8 @@ pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<Obj
     judged.collect()
 }
 
-/// Returns where a source ends, nobody comes back to what waits for something that stays: it stays too.
+/// Returns where a source ends, nobody comes back to what waits for something that stays: it stays
+/// too.
 fn used_by_kept<'a>(
     pending: &'a [PruneCandidate],
     guard: &PruneGuard<'_>,

@@ -58,7 +58,8 @@ pub enum Reason {
     Fight(Arc<str>, Duration),
     /// Its content is in a revision that is being read.
     Resolving(Arc<str>),
-    /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be had.
+    /// The hash of a Secret has to be sealed in a record, or opened, and the key for that cannot be
+    /// had.
     Sealed(Arc<str>),
     /// The data of an object are being read, as pods may have to be restarted for them.
     Reading(ObjectId),
@@ -81,7 +82,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns whether it stands until a person changes something: shown as refused, not as waiting.
+    /// Returns whether it stands until a person changes something: shown as refused, not as
+    /// waiting.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -91,7 +93,8 @@ impl Reason {
 }
 
 impl Reason {
-    /// Returns whether the object is as somebody asked for all the same: shown as at rest, not as waiting.
+    /// Returns whether the object is as somebody asked for all the same: shown as at rest, not as
+    /// waiting.
     pub fn is_as_asked(&self) -> bool {
         matches!(self, Self::Kept(_) | Self::LeftAlone(_) | Self::OptedOut(_))
     }

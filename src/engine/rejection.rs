@@ -59,7 +59,8 @@ struct RejectionText {
     unit: UnitText,
 }
 
-/// Returns the text of rejections: one line of JSON each. None where the hash of a Secret is to be sealed, and no key is known.
+/// Returns the text of rejections: one line of JSON each. None where the hash of a Secret is to be
+/// sealed, and no key is known.
 pub fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
@@ -104,8 +105,8 @@ pub struct RollbackTarget {
     pub content: RollbackContent,
     /// The reason, in words.
     pub cause: Arc<str>,
-    /// Indicates whether it is the content that the newest revision asks for: others of its unit go back, or its pods have
-    /// been restarted.
+    /// Indicates whether it is the content that the newest revision asks for: others of its unit go
+    /// back, or its pods have been restarted.
     pub kept: bool,
 }
 
@@ -122,7 +123,8 @@ pub enum RollbackContent {
     Known(SharedDesired, Release),
     /// The content of this release, which is live and cannot be read any more: it stays.
     Lost(Release),
-    /// This one, once all that goes back together with it has been read. Until then whatever is there stays.
+    /// This one, once all that goes back together with it has been read. Until then whatever is
+    /// there stays.
     Later(Box<RollbackContent>),
 }
 
@@ -205,7 +207,8 @@ impl RollbackTarget {
 }
 
 impl Engine {
-    /// Returns the rejections that a source's parent should say, where those are not the ones that it says.
+    /// Returns the rejections that a source's parent should say, where those are not the ones that
+    /// it says.
     pub fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.rejections;
@@ -245,7 +248,8 @@ impl Engine {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
-            // Where nobody can read what was rejected, it is taken to be what is asked for: nothing is tried again.
+            // Where nobody can read what was rejected, it is taken to be what is asked for: nothing
+            // is tried again.
             (Some(WantedObject::Object(desired)), Some(content)) => {
                 !member.is_unreadable() && !desired.is_release(content)
             }

@@ -28,7 +28,8 @@ impl Engine {
         found
     }
 
-    /// An older revision was read: the content of an object there, or nothing when it cannot be had.
+    /// An older revision was read: the content of an object there, or nothing when it cannot be
+    /// had.
     pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
         self.rollback_content_read(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)

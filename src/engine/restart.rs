@@ -90,7 +90,8 @@ impl DesiredObject {
 
 /// The facts that the loop reports and has to find out.
 impl Engine {
-    /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded, so that a key is needed.
+    /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
+    /// so that a key is needed.
     pub fn needs_key(&self) -> bool {
         !self.configs.users.is_empty() || self.needs_seal()
     }
@@ -138,7 +139,8 @@ impl Engine {
         std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
     }
 
-    /// Returns the sources whose workloads use the data of an object, or would, were what failed tried again.
+    /// Returns the sources whose workloads use the data of an object, or would, were what failed
+    /// tried again.
     pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_for(user)).collect();
@@ -252,7 +254,8 @@ impl Engine {
 
 /// The consequences.
 impl Engine {
-    /// Returns whether what rhumb puts there counts as an object's data: it is from git, whole, and has been taken over.
+    /// Returns whether what rhumb puts there counts as an object's data: it is from git, whole, and
+    /// has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
         let whole = entry.want().is_some_and(|(_, want)| want.data().is_some());
@@ -261,7 +264,8 @@ impl Engine {
             && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.shown(id).is_none())
     }
 
-    /// Returns the content of a used object that the newest revision of a source is about to put there.
+    /// Returns the content of a used object that the newest revision of a source is about to put
+    /// there.
     fn released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
         let entry = self.entry(id)?;
         let (wanting, _) = entry.want()?;
@@ -405,7 +409,8 @@ impl Engine {
         })
     }
 
-    /// Returns the hash over those data of a workload's pods that no source brings, whatever is in force now.
+    /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
+    /// force now.
     pub(super) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
         let brought = |source: &SourceState, id: &ObjectId| match source.catalog.want(id) {
             Some(WantedObject::Object(want)) => want.data().is_some(),
@@ -429,14 +434,16 @@ impl Engine {
         Some(ConfigRestart { data, foreign, before })
     }
 
-    /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods are started with.
+    /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods
+    /// are started with.
     pub(super) fn shows_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
         let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
         same && member.content.is_some_and(|content| self.shows(id, content))
     }
 
-    /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted for data of somebody else.
+    /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted
+    /// for data of somebody else.
     pub(super) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
         let used = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.uses());
         let brings = |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.stays(id, member));
@@ -502,7 +509,8 @@ impl Engine {
         ContentHash::of_bytes(format!("{content} restarted with {data}").as_bytes())
     }
 
-    /// Remembers what the pods of a workload were started with, so that it can be told what has changed.
+    /// Remembers what the pods of a workload were started with, so that it can be told what has
+    /// changed.
     pub(super) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.want()) else { return };
         let Some(started) = self.shown(id).and_then(|live| live.started) else { return };
@@ -520,7 +528,8 @@ impl Engine {
     }
 }
 
-/// Returns the names of what has changed, of the objects that pods use; of all of them, where that is not known.
+/// Returns the names of what has changed, of the objects that pods use; of all of them, where that
+/// is not known.
 pub fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
     let changed: Vec<&ObjectId> = started.positions().filter_map(|position| uses.get(position)).collect();
     let (named, joint) =
@@ -540,7 +549,8 @@ impl LiveObject {
         self.ours.as_deref().is_some_and(|entry| entry.contains(super::CONFIG_HASH))
     }
 
-    /// Returns whether sending this would change what the pod template carries of data, as far as is known.
+    /// Returns whether sending this would change what the pod template carries of data, as far as
+    /// is known.
     pub(super) fn is_restarted_by(&self, next: Option<ConfigStamp>) -> bool {
         match self.started {
             Some(shown) => shown.template() != next.and_then(ConfigStamp::template),

@@ -187,7 +187,8 @@ impl Engine {
     }
 }
 
-/// Returns whether the budget object has the record of a unit, or of a newer one that has taken over from it.
+/// Returns whether the budget object has the record of a unit, or of a newer one that has taken
+/// over from it.
 fn records(ledger: &RolloutLedger, unit: &Unit) -> bool {
     ledger.units.iter().any(|known| shares(known, unit))
 }

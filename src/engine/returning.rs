@@ -42,7 +42,8 @@ impl Engine {
         };
         let read = match content.filter(|desired| desired.is_release(release.hash)) {
             Some(desired) => RollbackContent::Known(desired.clone(), release.clone()),
-            // A dry run reads the newest revision alone, and that the other one is lost nobody has said.
+            // A dry run reads the newest revision alone, and that the other one is lost nobody has
+            // said.
             None if self.foresight == Prerequisites::AllDone => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short();
@@ -60,7 +61,8 @@ impl Engine {
         }
     }
 
-    /// Returns the source whose parent says that something else stands in for what it wants of an object.
+    /// Returns the source whose parent says that something else stands in for what it wants of an
+    /// object.
     pub fn returns_in(&self, id: &ObjectId) -> Option<SourceId> {
         self.sources.iter().position(|source| source.instead.contains(id))
     }
@@ -139,7 +141,8 @@ impl Engine {
         let Some(content) = member.content else { return false };
         let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
         let ours = self.source_of(live).is_some();
-        // Once somebody has taken the annotation away, only this process may know what it has put there.
+        // Once somebody has taken the annotation away, only this process may know what it has put
+        // there.
         let anything = ours && live.shown_release().is_none() && accepted.is_none();
         anything
             || member.is_unreadable()
@@ -165,7 +168,8 @@ impl Engine {
         self.hold_failed_unit(source, rejection, cause);
     }
 
-    /// A way back ends where it is: all of the unit is held once the parent says so, and takes nothing of the budget.
+    /// A way back ends where it is: all of the unit is held once the parent says so, and takes
+    /// nothing of the budget.
     pub(super) fn hold_failed_unit(&mut self, source: SourceId, rejection: Rejection, cause: String) {
         let held = Rejection { way: RejectionAction::Hold, cause: bounded_cause(cause), ..rejection };
         for id in held.unit.members.keys() {

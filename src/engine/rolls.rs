@@ -51,7 +51,8 @@ pub(super) struct Rollouts {
     /// The budget's answer to each request; void when `stale`.
     pub(super) permits: BTreeMap<ObjectId, Option<BudgetShortage>>,
     pub(super) stale: bool,
-    /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles with each round.
+    /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
+    /// with each round.
     pub(super) window: u32,
     /// The starts of the last minute.
     pub(super) starts: StartHistory,
@@ -91,7 +92,8 @@ pub(super) struct Rollouts {
     pub(super) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
     /// The obstacles to a rollout beside the budget.
     pub(super) gates: BTreeMap<ObjectId, Reason>,
-    /// Inventories of sources that this process served before, and that nobody is to serve any more.
+    /// Inventories of sources that this process served before, and that nobody is to serve any
+    /// more.
     pub(super) retired: BTreeSet<Arc<str>>,
     /// Indicates whether the queue may be another one than was told.
     pub(super) untold: bool,
@@ -117,7 +119,8 @@ pub(super) struct Rollout {
     moved: Option<Instant>,
     /// The time since which it is healthy.
     whole: Option<Instant>,
-    /// Indicates whether a Service is switched to it now that it is whole: it is watched until that has been soaked too.
+    /// Indicates whether a Service is switched to it now that it is whole: it is watched until that
+    /// has been soaked too.
     pub(super) switch: ServiceSwitch,
     /// The time since which its step is held and healthy.
     pub(super) held: Option<Instant>,
@@ -258,10 +261,12 @@ impl Engine {
         self.entry(id)?.wants.first().map(|(source, _)| *source)
     }
 
-    /// Makes a roll of what the cluster shows to be one, and of what was claimed before this process began.
+    /// Makes a roll of what the cluster shows to be one, and of what was claimed before this
+    /// process began.
     pub(super) fn show_rollout(&mut self, id: &ObjectId) {
         let Some(live) = self.live(id) else {
-            // A deleted workload has no pods to replace. One that we have deleted to make it again comes back.
+            // A deleted workload has no pods to replace. One that we have deleted to make it again
+            // comes back.
             if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_some()) {
                 self.rollouts.rolls.remove(id);
                 self.rollouts.stale = true;
@@ -351,7 +356,8 @@ impl Engine {
         self.rollouts.stale |= self.rollouts.settle_anew(now);
     }
 
-    /// A step that is held and healthy counts as a success and gives its token back; one that is over goes on.
+    /// A step that is held and healthy counts as a success and gives its token back; one that is
+    /// over goes on.
     fn settle_steps(&mut self, now: Instant) {
         let held = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.held.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
@@ -443,7 +449,8 @@ impl Engine {
             return RolloutVerdict::Failed(live.health.message.clone(), vec![live.uid.clone()]);
         }
         if let Some(StepState::Held(_) | StepState::Over) = step {
-            // It has come as far as it was to come. Pods that are Ready and unready in turns come no farther by that.
+            // It has come as far as it was to come. Pods that are Ready and unready in turns come
+            // no farther by that.
             let soaks = matches!(step, Some(StepState::Held(Some(_)))) && !self.is_resting(id, now);
             rollout.moved = rollout.moved.filter(|_| soaks).or(Some(now));
             rollout.reserved = 0;
@@ -464,8 +471,8 @@ impl Engine {
         RolloutVerdict::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
     }
 
-    /// It has been whole for long enough. A Service that waited for that is switched to it, and what that does is
-    /// watched for as long again.
+    /// It has been whole for long enough. A Service that waited for that is switched to it, and
+    /// what that does is watched for as long again.
     fn soaked(
         &self,
         id: &ObjectId,
@@ -523,13 +530,14 @@ impl Engine {
         self.object_changed(id);
     }
 
-    /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what those say is to be
-    /// handed to [`Engine::add_failure_events`].
+    /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
+    /// those say is to be handed to [`Engine::add_failure_events`].
     pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.to_tell)
     }
 
-    /// A rollout has failed, and this is what the cluster says about it beside that: its unit is rejected.
+    /// A rollout has failed, and this is what the cluster says about it beside that: its unit is
+    /// rejected.
     pub fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
@@ -538,7 +546,8 @@ impl Engine {
         self.object_changed(id);
     }
 
-    /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones of ours first.
+    /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
+    /// of ours first.
     pub fn to_follow(&self) -> Vec<(ObjectId, Uid)> {
         let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
@@ -550,7 +559,8 @@ impl Engine {
     pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
-                // One more new pod is progress, also where the workload's own status tells it later.
+                // One more new pod is progress, also where the workload's own status tells it
+                // later.
                 rollout.moved = None;
             }
             rollout.pods = Some(Arc::new(pods));

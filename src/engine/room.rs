@@ -12,11 +12,12 @@ use super::state::Engine;
 use super::{Reason, lookups};
 use crate::object::ObjectId;
 
-/// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and others may add.
+/// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and
+/// others may add.
 pub const FULL: usize = 900_000;
 
-/// The most bytes of one unit's record: where it fails, its source's ConfigMap has to hold it beside all else. It is
-/// enough for 2,700 objects with names of 60 characters.
+/// The most bytes of one unit's record: where it fails, its source's ConfigMap has to hold it
+/// beside all else. It is enough for 2,700 objects with names of 60 characters.
 const RECORD: usize = 600_000;
 
 /// Keys, quotes and commas of one object in a record.
@@ -103,8 +104,8 @@ impl RolloutLedger {
         bytes <= RECORD && self.bytes() + bytes <= FULL
     }
 
-    /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be longer than [`FULL`]: nothing is
-    /// decided by them.
+    /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be
+    /// longer than [`FULL`]: nothing is decided by them.
     pub fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
@@ -134,7 +135,8 @@ impl Engine {
         sizes
     }
 
-    /// Returns why the unit that this workload asks for first cannot be recorded, and so not be released.
+    /// Returns why the unit that this workload asks for first cannot be recorded, and so not be
+    /// released.
     pub(super) fn lacks_room(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
         let RecordSize { objects, bytes } = *self.records.get(&source)?.get(first)?;
         let kilobytes = |bytes: usize| bytes.div_ceil(1000);

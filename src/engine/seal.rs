@@ -68,7 +68,8 @@ impl HashSeals {
         self.0.last().map(|seal| seal.number)
     }
 
-    /// Returns the word for the hash of an object's content; none where it has to be sealed, and no key is known.
+    /// Returns the word for the hash of an object's content; none where it has to be sealed, and no
+    /// key is known.
     pub(super) fn hash_word(&self, id: &ObjectId, hash: ContentHash) -> Option<String> {
         match hash {
             ContentHash::UNREADABLE => Some(MARK.to_string()),
@@ -87,7 +88,8 @@ impl HashSeals {
         Some(format!("{}@{}", self.hash_word(id, release.hash)?, release.revision))
     }
 
-    /// Reads what [`HashSeals::hash_word`] writes, and plain words of any object: an older version wrote them.
+    /// Reads what [`HashSeals::hash_word`] writes, and plain words of any object: an older version
+    /// wrote them.
     pub(super) fn read(&self, word: &str) -> ContentHash {
         let read = match sealed(word) {
             Some((number, block)) => self.open(number, block),
@@ -134,7 +136,8 @@ fn sealed(word: &str) -> Option<(u32, ContentHash)> {
     Some((u32::from_str_radix(number, 16).ok()?, ContentHash::parse(block)?))
 }
 
-/// Returns whether the hash of an object's content must not be read by whoever may not read the object.
+/// Returns whether the hash of an object's content must not be read by whoever may not read the
+/// object.
 fn is_secret(id: &ObjectId) -> bool {
     id.is("", "Secret")
 }
@@ -147,7 +150,8 @@ impl UnitMember {
 }
 
 impl Rejection {
-    /// Returns where not all of it can be read, all of it is held as it is: what was good was good together.
+    /// Returns where not all of it can be read, all of it is held as it is: what was good was good
+    /// together.
     #[must_use]
     pub fn held_where_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
@@ -168,7 +172,8 @@ pub(super) struct SealState {
     seals: HashSeals,
     /// Indicates whether something has to be sealed, or opened.
     wanted: bool,
-    /// Indicates whether the budget object says something else than was last read, and cannot be read.
+    /// Indicates whether the budget object says something else than was last read, and cannot be
+    /// read.
     locked: bool,
 }
 

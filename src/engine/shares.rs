@@ -22,7 +22,8 @@ pub const TERM: Duration = Duration::from_secs(6);
 /// The interval at which the Leases are listed.
 pub const BEAT: Duration = Duration::from_secs(1);
 
-/// A replica that has been there for less is given nothing by the others yet: it may be one that ends again at once.
+/// A replica that has been there for less is given nothing by the others yet: it may be one that
+/// ends again at once.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// The Lease of a replica that has been silent for so long is removed.
@@ -85,8 +86,8 @@ pub struct LeaseShares {
 pub struct LeaseMoves {
     /// Sources that another replica holds now, or may have held since this one wrote for them last.
     pub lost: Vec<Arc<str>>,
-    /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody is known to have
-    /// taken them.
+    /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody
+    /// is known to have taken them.
     pub lapsed: Vec<Arc<str>>,
     /// Sources that it holds and should no longer have at all.
     pub leave: Vec<Arc<str>>,
@@ -175,7 +176,8 @@ impl LeaseShares {
         self.held.remove(source);
     }
 
-    /// A Lease is let go for others to take. It stays held until nothing is written for it any more.
+    /// A Lease is let go for others to take. It stays held until nothing is written for it any
+    /// more.
     pub fn offered(&mut self, source: &Arc<str>) {
         self.offered.insert(source.clone());
     }
@@ -229,7 +231,8 @@ impl LeaseShares {
         LeaseMoves { lost, lapsed, leave, take, surplus, litter }
     }
 
-    /// Returns which of its sources a replica lets go of; never one that is in the middle of a rollout.
+    /// Returns which of its sources a replica lets go of; never one that is in the middle of a
+    /// rollout.
     pub fn let_go(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
         let settled = |source: &Arc<str>| !self.unwanted.contains(source) && !self.offered.contains(source);
         let idle = |source: &&Arc<str>| !busy.contains(*source) && settled(source);

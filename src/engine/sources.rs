@@ -102,7 +102,8 @@ pub struct SourceState {
     /// Objects with which a change of the newest revision is not done.
     pub(super) moving: BTreeSet<ObjectId>,
     pub(super) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
-    /// Objects that are named to whoever waits for an earlier wave: only when one of them is done are all asked again.
+    /// Objects that are named to whoever waits for an earlier wave: only when one of them is done
+    /// are all asked again.
     pub(super) awaited: BTreeSet<ObjectId>,
     pub(super) judged: BTreeMap<ObjectId, PruneDecision>,
     pub(super) to_judge: bool,

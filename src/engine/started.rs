@@ -53,7 +53,8 @@ impl ConfigStamp {
     }
 }
 
-/// `data=<hash> key=<hex> as=<hash>:<hash or none> changed=0,2`; the last two only where there is something to say.
+/// `data=<hash> key=<hex> as=<hash>:<hash or none> changed=0,2`; the last two only where there is
+/// something to say.
 impl fmt::Display for ConfigStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "data={} key={:08x}", self.data, self.key)?;

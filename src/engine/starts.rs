@@ -20,7 +20,8 @@ use crate::object::ObjectId;
 /// The time for which a start counts.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Starts are kept for so long in the budget object: another host's clock may be late by the rest of it.
+/// Starts are kept for so long in the budget object: another host's clock may be late by the rest
+/// of it.
 const KEPT: Duration = Duration::from_mins(2);
 
 /// At most so many starts are kept: some 100 KB of the 1 MiB that the object holds.

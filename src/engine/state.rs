@@ -228,8 +228,8 @@ impl Engine {
         self.sources[source].to_judge = true;
     }
 
-    /// Number of the last reading that left an object unwanted: another source may have it in a revision that
-    /// has not been read yet.
+    /// Number of the last reading that left an object unwanted: another source may have it in a
+    /// revision that has not been read yet.
     pub fn dropped(&self) -> u64 {
         self.readings
     }
@@ -306,8 +306,8 @@ impl Engine {
         }
     }
 
-    /// Judges again what no source wants, where anything changed, and marks whose judgement changed. To be
-    /// called after each batch of facts.
+    /// Judges again what no source wants, where anything changed, and marks whose judgement
+    /// changed. To be called after each batch of facts.
     pub fn settle(&mut self) {
         self.begin_returns();
         self.settle_budget();
@@ -322,8 +322,8 @@ impl Engine {
         }
     }
 
-    /// Keeps the set of objects whose accepted content has not been read, and of those that are ours and
-    /// that no source wants.
+    /// Keeps the set of objects whose accepted content has not been read, and of those that are
+    /// ours and that no source wants.
     pub(super) fn track(&mut self, id: &ObjectId) {
         if self.order_wants(id) {
             self.change_waves(id);

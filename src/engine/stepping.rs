@@ -78,7 +78,8 @@ impl Engine {
         desired.steps.as_deref().filter(|_| stepped)
     }
 
-    /// Returns whether a content is the one that was good before the rollout that goes on: most pods have it still.
+    /// Returns whether a content is the one that was good before the rollout that goes on: most
+    /// pods have it still.
     fn reverts(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
         let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
             let source = self.entry(id)?.want()?.0;
@@ -90,7 +91,8 @@ impl Engine {
         })
     }
 
-    /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as it rolls.
+    /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as
+    /// it rolls.
     fn narrowed(&self, id: &ObjectId, desired: &DesiredObject, live: &LiveObject) -> Option<Overlay> {
         let rolling = live.rolling?;
         let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
@@ -159,7 +161,8 @@ impl Engine {
     }
 }
 
-/// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same step.
+/// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same
+/// step.
 pub(super) fn only_tightens(shown: OverlayState, overlay: Option<Overlay>) -> bool {
     match (shown, overlay) {
         (OverlayState::Under(shown), Some(overlay)) => {

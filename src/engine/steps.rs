@@ -76,8 +76,8 @@ impl Steps {
         self.nodes.as_ref()
     }
 
-    /// Returns how many pods have the new template in a step; all that may have it, beyond the last. Never less than
-    /// in the step before it.
+    /// Returns how many pods have the new template in a step; all that may have it, beyond the
+    /// last. Never less than in the step before it.
     pub fn target(&self, step: u32, replicas: u32) -> u32 {
         let all = replicas.saturating_sub(self.kept);
         if step > self.count() {
@@ -87,7 +87,8 @@ impl Steps {
         until.map(|size| size.of(replicas)).max().unwrap_or(0).min(all)
     }
 
-    /// Returns the overlay of a step; none beyond the last, and none where no pod could take the new template.
+    /// Returns the overlay of a step; none beyond the last, and none where no pod could take the
+    /// new template.
     pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<Overlay> {
         let pods = self.target(step, replicas);
         if step == 0 || step > self.last() || pods == 0 {
@@ -101,13 +102,14 @@ impl Steps {
         })
     }
 
-    /// Returns the step that an overlay stands for. It is told by the overlay and not by its pods: with other
-    /// replicas, or other steps, the same pods would stand for another step.
+    /// Returns the step that an overlay stands for. It is told by the overlay and not by its pods:
+    /// with other replicas, or other steps, the same pods would stand for another step.
     pub fn step_of(&self, overlay: Overlay) -> u32 {
         overlay.step().unwrap_or(1).clamp(1, self.last())
     }
 
-    /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last step too.
+    /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last
+    /// step too.
     fn last(&self) -> u32 {
         self.count().saturating_add(u32::from(self.shape == StepMechanism::OnDelete))
     }

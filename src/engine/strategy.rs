@@ -57,8 +57,8 @@ enum PodReplacement {
 }
 
 impl UpdateStrategy {
-    /// Reads it off a content or a live object; of these only `spec.strategy`, `spec.updateStrategy` and
-    /// `spec.paused` are looked at.
+    /// Reads it off a content or a live object; of these only `spec.strategy`,
+    /// `spec.updateStrategy` and `spec.paused` are looked at.
     pub fn of(kind: &GroupKind, content: &Value) -> Self {
         let kind = if &*kind.group == "apps" { &*kind.kind } else { "" };
         Self(match kind {

@@ -24,8 +24,8 @@ use super::steps::OverlayState;
 use super::{LiveObject, Overlay, Reason, ResourceVersion, Uid};
 use crate::object::ObjectId;
 
-/// After a write, and after one that was not carried out, the next one waits for this time, and then for ever longer
-/// ones.
+/// After a write, and after one that was not carried out, the next one waits for this time, and
+/// then for ever longer ones.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest time between two writes.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -45,7 +45,8 @@ pub struct StepShare {
     pub new: u32,
     /// Pods of the older templates beside these.
     pub old: u32,
-    /// Pods of the new template that are in trouble. All others are Ready, or may be so at any moment.
+    /// Pods of the new template that are in trouble. All others are Ready, or may be so at any
+    /// moment.
     pub troubled: u32,
 }
 
@@ -142,8 +143,9 @@ pub fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) -> Scal
     if new.wanted <= share.new {
         return ScaleBalance::Even;
     }
-    // A ReplicaSet takes those away first that are not Ready. Those in trouble may go at once: they may hold the room
-    // that old pods wait for. One that only starts may be Ready before the write, so it counts as if it were.
+    // A ReplicaSet takes those away first that are not Ready. Those in trouble may go at once: they
+    // may hold the room that old pods wait for. One that only starts may be Ready before the write,
+    // so it counts as if it were.
     let needed = share.replicas.saturating_sub(sum(|set| set.available.min(set.wanted)));
     let to = share.new.max(needed.min(new.wanted.saturating_sub(share.troubled)));
     if to < new.wanted {
@@ -280,7 +282,8 @@ impl Engine {
         told.map_or_else(String::new, |told| format!("; {told}"))
     }
 
-    /// Tells of an object that is as wanted that a scale gave its new template pods beyond its step.
+    /// Tells of an object that is as wanted that a scale gave its new template pods beyond its
+    /// step.
     pub(super) fn takeback_decided(&self, id: &ObjectId, decision: Decision) -> Decision {
         let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
         match told.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {

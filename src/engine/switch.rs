@@ -22,7 +22,8 @@ impl Engine {
         targets.find_map(|(id, _)| self.not_ready(id))
     }
 
-    /// Returns whether the wanted content of a Service selects others than the content that is there.
+    /// Returns whether the wanted content of a Service selects others than the content that is
+    /// there.
     fn is_switch(&self, service: &DesiredObject) -> bool {
         let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
         service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)

@@ -154,7 +154,8 @@ pub(super) fn are_news(now: &[BudgetTally], told: &[BudgetTally]) -> bool {
 }
 
 impl RolloutLedger {
-    /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes have told.
+    /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes
+    /// have told.
     pub fn pods_away(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
             self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
@@ -226,7 +227,8 @@ impl Engine {
         }
     }
 
-    /// Says if the informers show all workloads of a source, and it is known which of them are its own.
+    /// Says if the informers show all workloads of a source, and it is known which of them are its
+    /// own.
     fn sees_workloads_of(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
         if self.sources[source].head.is_none() || self.is_reading_release_key() {
@@ -308,7 +310,8 @@ impl Engine {
         loads
     }
 
-    /// Returns pods that are unavailable of workloads that nobody names. They count in each namespace.
+    /// Returns pods that are unavailable of workloads that nobody names. They count in each
+    /// namespace.
     pub(super) fn unnamed(&self, scope: &BudgetScope) -> u32 {
         let counts = |source: Option<SourceId>| match scope {
             BudgetScope::Cluster | BudgetScope::Namespace(_) => true,
@@ -350,8 +353,8 @@ impl Engine {
         own.chain(told).copied().fold(0, u32::saturating_add)
     }
 
-    /// Returns workloads of others with pods that are unavailable: whoever has told that may have ended since. Of many
-    /// those that were looked at the longest time ago.
+    /// Returns workloads of others with pods that are unavailable: whoever has told that may have
+    /// ended since. Of many those that were looked at the longest time ago.
     pub(super) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut told: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
@@ -359,7 +362,8 @@ impl Engine {
         told.into_iter().take(LOOKS)
     }
 
-    /// Says if the budget object is to be read again soon, as others may change what a write waits for.
+    /// Says if the budget object is to be read again soon, as others may change what a write waits
+    /// for.
     pub fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.asks.is_empty() && others()
@@ -415,7 +419,8 @@ impl Engine {
 }
 
 impl Rollouts {
-    /// Returns how many pods are unavailable of a workload of others, of so many that they have told.
+    /// Returns how many pods are unavailable of a workload of others, of so many that they have
+    /// told.
     fn glimpsed(&self, id: &ObjectId, told: u32) -> u32 {
         let Some((at, seen)) = self.glimpses.get(id) else { return told };
         let fresh = self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < GLIMPSE);

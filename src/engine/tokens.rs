@@ -1,7 +1,8 @@
 //! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
 //!
-//! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is written into the
-//! budget object by compare-and-swap; only when that has come back the write goes out.
+//! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is
+//! written into the budget object by compare-and-swap; only when that has come back the write goes
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,7 +68,8 @@ impl Engine {
         Decision::wait(Reason::Claiming)
     }
 
-    /// Returns whether a workload has its claim, and only what is released together with it has not been written yet.
+    /// Returns whether a workload has its claim, and only what is released together with it has not
+    /// been written yet.
     fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
@@ -304,7 +306,8 @@ impl Engine {
         self.dirty.extend(opened);
     }
 
-    /// The budget object cannot be read before a person mends it, and why: nothing new is claimed until it can be.
+    /// The budget object cannot be read before a person mends it, and why: nothing new is claimed
+    /// until it can be.
     pub fn unreadable_ledger(&mut self, why: &str) {
         self.mend_ledger(Some(why.into()));
     }
@@ -317,7 +320,8 @@ impl Engine {
         }
     }
 
-    /// A claim that was written together with a start gives a token at once, be it the second one of a rollout.
+    /// A claim that was written together with a start gives a token at once, be it the second one
+    /// of a rollout.
     fn take_start(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
         if self.rollouts.starts.take_newest(ledger, id) {
@@ -420,7 +424,8 @@ impl Engine {
 
 /// The end of a process.
 impl Engine {
-    /// Returns what the budget object should say once this process has ended; none where it says so.
+    /// Returns what the budget object should say once this process has ended; none where it says
+    /// so.
     pub fn last_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();

@@ -46,7 +46,8 @@ impl Engine {
         std::mem::take(&mut self.rollouts.turns)
     }
 
-    /// Notes a turn of a rollout that was claimed for a source of ours: what others began is theirs to tell.
+    /// Notes a turn of a rollout that was claimed for a source of ours: what others began is theirs
+    /// to tell.
     pub(super) fn note_rollout_event(&mut self, id: &ObjectId, rollout: &Rollout, course: RolloutProgress) {
         let Some(claim) = &rollout.claim else { return };
         let Some(source) = self.applysets.iter().position(|applyset| *applyset == claim.applyset) else {

@@ -1,6 +1,7 @@
 //! Ways back by hand.
 //!
-//! They lead to what was in force here before, as the records of units say, or to a revision that a person names.
+//! They lead to what was in force here before, as the records of units say, or to a revision that a
+//! person names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,8 +31,8 @@ pub struct UndoRequest {
     pub to: Option<Arc<str>>,
     /// All that goes back.
     pub objects: Vec<ObjectId>,
-    /// Revisions that were in force here, as rhumb itself has written down: these may be gone back to, wherever the
-    /// followed reference stands now.
+    /// Revisions that were in force here, as rhumb itself has written down: these may be gone back
+    /// to, wherever the followed reference stands now.
     pub in_force: BTreeSet<Revision>,
     /// The giver of the order; empty where that is not said.
     pub by: Arc<str>,
@@ -70,7 +71,8 @@ impl Engine {
         OrderAnswer::Later
     }
 
-    /// Returns the revisions of a source that were in force here, as far as that is written down in rhumb's own namespace.
+    /// Returns the revisions of a source that were in force here, as far as that is written down in
+    /// rhumb's own namespace.
     fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let applyset = &self.applysets[source];
         let ledger = self.rollouts.ledger.iter();
@@ -82,7 +84,8 @@ impl Engine {
         units.chain(read).chain(self.sources[source].head.clone()).collect()
     }
 
-    /// Returns the unit that brought the content that an object shows, as far as its contents are still there.
+    /// Returns the unit that brought the content that an object shows, as far as its contents are
+    /// still there.
     fn replaced(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
         let shows = |id: &ObjectId, member: &UnitMember| match member.content {
             Some(content) => self.shows(id, content),
@@ -139,7 +142,8 @@ impl Engine {
         words
     }
 
-    /// Returns the objects of a source that one revision brought and that are connected with this one.
+    /// Returns the objects of a source that one revision brought and that are connected with this
+    /// one.
     fn brought_together(&self, source: SourceId, id: &ObjectId, revision: &Revision) -> Vec<ObjectId> {
         let brought = |other: &ObjectId| {
             let live = self.shown(other)?;

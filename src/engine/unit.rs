@@ -12,8 +12,8 @@ use crate::graph::{ConnectedUnits, GraphNode, connected};
 use crate::object::{GroupKind, ObjectId, Revision};
 
 impl Engine {
-    /// Returns the objects that the newest revision of a source changes and that are connected, as far as they have not been
-    /// released.
+    /// Returns the objects that the newest revision of a source changes and that are connected, as
+    /// far as they have not been released.
     fn connected(&self, source: SourceId) -> (ConnectedUnits, Vec<ObjectId>) {
         let differs = |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.differs(source, id, entry));
         let nodes: Vec<&ObjectId> = self.may_differ(source).into_iter().filter(differs).collect();
@@ -35,7 +35,8 @@ impl Engine {
         units.parts().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
     }
 
-    /// Returns the connected parts among these objects alone, by their wanted and their accepted contents.
+    /// Returns the connected parts among these objects alone, by their wanted and their accepted
+    /// contents.
     pub(super) fn joined(&self, nodes: &[&ObjectId]) -> ConnectedUnits {
         let alone = nodes.iter().map(|id| GraphNode { id, refs: &[], selects: None, labels: None });
         let contents = nodes.iter().filter_map(|id| {
@@ -46,7 +47,8 @@ impl Engine {
         connected(alone.chain(all))
     }
 
-    /// Returns whether the newest revision of a source asks for something else than the cluster must show.
+    /// Returns whether the newest revision of a source asks for something else than the cluster
+    /// must show.
     pub(super) fn differs(&self, source: SourceId, id: &ObjectId, entry: &ObjectEntry) -> bool {
         if let Some((wanting, _)) = entry.want() {
             let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
@@ -82,8 +84,9 @@ impl Engine {
         UnitMember { content, good, restarted: self.restarted_with(source, id) }
     }
 
-    /// Returns whether it is known of each object of a unit what is there. Informers do not show what lacks our label, and what
-    /// is adopted must not be taken for added: going back would delete it.
+    /// Returns whether it is known of each object of a unit what is there. Informers do not show
+    /// what lacks our label, and what is adopted must not be taken for added: going back would
+    /// delete it.
     pub(super) fn is_known(&self, unit: &Unit) -> bool {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
@@ -137,8 +140,8 @@ impl Engine {
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
-    /// Returns a change of a unit whose workload has not begun to roll waits for that: a configuration never lands hours
-    /// before its workload.
+    /// Returns a change of a unit whose workload has not begun to roll waits for that: a
+    /// configuration never lands hours before its workload.
     pub(super) fn unit_gate(&mut self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
         // A rollback waits for nobody: its workload comes after it.
         if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
@@ -169,8 +172,8 @@ impl Engine {
         (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
     }
 
-    /// Returns whether a workload cannot begin to roll before something that is released together with it: then that does not
-    /// wait for the workload.
+    /// Returns whether a workload cannot begin to roll before something that is released together
+    /// with it: then that does not wait for the workload.
     fn waits_for_it(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
         let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::want) else { return false };
         let together = |id: &ObjectId| {
@@ -186,7 +189,8 @@ impl Engine {
         }
     }
 
-    /// Returns a kind of which nobody knows yet what there is, and so what is released together, and where it goes back to.
+    /// Returns a kind of which nobody knows yet what there is, and so what is released together,
+    /// and where it goes back to.
     fn unlisted_yet(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
@@ -203,15 +207,16 @@ impl Engine {
         }
     }
 
-    /// Returns whether what an object needs is released together with it, and only waits for that: it comes first, once the
-    /// object has its claim.
+    /// Returns whether what an object needs is released together with it, and only waits for that:
+    /// it comes first, once the object has its claim.
     pub(super) fn comes_with(&self, source: SourceId, desired: &DesiredObject, need: &ObjectId) -> bool {
         let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
         let refused = self.is_suspended(need)
             || self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
         if self.goes_back(&desired.id) {
-            // On the way back too the configuration goes first, but nothing that is refused keeps a workload from it.
+            // On the way back too the configuration goes first, but nothing that is refused keeps a
+            // workload from it.
             return self.entry(need).is_some_and(|entry| entry.refused.is_some());
         }
         together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)

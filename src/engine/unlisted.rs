@@ -19,8 +19,8 @@ impl Engine {
         kinds.min().cloned()
     }
 
-    /// Returns why a source prunes nothing at all until a person does something, and what: a kind cannot be listed. None
-    /// where that passes by itself, and where nothing is pruned anyway.
+    /// Returns why a source prunes nothing at all until a person does something, and what: a kind
+    /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
     pub fn unlisted(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         if state.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {

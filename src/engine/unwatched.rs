@@ -9,8 +9,8 @@ use crate::manifest::KindScope;
 use crate::object::GroupKind;
 
 impl Engine {
-    /// Returns whether objects of a kind may be where the informers of a source do not look. One that the server does not have
-    /// has none anywhere.
+    /// Returns whether objects of a kind may be where the informers of a source do not look. One
+    /// that the server does not have has none anywhere.
     pub fn may_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
         self.scopes.get(kind) != Some(KindScope::Cluster)
             && self.kind_state(source, kind) != Some(&KindState::Absent)
@@ -29,7 +29,8 @@ impl Engine {
         self.unlisted(source).into_iter().chain(self.unwatched(source))
     }
 
-    /// Returns the namespaces of a source's inventory that are not looked into for it, and what that means, in words.
+    /// Returns the namespaces of a source's inventory that are not looked into for it, and what
+    /// that means, in words.
     pub fn unwatched(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         let inventory = state.inventory.iter().flat_map(|inventory| &inventory.namespaces);

@@ -44,7 +44,8 @@ impl Engine {
         }
     }
 
-    /// Workloads that roll now, and those that others have claimed, each with what it takes of the budget.
+    /// Workloads that roll now, and those that others have claimed, each with what it takes of the
+    /// budget.
     pub fn rolling_now(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
             load.token == TokenState::Held || self.rollouts.rolls.contains_key(&load.id)

@@ -21,7 +21,8 @@ pub(super) struct UnfilledVariable {
     pub(super) variable: String,
 }
 
-/// Finds the first variable that nobody has filled in, unless the object says that it is meant as it stands.
+/// Finds the first variable that nobody has filled in, unless the object says that it is meant as
+/// it stands.
 ///
 /// A definition of a kind has patterns and prose alone.
 pub(super) fn unfilled(object: &Object) -> Option<UnfilledVariable> {
@@ -88,7 +89,8 @@ fn first(value: &Value) -> Option<UnfilledVariable> {
     None
 }
 
-/// Returns the name of the first variable in a text: `${NAME}`, or with a default behind `:=`, `:-`, `=` or `-`.
+/// Returns the name of the first variable in a text: `${NAME}`, or with a default behind `:=`,
+/// `:-`, `=` or `-`.
 fn variable(text: &str) -> Option<&str> {
     if text.contains(char::is_whitespace) {
         return None;

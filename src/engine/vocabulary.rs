@@ -1,9 +1,10 @@
 //! The words of other tools on an object, and what each means here.
 //!
-//! Owns the one table from which words are read, off manifests and off live objects, and which README.md repeats.
+//! Owns the one table from which words are read, off manifests and off live objects, and which
+//! README.md repeats.
 //!
-//! **Invariant:** a word by which another tool would do something else with the object, and that cannot be carried
-//! over, is never passed over. It holds its object back.
+//! **Invariant:** a word by which another tool would do something else with the object, and that
+//! cannot be carried over, is never passed over. It holds its object back.
 
 use super::{KeepPolicy, ReconcilePolicy};
 
@@ -159,7 +160,8 @@ const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
     ("Prune=false", KEPT),
     ("Prune=confirm", CONFIRMED),
     ("Prune=true", DEFAULT),
-    // It speaks of the end of the whole Application. Of a doubt about a deletion the object has the benefit.
+    // It speaks of the end of the whole Application. Of a doubt about a deletion the object has the
+    // benefit.
     ("Delete=false", KEPT),
     ("Delete=confirm", CONFIRMED),
     ("Delete=true", DEFAULT),
@@ -226,7 +228,8 @@ impl ToolWord {
         WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
     }
 
-    /// Returns each part of a value with its meaning. Where the tool does not look, nothing is said.
+    /// Returns each part of a value with its meaning. Where the tool does not look, nothing is
+    /// said.
     fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, WordEffect)> {
         let is_read = match self.place {
             MetadataMaps::Either => true,
@@ -273,7 +276,8 @@ fn is_reserved(key: &str) -> bool {
     domain == "argocd.argoproj.io" || domain == "toolkit.fluxcd.io" || domain.ends_with(".toolkit.fluxcd.io")
 }
 
-/// Returns why a label or annotation holds its object back, in words that follow the key, and a hint.
+/// Returns why a label or annotation holds its object back, in words that follow the key, and a
+/// hint.
 pub(super) fn objection(carrier: MetadataMap, key: &str, value: &str) -> Option<(String, &'static str)> {
     let Some(word) = ToolWord::of(key) else {
         return is_reserved(key)
@@ -307,7 +311,8 @@ pub struct ToolRequests {
 impl ToolRequests {
     /// Reads all labels and annotations of an object.
     ///
-    /// What cannot be read and is about deletion counts as a question to a person: nothing is deleted on doubt.
+    /// What cannot be read and is about deletion counts as a question to a person: nothing is
+    /// deleted on doubt.
     pub fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
         let mut asks = Self::default();
         for (carrier, key, value) in marks {

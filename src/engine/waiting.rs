@@ -1,7 +1,8 @@
 //! The rollout queue in words: what waits to be rolled out, in which order, and why.
 //!
-//! Whoever asks a cluster where a workload stands has no way to ask the process that decides about it. So that process
-//! writes its queue beside its claims. Nothing is ever decided by what is written there.
+//! Whoever asks a cluster where a workload stands has no way to ask the process that decides about
+//! it. So that process writes its queue beside its claims. Nothing is ever decided by what is
+//! written there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +37,8 @@ pub struct QueuedObject {
     pub id: ObjectId,
     /// The inventory that it is in.
     pub applyset: Arc<str>,
-    /// Its place among so many that wait for the budget, from 1; none for one that waits for something else.
+    /// Its place among so many that wait for the budget, from 1; none for one that waits for
+    /// something else.
     pub place: Option<(u32, u32)>,
     /// The reason for its wait.
     pub reason: Arc<str>,
@@ -107,8 +109,9 @@ pub struct QueuePublication {
 }
 
 impl QueuePublication {
-    /// Returns the budget object with the queue in it, where that has changed and nothing else is to be written. To be asked
-    /// in each turn: at most every [`EVERY`] it looks, and never while nothing has changed.
+    /// Returns the budget object with the queue in it, where that has changed and nothing else is
+    /// to be written. To be asked in each turn: at most every [`EVERY`] it looks, and never while
+    /// nothing has changed.
     pub fn ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;
@@ -132,8 +135,8 @@ impl QueuePublication {
         news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
-    /// Puts the queue into what is about to be written. Where it has been told a moment ago only what is claimed goes
-    /// out of it: a rollout waits for this write.
+    /// Puts the queue into what is about to be written. Where it has been told a moment ago only
+    /// what is claimed goes out of it: a rollout waits for this write.
     pub fn add_to(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
         if self.looked.is_some_and(|looked| now < looked + EVERY) {
             let before = engine.rollouts.ledger.as_ref();
@@ -191,7 +194,8 @@ impl Engine {
         self.with_queue(ledger, &[])
     }
 
-    /// Returns what the budget object should say once nobody works on the queue of this process; none where it says so.
+    /// Returns what the budget object should say once nobody works on the queue of this process;
+    /// none where it says so.
     pub fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let next = self.without_queue(ledger.clone());
@@ -256,7 +260,8 @@ impl Engine {
         stepping.collect()
     }
 
-    /// Returns whether a rollout of ours is not over, its soak and its claim included, though all may be healthy.
+    /// Returns whether a rollout of ours is not over, its soak and its claim included, though all
+    /// may be healthy.
     pub fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.rolls.values();
         rolls.any(|rollout| {

@@ -76,8 +76,9 @@ impl WatcherState {
         self.whole.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
     }
 
-    /// Returns the state of a kind in all that it looks into: what is not known of one part is not known of the whole. That one
-    /// part cannot be listed is no answer as long as another one still is.
+    /// Returns the state of a kind in all that it looks into: what is not known of one part is not
+    /// known of the whole. That one part cannot be listed is no answer as long as another one still
+    /// is.
     fn state_in(&self, kind: &GroupKind) -> Option<&KindState> {
         if let Some(state) = self.whole.get(kind) {
             return Some(state);
@@ -183,7 +184,8 @@ impl WatcherSet {
 }
 
 impl Engine {
-    /// Adds a watcher, and returns its number; with the namespaces that it looks into, or none for all of them.
+    /// Adds a watcher, and returns its number; with the namespaces that it looks into, or none for
+    /// all of them.
     pub fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
         self.watchers.all.push(WatcherState { namespaces, ..WatcherState::default() });
         self.watchers.all.len() - 1
@@ -277,7 +279,8 @@ impl Engine {
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is known to stand in their way.
+    /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is
+    /// known to stand in their way.
     pub fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
     }
@@ -299,7 +302,8 @@ impl Engine {
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
-    /// Returns whether what a list does not show, and only a look or our own write told, is no more.
+    /// Returns whether what a list does not show, and only a look or our own write told, is no
+    /// more.
     pub(super) fn is_refuted(&self, listing: &WatchScope, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let known = entry.written.is_some() || entry.looked.is_some();
         known
@@ -313,7 +317,8 @@ impl Engine {
         self.live.contains_key(id) && self.watchers.shower_of(id) != watcher
     }
 
-    /// Strikes an object off what a watcher's list has to show; returns whether one that goes on had it.
+    /// Strikes an object off what a watcher's list has to show; returns whether one that goes on
+    /// had it.
     pub(super) fn struck(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
         self.watchers.strike(watcher, id)
     }

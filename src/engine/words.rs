@@ -1,4 +1,5 @@
-//! The words in annotations by which an object asks for a treatment of its own, and what is wrong with them.
+//! The words in annotations by which an object asks for a treatment of its own, and what is wrong
+//! with them.
 //!
 //! A word that cannot be read holds its object back: to guess would be a surprise in production.
 

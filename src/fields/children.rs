@@ -1,4 +1,5 @@
-//! The children of a node, to be looked up many times: the largest objects have thousands of fields and items.
+//! The children of a node, to be looked up many times: the largest objects have thousands of fields
+//! and items.
 
 use std::collections::HashMap;
 

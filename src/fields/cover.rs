@@ -21,8 +21,8 @@ const UNOWNED_METADATA: [&str; 7] =
 pub enum Coverage {
     /// Every leaf is ours: the content is in force.
     Whole,
-    /// Only empty lists and maps lack a path. An associative list that is empty (`env: []`) leaves none in
-    /// any entry, so this tells nothing: look at the live value instead of sending.
+    /// Only empty lists and maps lack a path. An associative list that is empty (`env: []`) leaves
+    /// none in any entry, so this tells nothing: look at the live value instead of sending.
     OnlyEmpty(Vec<FieldPath>),
     /// Somebody took these paths.
     Lost(Vec<FieldPath>),
@@ -160,8 +160,8 @@ impl CoverageWalk {
                     self.child(pairs.element(nth, item), item, *child);
                 }
             }
-            // An entry that goes deeper than a scalar stands for another content than this one; the hash of
-            // the content tells that already.
+            // An entry that goes deeper than a scalar stands for another content than this one; the
+            // hash of the content tells that already.
             _ => {}
         }
     }

@@ -16,7 +16,8 @@ const NOBODY: &str = "before-first-apply";
 /// these.
 const NAMED: usize = 3;
 
-/// The longest name of a field manager or a path that is told, in bytes: keys of maps are of any length.
+/// The longest name of a field manager or a path that is told, in bytes: keys of maps are of any
+/// length.
 const LONGEST: usize = 160;
 
 /// Somebody else who owns a path that we lost.
@@ -94,11 +95,11 @@ impl<'e> PathOwner<'e> {
     }
 }
 
-/// Tells who changed what, and when: `kubectl-edit changed .data.mode at 2026-01-02T00:00:00Z`; none where nothing is
-/// known to have changed.
+/// Tells who changed what, and when: `kubectl-edit changed .data.mode at 2026-01-02T00:00:00Z`;
+/// none where nothing is known to have changed.
 ///
-/// `taken` are the paths that left our entry; `rewritten` are those that are still ours with other values, which
-/// somebody put there under our name.
+/// `taken` are the paths that left our entry; `rewritten` are those that are still ours with other
+/// values, which somebody put there under our name.
 pub fn drift_words(
     managed_fields: &Value,
     taken: &[FieldPath],
@@ -134,7 +135,8 @@ fn entries(managed_fields: &Value) -> &[Value] {
     managed_fields.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns whether it is the entry of our own applies. Under our name there may be others, which are somebody else's.
+/// Returns whether it is the entry of our own applies. Under our name there may be others, which
+/// are somebody else's.
 fn is_ours(entry: &Value, our_manager: &str) -> bool {
     text_at(entry, &["manager"]) == our_manager
         && text_at(entry, &["operation"]) == "Apply"

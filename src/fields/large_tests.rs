@@ -14,7 +14,8 @@ const MANY: usize = 16_000;
 /// The number of items that fit.
 const ITEMS: usize = 6_000;
 
-/// Tests run on busy machines without optimisation; what grows with the square of the fields takes minutes there.
+/// Tests run on busy machines without optimisation; what grows with the square of the fields takes
+/// minutes there.
 const ENOUGH: Duration = Duration::from_secs(4);
 
 /// Time that this thread has had from the processors.

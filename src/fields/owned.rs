@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::entry::{ChildKey, EntryNode, ManagedEntry};
 
-/// Reads the part of an object that lies below the fields of an entry; none where either is no JSON.
+/// Reads the part of an object that lies below the fields of an entry; none where either is no
+/// JSON.
 ///
 /// Items of lists are read whole, as their keys say which of them an entry means.
 pub(super) fn owned_part(text: &str, entry: &ManagedEntry<'_>) -> Option<Value> {

@@ -50,7 +50,8 @@ impl FieldPath {
             .all(|(element, key)| matches!(element, PathElement::Key(name) if &**name == *key))
     }
 
-    /// Returns the value that it names in an object; an item that leaves a key out has that key's default.
+    /// Returns the value that it names in an object; an item that leaves a key out has that key's
+    /// default.
     pub fn find<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(object, |value, element| match element {
             PathElement::Key(key) => value.get(&**key),
@@ -79,8 +80,8 @@ impl From<Vec<PathElement>> for FieldPath {
     }
 }
 
-/// The server's own form, but a key that is not a plain word is quoted, so that no two paths look alike:
-/// `.metadata.labels["app.kubernetes.io/name"]`.
+/// The server's own form, but a key that is not a plain word is quoted, so that no two paths look
+/// alike: `.metadata.labels["app.kubernetes.io/name"]`.
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {

@@ -19,7 +19,8 @@ const SUFFIXES: [(&str, f64); 15] = [
     ("E", 1e18),
 ];
 
-/// Returns the amount that a quantity stands for (`1000m` and `1`, `1Gi` and `1073741824`); none where it is none.
+/// Returns the amount that a quantity stands for (`1000m` and `1`, `1Gi` and `1073741824`); none
+/// where it is none.
 pub fn quantity(text: &str) -> Option<f64> {
     let text = text.trim();
     let (digits, factor) = SUFFIXES

@@ -12,11 +12,11 @@ use crate::object::canonical_json;
 /// deep.
 const MAX_DEPTH: usize = 500;
 
-/// Returns the part of an object that our FieldsV1 text owns and none of the others does: an apply that leaves it
-/// out resets it.
+/// Returns the part of an object that our FieldsV1 text owns and none of the others does: an apply
+/// that leaves it out resets it.
 ///
-/// Items of lists stay at their places: with their keys where something of them is ours alone, else as null. An entry
-/// that cannot be read owns nothing.
+/// Items of lists stay at their places: with their keys where something of them is ours alone, else
+/// as null. An entry that cannot be read owns nothing.
 pub fn owned_alone(object: &Value, ours: &str, others: &[&str]) -> Value {
     let others: Vec<ManagedEntry<'_>> = others.iter().filter_map(|text| ManagedEntry::parse(text)).collect();
     let others: Vec<EntryNode<'_>> = others.iter().map(ManagedEntry::root).collect();

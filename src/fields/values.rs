@@ -74,7 +74,8 @@ impl ValueSchema {
     }
 }
 
-/// A digest of the values at all leaves of one entry. It may speak of a Secret, so no form of it is ever shown.
+/// A digest of the values at all leaves of one entry. It may speak of a Secret, so no form of it is
+/// ever shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ValueDigest([u8; 16]);
 
@@ -84,8 +85,8 @@ impl fmt::Debug for ValueDigest {
     }
 }
 
-/// Returns the digest of an object's values at the leaves of an entry. The release annotation is none of them: it names
-/// the revision too, which is no part of a content.
+/// Returns the digest of an object's values at the leaves of an entry. The release annotation is
+/// none of them: it names the revision too, which is no part of a content.
 ///
 /// Two objects are compared under one and the same entry, so its paths need not be hashed.
 pub fn value_digest(object: &Value, entry: &str, schema: ValueSchema) -> ValueDigest {
@@ -96,7 +97,8 @@ pub fn value_digest(object: &Value, entry: &str, schema: ValueSchema) -> ValueDi
     sum.end()
 }
 
-/// Returns the same of an object's JSON text, of which nothing else is made a tree; none where it cannot be read.
+/// Returns the same of an object's JSON text, of which nothing else is made a tree; none where it
+/// cannot be read.
 pub fn value_digest_of_text(text: &str, entry: &str, schema: ValueSchema) -> Option<ValueDigest> {
     let entry = ManagedEntry::parse(entry)?;
     let object = owned_part(text, &entry)?;

@@ -6,14 +6,15 @@ use serde_json::Value;
 
 use crate::object::{GroupKind, ObjectId, annotation, at, text_at};
 
-/// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils' word for
-/// it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`, separated by commas;
-/// the short form `Kind/name` means the object's own namespace and any built-in kind's group.
+/// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils'
+/// word for it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`,
+/// separated by commas; the short form `Kind/name` means the object's own namespace and any
+/// built-in kind's group.
 const DEPENDS_ON: [&str; 2] = ["rhumb.dev/depends-on", "config.kubernetes.io/depends-on"];
 
-/// Returns what an object needs before it can work: what its pods mount and run as, what it routes to
-/// and what it scales. Its namespace and its CRD are not among them, as every
-/// object needs those.
+/// Returns what an object needs before it can work: what its pods mount and run as, what it routes
+/// to and what it scales. Its namespace and its CRD are not among them, as every object needs
+/// those.
 pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences::near(id);
     if let Some(pod) = pod_spec(id, body) {
@@ -120,7 +121,8 @@ enum DependencyText<'a> {
 impl<'a> DependencyText<'a> {
     fn parse(part: &'a str) -> Option<Self> {
         let parts: Vec<&str> = part.split('/').collect();
-        // A namespace at the place of the kind, as in `ConfigMap/shop/env`, would be waited for without end.
+        // A namespace at the place of the kind, as in `ConfigMap/shop/env`, would be waited for
+        // without end.
         let is_kind = |kind: &str| kind.starts_with(|first: char| first.is_ascii_uppercase());
         match parts[..] {
             [group, "namespaces", namespace, kind, name]
@@ -261,8 +263,8 @@ impl<'a> FoundReferences<'a> {
         self.add(text("group", ""), text("kind", "Service"), namespace, text("name", ""));
     }
 
-    /// An object of the same namespace by its apiVersion, kind and name, with what a reference without them
-    /// means.
+    /// An object of the same namespace by its apiVersion, kind and name, with what a reference
+    /// without them means.
     fn target(&mut self, target: Option<&Value>, group: &str, kind: &str) {
         let Some(target) = target else { return };
         let group = match text_at(target, &["apiVersion"]) {

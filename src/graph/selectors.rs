@@ -104,8 +104,9 @@ enum RequirementTest {
 impl LabelSelection {
     /// Reads it off an object; none for what selects nothing, which costs 8 bytes then.
     ///
-    /// A Service without a selector selects nothing (its endpoints are somebody's own), a policy with an empty
-    /// one selects everything. `ServiceMonitor` and `PodMonitor` are Prometheus' kinds, which others copied.
+    /// A Service without a selector selects nothing (its endpoints are somebody's own), a policy
+    /// with an empty one selects everything. `ServiceMonitor` and `PodMonitor` are Prometheus'
+    /// kinds, which others copied.
     pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
         let spec = body.get("spec")?;
         let found = match (id.group(), id.kind()) {
@@ -166,7 +167,8 @@ impl LabelSelection {
         self.requirements.is_empty()
     }
 
-    /// Returns a label that all it selects must have, with the only values that it may have; for an index.
+    /// Returns a label that all it selects must have, with the only values that it may have; for an
+    /// index.
     pub(super) fn equality(&self) -> Option<(&str, &[Box<str>])> {
         self.requirements.iter().find_map(|requirement| match &requirement.test {
             RequirementTest::In(values) if *requirement.key != *POD_NAME => {
@@ -195,7 +197,8 @@ impl LabelRequirement {
         }
     }
 
-    /// Returns whether a label has a wanted value; of a pod's own name it is known only which set it belongs to.
+    /// Returns whether a label has a wanted value; of a pod's own name it is known only which set
+    /// it belongs to.
     fn is_value(&self, value: &str, wanted: &str) -> bool {
         if *self.key == *POD_NAME {
             return wanted.rsplit_once('-').is_some_and(|(set, _)| set == value);

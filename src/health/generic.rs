@@ -5,7 +5,8 @@ use super::small;
 use super::view::{HealthView, StatusCondition, failed, in_progress};
 use crate::object::GroupKind;
 
-/// Kinds whose controllers always write `observedGeneration`: without one, they have not seen the object yet.
+/// Kinds whose controllers always write `observedGeneration`: without one, they have not seen the
+/// object yet.
 const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
 /// The conditions that sum a custom kind up, the most telling first; the first that it has decides.

@@ -1,5 +1,5 @@
-//! Job: current once it is complete. (kstatus calls it current once it has started; but what depends on a Job,
-//! a migration say, depends on its end.)
+//! Job: current once it is complete. (kstatus calls it current once it has started; but what
+//! depends on a Job, a migration say, depends on its end.)
 
 use super::Health;
 use super::view::{HealthView, failed, in_progress};

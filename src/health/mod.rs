@@ -88,8 +88,8 @@ impl Health {
 pub const SPEC_KEYS: [&str; 8] =
     ["clusterIP", "completions", "parallelism", "paused", "replicas", "suspend", "type", "updateStrategy"];
 
-/// Judges an object that carries `apiVersion` and `kind`; it needs no more of the rest than `metadata`, the
-/// [`SPEC_KEYS`] of `spec` and `status`.
+/// Judges an object that carries `apiVersion` and `kind`; it needs no more of the rest than
+/// `metadata`, the [`SPEC_KEYS`] of `spec` and `status`.
 pub fn of(object: &Value) -> Health {
     let gvk = Gvk::from_api_version(text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
     of_kind(&gvk.group_kind(), object)

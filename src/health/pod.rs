@@ -6,8 +6,8 @@ use super::view::{HealthView, failed, in_progress};
 use super::{Health, HealthStatus};
 use crate::object::{at, text_at};
 
-/// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that comes back
-/// heals an image pull; a rollout that meets one is stopped all the same.)
+/// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that
+/// comes back heals an image pull; a rollout that meets one is stopped all the same.)
 const STUCK: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",

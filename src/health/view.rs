@@ -1,11 +1,13 @@
-//! A forgiving view of an object: what is missing or has another type than expected reads as its default.
+//! A forgiving view of an object: what is missing or has another type than expected reads as its
+//! default.
 
 use serde_json::Value;
 
 use super::{Health, HealthStatus};
 use crate::object::{annotation, at, text_at};
 
-/// No message is longer than this many characters: it ends up in one line of a terminal, of a log, of an Event.
+/// No message is longer than this many characters: it ends up in one line of a terminal, of a log,
+/// of an Event.
 const LONGEST: usize = 400;
 
 pub(super) struct HealthView<'a> {

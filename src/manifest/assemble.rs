@@ -17,8 +17,8 @@ pub struct AssembledSource {
     pub held: Vec<InvalidObject>,
     /// The diagnostics across items.
     pub diagnostics: Vec<Diagnostic>,
-    /// Those of `objects` and `held` whose kind the table does not know: their namespace is as written. Once
-    /// the kind is known they may turn out to be another object.
+    /// Those of `objects` and `held` whose kind the table does not know: their namespace is as
+    /// written. Once the kind is known they may turn out to be another object.
     pub unknown_scope: HashSet<ObjectId>,
 }
 
@@ -38,11 +38,12 @@ pub struct InvalidObject {
 /// The number of other places that are named for an object that stands more than once.
 const NAMED: usize = 3;
 
-/// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand twice.
+/// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand
+/// twice.
 ///
 /// A cluster-scoped object loses its namespace, with a warning; a namespaced one without gets
-/// `default_namespace`; one of an unknown kind stays as written. An object without a name is left out: its
-/// reading was not `understood`.
+/// `default_namespace`; one of an unknown kind stays as written. An object without a name is left
+/// out: its reading was not `understood`.
 pub fn assemble(
     items: impl IntoIterator<Item = ManifestItem>,
     scopes: &KindScopes,
@@ -173,7 +174,8 @@ impl<'s> Assembly<'s> {
     }
 }
 
-/// Returns how often an object stands, and where besides here. Names a few, as each copy names the others.
+/// Returns how often an object stands, and where besides here. Names a few, as each copy names the
+/// others.
 fn also_at<'o>(count: usize, others: impl Iterator<Item = &'o ManifestOrigin>) -> String {
     let times = if count == 2 { "twice".to_owned() } else { format!("{count} times") };
     let named: Vec<String> = others.take(NAMED).map(|origin| format!(" and at {origin}")).collect();

@@ -1,5 +1,5 @@
-//! The checks of one object that need no cluster: its names, labels and annotations by the API's rules, and
-//! what a manifest must not carry.
+//! The checks of one object that need no cluster: its names, labels and annotations by the API's
+//! rules, and what a manifest must not carry.
 
 mod contents;
 

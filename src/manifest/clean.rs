@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::object::SERVER_SET;
 
-/// Returns the body that is sent: without `status` and without the metadata that the server sets. Owner references
-/// stay: they are a wish.
+/// Returns the body that is sent: without `status` and without the metadata that the server sets.
+/// Owner references stay: they are a wish.
 #[must_use]
 pub fn cleaned(mut body: Value) -> Value {
     if let Some(object) = body.as_object_mut() {
@@ -19,7 +19,8 @@ pub fn cleaned(mut body: Value) -> Value {
     body
 }
 
-/// Returns whether dropping a value loses nothing that anybody wrote: generators leave such husks behind.
+/// Returns whether dropping a value loses nothing that anybody wrote: generators leave such husks
+/// behind.
 pub(super) fn is_husk(value: &Value) -> bool {
     value.is_null() || value == "" || value.as_object().is_some_and(Map::is_empty)
 }

@@ -375,7 +375,8 @@ enum DuplicateKind {
     Identity,
 }
 
-/// Returns whether keys of this object stand twice. Keys outside every object of a list count for all of them.
+/// Returns whether keys of this object stand twice. Keys outside every object of a list count for
+/// all of them.
 fn doubled(tree: &DocumentTree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> DuplicateKind {
     let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
     let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
@@ -453,7 +454,8 @@ fn likely_cause(text: &str) -> Option<&'static str> {
 /// The beginning of a file that tells whether it is text, in characters; git looks at 8 000 bytes.
 const SNIFFED: usize = 2048;
 
-/// Returns true for archives, images and the like: a NUL, as git has it, or a beginning that is no text for a tenth.
+/// Returns true for archives, images and the like: a NUL, as git has it, or a beginning that is no
+/// text for a tenth.
 fn is_binary(text: &str) -> bool {
     let head = || text.chars().take(SNIFFED);
     let odd = |character: &char| {

@@ -4,8 +4,8 @@ use super::scalar::ScalarTag;
 use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, too_long};
 use super::{MAX_DEPTH, MAX_TEXT};
 
-/// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the tree and
-/// how many bytes it took.
+/// Reads one JSON value at the start of `text`, which stands at `mark` in its file. Returns the
+/// tree and how many bytes it took.
 pub(super) fn read(text: &str, mark: TextMark) -> Result<(DocumentTree<'_>, usize), DocumentFault> {
     let mut reader = JsonReader {
         text,
@@ -260,8 +260,8 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Returns the place of the next character. Counts on from the last place, so that a file of one line costs no
-    /// more than one of many.
+    /// Returns the place of the next character. Counts on from the last place, so that a file of
+    /// one line costs no more than one of many.
     fn mark(&mut self) -> TextMark {
         let passed = self.text.get(self.counted..self.at).unwrap_or_default();
         self.column += passed.chars().count() as u32;
@@ -275,7 +275,8 @@ impl JsonReader<'_> {
     }
 }
 
-/// Returns how many bytes of a string need no closer look; one more than a text may have if there are more.
+/// Returns how many bytes of a string need no closer look; one more than a text may have if there
+/// are more.
 fn plain_run(text: &str) -> usize {
     let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);
     text.bytes().take(MAX_TEXT + 1).take_while(|byte| !ends(byte)).count()

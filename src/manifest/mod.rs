@@ -37,11 +37,12 @@ use serde_json::Value;
 
 use crate::object::{Diagnostic, Gvk, ManifestOrigin};
 
-/// Bytes of the largest file that is read: a larger one is refused unread, by the caller, with [`too_large`].
+/// Bytes of the largest file that is read: a larger one is refused unread, by the caller, with
+/// [`too_large`].
 pub const MAX_FILE: u64 = 16 << 20;
 
-/// Levels of nesting that a document may have. kubectl stops at 10 000; every consumer of a tree that deep
-/// would need a stack to match.
+/// Levels of nesting that a document may have. kubectl stops at 10 000; every consumer of a tree
+/// that deep would need a stack to match.
 const MAX_DEPTH: usize = 1024;
 
 /// The maximum number of values, keys among them, in one file: more than any sensible object of 3
@@ -81,8 +82,8 @@ pub struct ManifestFile {
 }
 
 impl ManifestFile {
-    /// Returns the items that kubectl would show: it stops where a document does not parse, and leaves out what does
-    /// not decode.
+    /// Returns the items that kubectl would show: it stops where a document does not parse, and
+    /// leaves out what does not decode.
     pub fn readable_items(&self) -> impl Iterator<Item = &ManifestItem> {
         self.items.iter().take(self.before_error).filter(|item| item.decodes)
     }

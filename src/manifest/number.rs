@@ -4,8 +4,8 @@ use serde_json::Number;
 
 use super::scalar::Scalar;
 
-/// Returns a float as the JSON number that Kubernetes makes of it: an integer where its text is one. None for
-/// infinity and NaN.
+/// Returns a float as the JSON number that Kubernetes makes of it: an integer where its text is
+/// one. None for infinity and NaN.
 pub(super) fn json(float: f64) -> Option<Number> {
     if float.fract() == 0.0
         && float.abs() < 1e21
@@ -37,8 +37,8 @@ pub(super) fn literal(text: &str) -> Option<Scalar> {
     text.parse::<f64>().ok().filter(|float| float.is_finite()).map(Scalar::Float)
 }
 
-/// Returns a float as a key: the shortest digits that a 32-bit float needs, with an exponent below 1e-4 and from 1e6
-/// on.
+/// Returns a float as a key: the shortest digits that a 32-bit float needs, with an exponent below
+/// 1e-4 and from 1e6 on.
 pub(super) fn key(float: f64) -> String {
     let narrow = float as f32;
     if narrow.is_nan() {

@@ -1,5 +1,5 @@
-//! Finding the nodes of an object again by the path of a value, to say where it stands. A part of a path is a
-//! key, or the number of an item of a list.
+//! Finding the nodes of an object again by the path of a value, to say where it stands. A part of a
+//! path is a key, or the number of an item of a list.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use super::resolve;
 use super::tree::{DocumentTree, NodeId, NodeKind, TextMark};
 
-/// The nodes of one object. A mapping or list is indexed when it is first looked into, because any number of its parts
-/// may be asked for.
+/// The nodes of one object. A mapping or list is indexed when it is first looked into, because any
+/// number of its parts may be asked for.
 pub(super) struct NodePlaces<'t, 'a> {
     tree: &'t DocumentTree<'a>,
     object: NodeId,

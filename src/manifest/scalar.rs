@@ -105,7 +105,8 @@ enum DateHandling {
     Skipped,
 }
 
-/// Returns whether a plain word is one of those that YAML 1.1 takes for a boolean and YAML 1.2 for text.
+/// Returns whether a plain word is one of those that YAML 1.1 takes for a boolean and YAML 1.2 for
+/// text.
 pub(super) fn is_old_boolean(text: &str) -> bool {
     matches!(
         text,
@@ -127,7 +128,8 @@ pub(super) fn is_old_boolean(text: &str) -> bool {
     )
 }
 
-/// Returns whether a plain number has a leading zero that makes it octal to Kubernetes, decimal or text to others.
+/// Returns whether a plain number has a leading zero that makes it octal to Kubernetes, decimal or
+/// text to others.
 pub(super) fn is_leading_zero(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut digits = digits.bytes().filter(|&b| b != b'_');
@@ -180,7 +182,8 @@ fn number(plain: &str) -> (Scalar, ScalarTag) {
     if let Some(float) = decimal(plain) {
         return (Scalar::Float(float), ScalarTag::Float);
     }
-    // Reached by forms such as `0b-1`, which the base-0 reader refuses: the sign belongs to the digits.
+    // Reached by forms such as `0b-1`, which the base-0 reader refuses: the sign belongs to the
+    // digits.
     let binary = match (plain.strip_prefix("0b"), plain.strip_prefix("-0b")) {
         (Some(digits), _) => signed(digits, 2),
         (None, Some(digits)) if !digits.starts_with(['+', '-']) => signed(digits, 2).map(i64::wrapping_neg),
@@ -247,7 +250,8 @@ fn separated(text: &str) -> Option<f64> {
     between.then(|| decimal(&text.replace('_', ""))).flatten()
 }
 
-/// Standard base64 with padding, whatever its last bits; line breaks inside are skipped, as Go does.
+/// Standard base64 with padding, whatever its last bits; line breaks inside are skipped, as Go
+/// does.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();

@@ -90,8 +90,8 @@ impl<'a> DocumentSplitter<'a> {
         DocumentPart::Fault(fault)
     }
 
-    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end of the
-    /// line. None where Kubernetes does not try, because it looks at four bytes at a time.
+    /// After one value at most, what is not JSON may still be YAML: after the blanks up to the end
+    /// of the line. None where Kubernetes does not try, because it looks at four bytes at a time.
     fn blanks_before_yaml(&self) -> Option<usize> {
         let rest = self.rest();
         let (at, stop) = rest.char_indices().find(|(_, c)| *c == '\n' || !c.is_whitespace())?;
@@ -172,7 +172,8 @@ fn bad_separator(line: u32) -> DocumentFault {
     .hint("put what follows `---` on a line of its own")
 }
 
-/// Returns whether a text clearly has nothing but blanks, comments and separators. The parser judges the others.
+/// Returns whether a text clearly has nothing but blanks, comments and separators. The parser
+/// judges the others.
 pub(super) fn is_empty(text: &str) -> bool {
     let plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b' '..=b'~');
     let blank = |line: &str| {

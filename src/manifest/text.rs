@@ -1,10 +1,10 @@
-//! Bytes to text, the way kubectl opens a file: a byte order mark chooses UTF-8 or UTF-16, and what is not
-//! valid becomes U+FFFD.
+//! Bytes to text, the way kubectl opens a file: a byte order mark chooses UTF-8 or UTF-16, and what
+//! is not valid becomes U+FFFD.
 
 use std::borrow::Cow;
 
-/// Returns the text of a file, without its byte order mark. Fails with its length when that is over a limit: what is
-/// not valid takes more bytes as text than in the file.
+/// Returns the text of a file, without its byte order mark. Fails with its length when that is over
+/// a limit: what is not valid takes more bytes as text than in the file.
 pub(super) fn decoded(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
     let text = match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest, limit)?,
@@ -12,8 +12,8 @@ pub(super) fn decoded(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize>
         [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes, limit)?,
         _ => utf8(bytes, limit)?,
     };
-    // kubectl's line reader takes `\r\n` off each line and puts `\n` back, which turns `\r\r\n` into one
-    // break instead of two.
+    // kubectl's line reader takes `\r\n` off each line and puts `\n` back, which turns `\r\r\n`
+    // into one break instead of two.
     Ok(if text.contains("\r\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { text })
 }
 

@@ -1,5 +1,5 @@
-//! The parsed document: an arena of small nodes with their places. No node owns another, so that neither
-//! depth nor size of a hostile document costs stack.
+//! The parsed document: an arena of small nodes with their places. No node owns another, so that
+//! neither depth nor size of a hostile document costs stack.
 
 use super::scalar::ScalarTag;
 use super::{MAX_MAPPINGS, MAX_NODES, MAX_TEXT};
@@ -112,7 +112,8 @@ impl<'a> DocumentTree<'a> {
         self.added_to(TreeSize::default()).map(|_| ())
     }
 
-    /// Returns the size of the documents before this one, and of this one. Fails where it is that of no sensible file.
+    /// Returns the size of the documents before this one, and of this one. Fails where it is that
+    /// of no sensible file.
     pub(super) fn added_to(&self, before: TreeSize) -> Result<TreeSize, DocumentFault> {
         let size =
             TreeSize { nodes: before.nodes + self.nodes.len(), mappings: before.mappings + self.mappings };
@@ -260,7 +261,8 @@ impl<'a> DocumentTree<'a> {
         }
     }
 
-    /// Returns the node that an alias stands for, else the node itself. The target of an alias is never one.
+    /// Returns the node that an alias stands for, else the node itself. The target of an alias is
+    /// never one.
     pub(super) fn target(&self, id: NodeId) -> NodeId {
         match self.node(id) {
             Some(node) if node.kind == NodeKind::Alias => node.first,
@@ -268,7 +270,8 @@ impl<'a> DocumentTree<'a> {
         }
     }
 
-    /// Returns the first child of a collection. The children of a mapping are key, value, key, value …
+    /// Returns the first child of a collection. The children of a mapping are key, value, key,
+    /// value …
     pub(super) fn first(&self, id: NodeId) -> Option<NodeId> {
         let node = self.node(id)?;
         let collection = matches!(node.kind, NodeKind::Sequence | NodeKind::Mapping);
@@ -300,8 +303,8 @@ impl<'a> DocumentTree<'a> {
 
 /// Mappings by their keys.
 impl DocumentTree<'_> {
-    /// Returns the key and the value node under a key of a mapping, the last one of several. Looks into merged
-    /// mappings one level deep.
+    /// Returns the key and the value node under a key of a mapping, the last one of several. Looks
+    /// into merged mappings one level deep.
     pub(super) fn entry(&self, mapping: NodeId, key: &str) -> Option<(NodeId, NodeId)> {
         let mapping = self.target(mapping);
         self.own_entry(mapping, key).or_else(|| {

@@ -113,7 +113,8 @@ impl ObjectId {
         Self::shared(kind, namespace.unwrap_or_default().into(), name)
     }
 
-    /// As [`ObjectId::new`], with a namespace text that many identities share; empty for cluster-scoped.
+    /// As [`ObjectId::new`], with a namespace text that many identities share; empty for
+    /// cluster-scoped.
     pub fn shared(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
         Self(Arc::new(ObjectIdParts {
             group: kind.group.clone(),

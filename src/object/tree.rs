@@ -21,8 +21,8 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     text_at(object, &["metadata", "annotations", key])
 }
 
-/// One line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees that mean the
-/// same give the same text.
+/// One line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees that mean
+/// the same give the same text.
 pub fn canonical_json(value: &Value) -> String {
     written(value, GoNumberWriter(CompactFormatter))
 }
@@ -39,7 +39,8 @@ fn written<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) -> Stri
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Writes floats in Go's (and ECMAScript's) form: plain digits for 1e-6 ≤ |x| < 1e21, no trailing `.0`.
+/// Writes floats in Go's (and ECMAScript's) form: plain digits for 1e-6 ≤ |x| < 1e21, no trailing
+/// `.0`.
 struct GoNumberWriter<F>(F);
 
 impl<F: Formatter> Formatter for GoNumberWriter<F> {

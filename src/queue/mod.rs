@@ -23,8 +23,8 @@ pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
 pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
-/// Room for so many keys is kept when none is there: what a first pass over a large source needed is given
-/// back.
+/// Room for so many keys is kept when none is there: what a first pass over a large source needed
+/// is given back.
 const ROOM: usize = 1024;
 
 /// Numbers that tell whether the workers keep up.

@@ -12,8 +12,8 @@ use crate::object::{Diagnostic, Severity};
 const SHOWN: usize = 100;
 const BEFORE: usize = 60;
 
-/// Returns all of them in the order of files and lines: `file:line:column: error: message`, the line with a
-/// caret under the fault, and what to do.
+/// Returns all of them in the order of files and lines: `file:line:column: error: message`, the
+/// line with a caret under the fault, and what to do.
 pub fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
     let mut sorted: Vec<&Diagnostic> = found.iter().collect();
     sorted.sort();

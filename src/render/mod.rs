@@ -2,8 +2,8 @@
 //!
 //! Owns every form that a person or a machine reads on standard output, and the colours in it.
 //!
-//! **Invariant:** gives text and writes nowhere; decides nothing, and masks nothing (what it gets is
-//! masked already).
+//! **Invariant:** gives text and writes nowhere; decides nothing, and masks nothing (what it gets
+//! is masked already).
 
 mod diagnostics;
 mod json;

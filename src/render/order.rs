@@ -12,7 +12,8 @@ use crate::object::ObjectId;
 /// The number of objects of a unit that are named without an impact on pods.
 const NAMED: usize = 5;
 
-/// Returns a line for each unit that restarts pods, and what they come to; empty where nothing is restarted.
+/// Returns a line for each unit that restarts pods, and what they come to; empty where nothing is
+/// restarted.
 pub(super) fn order(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     if plan.units.is_empty() {

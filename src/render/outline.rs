@@ -25,7 +25,8 @@ pub(super) enum DiffSide {
     After,
 }
 
-/// Returns the lines that differ, with the keys above them and the names of the list items they are in.
+/// Returns the lines that differ, with the keys above them and the names of the list items they are
+/// in.
 pub(super) fn outline(before: &Value, after: &Value) -> Vec<OutlineLine> {
     let (before, after) = (yaml(before), yaml(after));
     let diff = TextDiff::from_lines(&before, &after);
@@ -71,8 +72,8 @@ fn mark_shown(lines: &[OutlineLine]) -> Vec<bool> {
     shown
 }
 
-/// Returns how deep a line stands. A list item stands between its key, which has the same indentation, and its
-/// own keys.
+/// Returns how deep a line stands. A list item stands between its key, which has the same
+/// indentation, and its own keys.
 fn depth(line: &str) -> usize {
     let rest = line.trim_start_matches(' ');
     let indentation = line.len() - rest.len();

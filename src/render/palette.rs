@@ -152,7 +152,8 @@ mod tests {
             "\u{2066}",
             "\u{feff}",
             "\u{e0041}",
-            // More of those that Unicode has nothing shown for (DerivedCoreProperties, Default_Ignorable_Code_Point).
+            // More of those that Unicode has nothing shown for (DerivedCoreProperties,
+            // Default_Ignorable_Code_Point).
             "\u{34f}",
             "\u{1160}",
             "\u{17b4}",

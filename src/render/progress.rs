@@ -27,7 +27,8 @@ pub enum ApplyOutcome<'a> {
     Failed(&'a str),
 }
 
-/// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line end.
+/// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line
+/// end.
 pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
         ApplyOutcome::Created => ("created", TextStyle::Added),

@@ -92,7 +92,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the names alone, as `kubectl -o name` writes them: a line for each object that is not as wanted.
+/// Returns the names alone, as `kubectl -o name` writes them: a line for each object that is not as
+/// wanted.
 pub fn names(plan: &Plan) -> String {
     let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {
@@ -111,8 +112,8 @@ pub enum SummaryTense {
     Did,
 }
 
-/// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned, if the
-/// source was not read whole.
+/// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned,
+/// if the source was not read whole.
 pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {

@@ -45,8 +45,8 @@ fn object(out: &mut String, planned: &PlannedObject, palette: Palette) {
     }
 }
 
-/// `apps.v1.Deployment.shop.web`; kubectl leaves the group out for the core and doubles the dot for a
-/// cluster-scoped object, and so do we.
+/// `apps.v1.Deployment.shop.web`; kubectl leaves the group out for the core and doubles the dot for
+/// a cluster-scoped object, and so do we.
 fn file_name(planned: &PlannedObject) -> String {
     let group = if planned.gvk.group.is_empty() { String::new() } else { format!("{}.", planned.gvk.group) };
     let namespace = planned.id.namespace().unwrap_or_default();

@@ -14,7 +14,8 @@ pub struct ObjectComparison {
     /// The API server's result for the newest revision, as YAML; none where no source asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// The difference of the two, as a unified diff without names of files; empty where there is none.
+    /// The difference of the two, as a unified diff without names of files; empty where there is
+    /// none.
     pub difference: String,
     /// The reason for which one of them is not known, or not from the API server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -176,8 +176,8 @@ pub fn deletions_wait(count: usize) -> String {
     format!("{count} {}", if count == 1 { "deletion waits" } else { "deletions wait" })
 }
 
-/// Returns the status that an object should have, where it has another now; none where it says all that already. Only the
-/// times of conditions that stay as they are may differ.
+/// Returns the status that an object should have, where it has another now; none where it says all
+/// that already. Only the times of conditions that stay as they are may differ.
 pub fn source_conditions(
     known: &Value,
     generation: i64,

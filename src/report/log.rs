@@ -30,7 +30,8 @@ pub struct ObjectEvent {
     pub known: Option<Arc<str>>,
 }
 
-/// A line tells so many characters of why something failed: pods and webhooks may say pages. `rhumb why` has all of it.
+/// A line tells so many characters of why something failed: pods and webhooks may say pages. `rhumb
+/// why` has all of it.
 const BRIEF: usize = 200;
 
 /// The length of the end of a long text, which says what came of it.
@@ -47,7 +48,8 @@ pub fn brief(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{} … {}", head.trim_end(), tail.trim_start()))
 }
 
-/// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for machines alone.
+/// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for
+/// machines alone.
 pub const MACHINE_FIELDS: [&str; 8] = [
     "action",
     "author",
@@ -70,8 +72,8 @@ macro_rules! line {
     };
 }
 
-/// Writes the line of what became of an object: what changes the cluster at info, what is held up at warn, the rest at
-/// debug.
+/// Writes the line of what became of an object: what changes the cluster at info, what is held up
+/// at warn, the rest at debug.
 pub fn log(event: &ObjectEvent) {
     let ObjectEvent { id, told, reason, source, revision, known } = event;
     let level = match told {
@@ -143,7 +145,8 @@ fn is_of_rollout(reason: EventReason) -> bool {
     matches!(reason, EventReason::RolloutStarted | EventReason::RolloutFailed | EventReason::RolledBack)
 }
 
-/// Writes the line of what happened beside what became of single objects, each of which has a line of its own.
+/// Writes the line of what happened beside what became of single objects, each of which has a line
+/// of its own.
 pub fn log_notice(notice: &EventRecord) {
     let Some(words) = event_words(notice.reason) else { return };
     let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
@@ -184,8 +187,8 @@ impl Outcome {
 }
 
 impl EventReason {
-    /// Returns the number of this kind of event in the journal (`MESSAGE_ID`, systemd.journal-fields(7)). One that was given away
-    /// stays what it is for ever.
+    /// Returns the number of this kind of event in the journal (`MESSAGE_ID`,
+    /// systemd.journal-fields(7)). One that was given away stays what it is for ever.
     pub const fn message_id(self) -> &'static str {
         match self {
             Self::RevisionRead => "8b10c66cb2ad40da87258f8a8c2d5cf8",

@@ -168,7 +168,8 @@ impl Metrics {
         &self.queue
     }
 
-    /// A rollout of a source has ended, so long after its beginning; none where an earlier process began it.
+    /// A rollout of a source has ended, so long after its beginning; none where an earlier process
+    /// began it.
     pub fn rolled(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
         let labels = RolloutLabels { source: self.add_source(source), outcome: ended.label() };
         self.rollouts.get_or_create(&labels).inc();

@@ -193,7 +193,8 @@ pub struct EventDraft {
     pub subject: Option<String>,
 }
 
-/// Keeps the last notices and hands each to all who listen. Cheap to clone; all clones are the same.
+/// Keeps the last notices and hands each to all who listen. Cheap to clone; all clones are the
+/// same.
 #[derive(Clone, Debug)]
 pub struct EventRecorder(Arc<RecorderState>);
 
@@ -269,7 +270,8 @@ impl EventRecorder {
         followers.retain(|(wants, follower)| {
             if wants(reason) { follower.send(notice.clone()).is_ok() } else { !follower.is_closed() }
         });
-        // Under the lock, so that whoever begins to listen misses none and hears none twice. Nobody may listen.
+        // Under the lock, so that whoever begins to listen misses none and hears none twice. Nobody
+        // may listen.
         let _ = self.0.listeners.send(notice);
     }
 

@@ -51,7 +51,8 @@ enum SendMode {
 }
 
 impl ServiceNotifier {
-    /// Returns the way to this address, as `$NOTIFY_SOCKET` names it: a path, or `@` before an abstract name.
+    /// Returns the way to this address, as `$NOTIFY_SOCKET` names it: a path, or `@` before an
+    /// abstract name.
     ///
     /// # Errors
     ///
@@ -68,8 +69,8 @@ impl ServiceNotifier {
         Ok(Self { sockets: Some(NotifySockets { address, patient, hasty }) })
     }
 
-    /// Sends lines as one message, and says whether the manager has got it. Whether it has makes no difference to the
-    /// service.
+    /// Sends lines as one message, and says whether the manager has got it. Whether it has makes no
+    /// difference to the service.
     fn send(&self, message: &str, haste: SendMode) -> bool {
         let Some(NotifySockets { address, patient, hasty }) = &self.sockets else { return true };
         let socket = if haste == SendMode::Patient { patient } else { hasty };
@@ -220,7 +221,8 @@ impl SystemdService {
         self.0.notifier.send("WATCHDOG=1", SendMode::Patient);
     }
 
-    /// Sets a part of the status line; an empty text takes it out. [`SystemdService::keep_current`] sends it.
+    /// Sets a part of the status line; an empty text takes it out. [`SystemdService::keep_current`]
+    /// sends it.
     pub fn set_topic(&self, topic: StatusTopic, text: impl Into<String>) {
         let text = text.into();
         let mut line = self.line();
@@ -375,7 +377,8 @@ pub(super) mod tests {
         assert_eq!(begins, ["RELOADING", "RELOADING", "READY"]);
     }
 
-    /// A manager that is busy, or not there for a moment, hears it later; and the service does not wait for it.
+    /// A manager that is busy, or not there for a moment, hears it later; and the service does not
+    /// wait for it.
     #[tokio::test(start_paused = true)]
     async fn what_the_manager_cannot_hear_is_told_later() {
         let dir = TempDir::new().unwrap();
@@ -395,7 +398,8 @@ pub(super) mod tests {
         };
         assert_eq!(next().as_deref(), Some("READY=1\nSTATUS=here"));
         assert_eq!(next(), None);
-        // Its queue is full when a sender who has sent nothing yet has no room; what one may have on its way is bounded.
+        // Its queue is full when a sender who has sent nothing yet has no room; what one may have
+        // on its way is bounded.
         let send = |sender: &UnixDatagram| sender.send_to(b"X=1", &path).is_ok();
         let sender = || {
             let sender = UnixDatagram::unbound().unwrap();

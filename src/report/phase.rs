@@ -40,7 +40,8 @@ pub enum Phase {
     OptedOut,
 }
 
-/// Says of objects of which each is well how many are as wanted and healthy, and how many nobody looks after.
+/// Says of objects of which each is well how many are as wanted and healthy, and how many nobody
+/// looks after.
 pub fn well_words(objects: &BTreeMap<Phase, usize>) -> String {
     let all: usize = objects.values().sum();
     match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {

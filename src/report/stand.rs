@@ -43,7 +43,8 @@ pub struct StatusSummary {
     pub left_alone: String,
     /// Says if what others put on its objects has an effect; empty where it has.
     pub opt_out: String,
-    /// The revision of which it was told that all was as wanted; empty where that was not told, or no longer holds.
+    /// The revision of which it was told that all was as wanted; empty where that was not told, or
+    /// no longer holds.
     pub settled: String,
 }
 
@@ -88,7 +89,8 @@ impl StatusSummary {
         self
     }
 
-    /// Returns the revision of which a ConfigMap's data say that it was told that all was as wanted.
+    /// Returns the revision of which a ConfigMap's data say that it was told that all was as
+    /// wanted.
     pub fn settled_in(data: &BTreeMap<String, String>) -> Option<Revision> {
         data.get(SETTLED).map(|text| Revision::new(text))
     }
@@ -172,7 +174,8 @@ fn phase_of(word: &str) -> Option<Phase> {
     PHASES.into_iter().find(|phase| phase.to_string() == word)
 }
 
-/// Returns a line for each of the first so many objects, and one for how many more there are in each phase.
+/// Returns a line for each of the first so many objects, and one for how many more there are in
+/// each phase.
 fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String {
     let mut text = String::new();
     for told in objects.iter().take(NAMED) {

@@ -1,7 +1,8 @@
 //! The status: what runs, from which revision, what is not as it should be, and why not.
 //!
-//! One form for all who ask: the socket, the terminal and the page. Its fields are camel-cased and versioned by
-//! [`VERSION`]; fields may come, and none goes or changes its meaning within a version.
+//! One form for all who ask: the socket, the terminal and the page. Its fields are camel-cased and
+//! versioned by [`VERSION`]; fields may come, and none goes or changes its meaning within a
+//! version.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -78,7 +78,8 @@ impl DaemonSummary {
             ]),
             left_alone: count(&[Phase::LeftAlone, Phase::OptedOut, Phase::Held]),
             rolling: count(&[Phase::RollingOut]),
-            // Made of two clocks: without its fraction it stays the same from turn to turn, nearly always.
+            // Made of two clocks: without its fraction it stays the same from turn to turn, nearly
+            // always.
             resync: resync.round(jiff::Unit::Second).unwrap_or(resync),
         }
     }

@@ -1,4 +1,5 @@
-//! Connections: so many at a time, each with a deadline for its request, and with one for whoever reads the answer.
+//! Connections: so many at a time, each with a deadline for its request, and with one for whoever
+//! reads the answer.
 
 use std::io;
 use std::net::IpAddr;

@@ -64,7 +64,8 @@ impl RequestGuard {
         Self { hosts: hosts.into(), others: OtherNames::Unknown, token, browsers: BrowserAccess::SendNothing }
     }
 
-    /// Lets browsers in too that were given the token in a form. For doors with encryption alone, as cookies take that.
+    /// Lets browsers in too that were given the token in a form. For doors with encryption alone,
+    /// as cookies take that.
     #[must_use]
     pub fn with_sign_in(self) -> Self {
         Self { browsers: BrowserAccess::SignIn, ..self }

@@ -39,7 +39,8 @@ const BODY: Duration = Duration::from_secs(10);
 const OF_ONE: (u32, u32) = (10, 1);
 const OF_ALL: (u32, u32) = (50, 10);
 
-/// Sources share so many counts, by their names: whether there is a source of a name shows in nothing.
+/// Sources share so many counts, by their names: whether there is a source of a name shows in
+/// nothing.
 const COUNTS: usize = 64;
 
 /// Headers with the code of the body in hexadecimal digits, and what stands before those.
@@ -77,7 +78,8 @@ pub struct WebhookReceiver {
 }
 
 impl WebhookReceiver {
-    /// With the secret in this file; with `.` and the name of a source behind it that of this source alone.
+    /// With the secret in this file; with `.` and the name of a source behind it that of this
+    /// source alone.
     pub fn new(secret: Option<PathBuf>, others: UnservedSources) -> Arc<Self> {
         let limiter = |(burst, rate): (u32, u32)| {
             let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
@@ -98,7 +100,8 @@ impl WebhookReceiver {
         self.of_one.get(count).is_some_and(|limiter| limiter.check().is_ok()) && self.of_all.check().is_ok()
     }
 
-    /// Returns the secret for a source, one that nobody knows where there is none; none where no source has any.
+    /// Returns the secret for a source, one that nobody knows where there is none; none where no
+    /// source has any.
     fn secret_of(&self, source: &str) -> Option<Secret> {
         let common = self.secret.as_deref().filter(|file| has_any(file))?;
         let Ok(name) = source.parse::<DnsLabel>() else { return Some(self.unknown.clone()) };

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The process behind the routes.
 #[derive(Clone, Debug)]
 pub struct ProcessHandle {
-    /// The loop that runs now; none before the first one, and another one after each new configuration.
+    /// The loop that runs now; none before the first one, and another one after each new
+    /// configuration.
     pub running: watch::Receiver<Option<Inquiries>>,
     /// The heartbeats.
     pub heartbeats: Heartbeats,

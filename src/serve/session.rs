@@ -1,10 +1,11 @@
-//! Signing in: a browser sends no header by itself, so it gives the token once and gets a cookie for it.
+//! Signing in: a browser sends no header by itself, so it gives the token once and gets a cookie
+//! for it.
 //!
 //! A session is its end and a code over that under the token itself (RFC 2104). So nothing is
 //! stored, all replicas with one token know it, and a new token ends it.
 //!
-//! **Invariant:** the cookie is sent over TLS alone: browsers hold cookies apart by host and not by port, and any
-//! program may listen on another port of a loopback address.
+//! **Invariant:** the cookie is sent over TLS alone: browsers hold cookies apart by host and not by
+//! port, and any program may listen on another port of a loopback address.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ use crate::secret::Secret;
 pub(super) const SIGN_IN: &str = "/sign-in";
 /// The paths that the form needs, open to everybody.
 const PUBLIC: [&str; 2] = ["/page.css", "/icon.svg"];
-/// Browsers take a cookie of this prefix from the very host over TLS, and from nobody else (RFC 6265bis, 4.1.3.2).
+/// Browsers take a cookie of this prefix from the very host over TLS, and from nobody else (RFC
+/// 6265bis, 4.1.3.2).
 const COOKIE: &str = "__Host-rhumb";
 /// A working day, after which somebody is asked again.
 const LENGTH: Duration = Duration::from_hours(12);
@@ -39,7 +41,8 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'",
 );
-/// Under `no-referrer` a browser names no origin with a form, and what names none is let in nowhere.
+/// Under `no-referrer` a browser names no origin with a form, and what names none is let in
+/// nowhere.
 const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// The fields of the form.
@@ -75,7 +78,8 @@ pub(super) fn is_signed_in(headers: &HeaderMap, token: &Secret, now: Timestamp) 
 fn lasts(session: &str, token: &Secret, now: Timestamp) -> bool {
     let Some((end, code)) = session.split_once('.') else { return false };
     let (Ok(seconds), Ok(code)) = (end.parse::<i64>(), URL_SAFE_NO_PAD.decode(code)) else { return false };
-    // One that ends later than any that begins now was made with another clock, and is asked for anew.
+    // One that ends later than any that begins now was made with another clock, and is asked for
+    // anew.
     let left = seconds.checked_sub(now.as_second()).and_then(|left| u64::try_from(left).ok());
     let is_in_time = left.is_some_and(|left| left <= LENGTH.as_secs());
     is_in_time && token.code().chain_update(text(end)).verify_slice(&code).is_ok()
@@ -92,7 +96,8 @@ fn begin(token: &Secret, now: Timestamp) -> String {
     format!("{end}.{}", URL_SAFE_NO_PAD.encode(code))
 }
 
-/// Answers what was sent by the form: with a session and the way to the page, or with the form again and why.
+/// Answers what was sent by the form: with a session and the way to the page, or with the form
+/// again and why.
 pub(super) async fn sign_in(request: Request<Body>, token: Option<&Secret>, now: Timestamp) -> Response {
     let (head, body) = request.into_parts();
     let bytes = match tokio::time::timeout(SENDING, to_bytes(body, LONGEST_FORM)).await {

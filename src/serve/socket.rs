@@ -21,7 +21,8 @@ const LONGEST: usize = 107;
 /// Stands behind the name of one that nobody may connect to yet.
 const YOUNG: &[u8] = b".new";
 
-/// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever removed.
+/// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever
+/// removed.
 pub async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
     let failed = |error| ServeError::Io { place: path.display().to_string(), error };
     match fs::symlink_metadata(path) {
@@ -35,7 +36,8 @@ pub async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
         },
     }
     make_folder(path).map_err(failed)?;
-    // Under another name first: nobody may connect before the mode is set, or finds no socket between two.
+    // Under another name first: nobody may connect before the mode is set, or finds no socket
+    // between two.
     let young = young(path);
     match fs::symlink_metadata(&young) {
         // A former process was killed between the two steps.
@@ -58,8 +60,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns a name beside it, for the moment before it is complete. Where nothing can be added, as the path needs all the room
-/// that there is, its last character gives way.
+/// Returns a name beside it, for the moment before it is complete. Where nothing can be added, as
+/// the path needs all the room that there is, its last character gives way.
 fn young(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().as_bytes().to_owned();
     if name.len() + YOUNG.len() <= LONGEST {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::error::SourceError;
 
-/// Runs work that waits for the disk, which over a network may never answer. The thread cannot be ended, but
-/// it does not hold up anybody else.
+/// Runs work that waits for the disk, which over a network may never answer. The thread cannot be
+/// ended, but it does not hold up anybody else.
 pub(super) async fn bounded<T: Send + 'static>(
     place: &str,
     deadline: Duration,

@@ -25,8 +25,8 @@ const VERSION: Duration = Duration::from_secs(10);
 
 /// Sets the limits that all of git's helpers inherit before any of them can talk to anybody.
 ///
-/// A limit that is set from outside after the start comes too late where the machine is busy. An exit with
-/// [`NO_LIMITS`] says that one could not be set.
+/// A limit that is set from outside after the start comes too late where the machine is busy. An
+/// exit with [`NO_LIMITS`] says that one could not be set.
 const LIMITED: &str = "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" || exit 125; \
      unset RHUMB_DATA RHUMB_FILE; exec git \"$@\"";
 /// No exit code of git.
@@ -54,8 +54,8 @@ pub(super) struct ChildLimits {
 pub(super) enum ChildPeer<'a> {
     /// A remote.
     Network(TransportPolicy),
-    /// A repository on this host, which this configuration file declares safe: its owner was judged when it
-    /// was opened.
+    /// A repository on this host, which this configuration file declares safe: its owner was judged
+    /// when it was opened.
     Host(&'a Path),
     /// Nobody.
     Nobody,
@@ -87,8 +87,8 @@ pub(super) enum ChildError {
     TooMuch,
 }
 
-/// Returns a git command on a store, that asks nobody anything, reads no configuration but the store's, and runs no
-/// hook. Protocols are limited by [`ChildPeer`].
+/// Returns a git command on a store, that asks nobody anything, reads no configuration but the
+/// store's, and runs no hook. Protocols are limited by [`ChildPeer`].
 pub(super) fn git(store: &Path, peer: ChildPeer<'_>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", LIMITED, "git"]).env_clear();
@@ -213,7 +213,8 @@ pub(super) async fn run(
     }
 }
 
-/// Returns the limit, or the one that this process has itself where that is less: nobody may raise it.
+/// Returns the limit, or the one that this process has itself where that is less: nobody may raise
+/// it.
 fn lower_limit(resource: Resource, limit: u64) -> u64 {
     rustix::process::getrlimit(resource).maximum.map_or(limit, |own| own.min(limit))
 }

@@ -100,7 +100,8 @@ fn own_lines(stderr: &str) -> impl Iterator<Item = &str> {
     stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("remote:"))
 }
 
-/// Returns the line that says it best, without secrets and control characters, of a bearable length, to stand in a sentence.
+/// Returns the line that says it best, without secrets and control characters, of a bearable
+/// length, to stand in a sentence.
 pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     let said = |line: &&str| SIGNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
@@ -115,7 +116,8 @@ pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret.as_str(), "***");
     }
-    // A server says what it likes, also of credentials that git found by itself, and curl repeats a proxy's address.
+    // A server says what it likes, also of credentials that git found by itself, and curl repeats a
+    // proxy's address.
     let shown: Vec<_> =
         text.split(' ').map(|word| if is_id(word) { word.into() } else { blurred(word) }).collect();
     shown.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()

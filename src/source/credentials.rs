@@ -1,7 +1,8 @@
 //! The files with what git servers ask for: a folder of them, as systemd shows it to a service.
 //!
-//! **Invariant:** no content of them comes into this process, an argument or an environment. git and ssh are
-//! told where they are and read them anew for each look, so that a newer one counts from then on.
+//! **Invariant:** no content of them comes into this process, an argument or an environment. git
+//! and ssh are told where they are and read them anew for each look, so that a newer one counts
+//! from then on.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,8 +25,9 @@ const HOSTS: &str = "known-hosts";
 /// | `known-hosts` | the host keys that are accepted, besides the system's; without it the user's own |
 /// | `git-credentials` | a URL with user and token for each server, as `git credential-store` keeps them |
 ///
-/// `ssh-key.shop` stands before `ssh-key` for the source `shop`, and likewise the others. Credentials that are bound to
-/// an address are the files that end with their name, and no others: neither an agent's keys nor the user's.
+/// `ssh-key.shop` stands before `ssh-key` for the source `shop`, and likewise the others.
+/// Credentials that are bound to an address are the files that end with their name, and no others:
+/// neither an agent's keys nor the user's.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     folder: Option<PathBuf>,
@@ -50,7 +52,8 @@ impl Default for CredentialOwner {
 }
 
 impl Credentials {
-    /// Returns those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as systemd sets it.
+    /// Returns those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as
+    /// systemd sets it.
     pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
         let whose = match shown {
@@ -82,7 +85,8 @@ impl Credentials {
         }
     }
 
-    /// Returns the file of this name that is there now, be it of use or not: no other stands in for it.
+    /// Returns the file of this name that is there now, be it of use or not: no other stands in for
+    /// it.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         let own = |whose: &str| folder.join(format!("{name}.{whose}"));
@@ -96,7 +100,8 @@ impl Credentials {
         files.into_iter().flatten().find(|file| is_there(file))
     }
 
-    /// Returns why one of those that a URL takes cannot be read. git and ssh would say less, and wait for ever for a pipe.
+    /// Returns why one of those that a URL takes cannot be read. git and ssh would say less, and
+    /// wait for ever for a pipe.
     pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
         let names: &[&str] = if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", HOSTS] };
         for name in names {
@@ -142,8 +147,9 @@ impl Credentials {
     }
 }
 
-/// Returns the setting of git that asks a file in the form of `git credential-store`, whose lines count for their
-/// protocol and host alone. It is asked at an address and below it: one with a dot behind it, or everywhere.
+/// Returns the setting of git that asks a file in the form of `git credential-store`, whose lines
+/// count for their protocol and host alone. It is asked at an address and below it: one with a dot
+/// behind it, or everywhere.
 ///
 /// The file is only asked: what a server refuses is not taken out of it, as git's own helper would.
 pub(super) fn helper(address: &str, file: &[u8]) -> OsString {
@@ -168,7 +174,8 @@ fn quoted(text: &[u8]) -> OsString {
     OsString::from_vec(word)
 }
 
-/// Returns an option of ssh whose value is this very path: neither parted at spaces, nor with anything in place of `%h`.
+/// Returns an option of ssh whose value is this very path: neither parted at spaces, nor with
+/// anything in place of `%h`.
 fn option(name: &str, path: &Path) -> OsString {
     let mut option = format!("{name}=\"").into_bytes();
     for byte in path.as_os_str().as_bytes() {

@@ -33,13 +33,15 @@ const RACY: Duration = Duration::from_secs(2);
 pub(super) struct DirectorySource {
     pub(super) path: PathBuf,
     place: String,
-    /// The newest snapshot: named after the path, so that another folder's is not mistaken for this one's.
+    /// The newest snapshot: named after the path, so that another folder's is not mistaken for this
+    /// one's.
     head: String,
     pub(super) store: RevisionStore,
     memory: Arc<Mutex<DirectoryMemory>>,
 }
 
-/// Device, number and birth of a store's folder: numbers are used again, at once by some file systems.
+/// Device, number and birth of a store's folder: numbers are used again, at once by some file
+/// systems.
 type FolderIdentity = (u64, u64, Option<SystemTime>);
 
 #[derive(Debug, Default)]
@@ -102,7 +104,8 @@ impl DirectorySource {
         self.store.target(&self.head).ok().flatten()
     }
 
-    /// Looks until two looks in a row are equal, and makes a snapshot if they differ from the last one.
+    /// Looks until two looks in a row are equal, and makes a snapshot if they differ from the last
+    /// one.
     pub(super) async fn newest(
         &self,
         lock: StateLock,
@@ -218,7 +221,8 @@ impl PassInput {
         Ok(revision)
     }
 
-    /// Drops what was known of a store that is no more, and reads what an earlier process had shown.
+    /// Drops what was known of a store that is no more, and reads what an earlier process had
+    /// shown.
     fn recall(&self, memory: &mut DirectoryMemory, odb: &Odb<'_>) -> Result<(), SourceError> {
         let metadata = fs::metadata(self.store.path()).map_err(|error| SourceError::State {
             path: self.store.path().to_owned(),

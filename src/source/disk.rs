@@ -22,7 +22,8 @@ use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
 /// The number of passes over a folder that changes while it is read.
 const ATTEMPTS: usize = 5;
 
-/// A path's files as they were on disk at one moment, with their bytes. Its `Debug` form leaves them out.
+/// A path's files as they were on disk at one moment, with their bytes. Its `Debug` form leaves
+/// them out.
 pub struct DiskSnapshot {
     /// The files. The revision is HEAD's commit where the path is in a git work tree and shows
     /// HEAD's files. Otherwise it is the id of a snapshot, which depends on the files alone.
@@ -45,7 +46,8 @@ impl std::fmt::Debug for DiskSnapshot {
     }
 }
 
-/// Reads a folder, a git work tree with what is not committed, or a single file. Blocks; needs no state.
+/// Reads a folder, a git work tree with what is not committed, or a single file. Blocks; needs no
+/// state.
 ///
 /// Fails where nothing is there, nothing can be read, or not one manifest is found.
 pub fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
@@ -77,7 +79,8 @@ pub enum NamedInput {
     Text(String, Vec<u8>),
 }
 
-/// Reads what was named piece by piece as one snapshot. Each file stands in it by the path that was named. Blocks.
+/// Reads what was named piece by piece as one snapshot. Each file stands in it by the path that was
+/// named. Blocks.
 ///
 /// Fails where something of it is not there, cannot be read, or is a folder without a manifest.
 pub fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
@@ -215,8 +218,8 @@ fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
     Ok(DiskSnapshot { snapshot, commit: None, bytes: pass.bytes })
 }
 
-/// HEAD, if the path is in a git work tree and HEAD holds the same files there. Trouble with git is no
-/// trouble here: the files have been read.
+/// HEAD, if the path is in a git work tree and HEAD holds the same files there. Trouble with git is
+/// no trouble here: the files have been read.
 fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInfo>)> {
     let path = folder::resolve(path).ok()?;
     if !path.is_dir() {

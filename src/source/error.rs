@@ -301,7 +301,8 @@ pub enum SourceError {
         /// The command by which a person confirms it.
         confirm: String,
     },
-    /// The history ends before the commit that was accepted last, and each one since must be verified.
+    /// The history ends before the commit that was accepted last, and each one since must be
+    /// verified.
     #[error(
         "{place}: revision {revision} is refused: not all of the history back to {accepted}, which was accepted \
          last, is there to be verified; make the repository whole (`git fetch --unshallow`), or confirm the \

@@ -39,8 +39,9 @@ impl FileStat {
         }
     }
 
-    /// Returns whether the file was last touched before this second of the wall clock. A younger one may change
-    /// again without a trace, because the stamps of many kernels only tick every few milliseconds.
+    /// Returns whether the file was last touched before this second of the wall clock. A younger
+    /// one may change again without a trace, because the stamps of many kernels only tick every few
+    /// milliseconds.
     pub(super) fn is_older_than(&self, second: i64) -> bool {
         self.modified.0.max(self.changed.0) < second
     }
@@ -54,7 +55,8 @@ pub(super) struct FolderListing {
     pub(super) refusals: Vec<RefusedFile>,
 }
 
-/// Follows the links to a folder, and the `..data` link by which Kubernetes swaps a volume's content.
+/// Follows the links to a folder, and the `..data` link by which Kubernetes swaps a volume's
+/// content.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, SourceError> {
     let real = fs::canonicalize(path).map_err(|error| trouble(path, error))?;
     let data = real.join("..data");

@@ -1,4 +1,5 @@
-//! Git trees and snapshot commits out of a plain list of files: the same list always gets the same ids.
+//! Git trees and snapshot commits out of a plain list of files: the same list always gets the same
+//! ids.
 
 use git2::{ObjectType, Oid};
 
@@ -25,8 +26,8 @@ impl ObjectSink for git2::Odb<'_> {
     }
 }
 
-/// Makes the commit of a folder: no parent, no date, no author, so that equal folders are equal revisions.
-/// The files are ordered by path; none is a folder of another.
+/// Makes the commit of a folder: no parent, no date, no author, so that equal folders are equal
+/// revisions. The files are ordered by path; none is a folder of another.
 pub(super) fn snapshot(
     sink: &mut impl ObjectSink,
     files: &[(&str, Oid)],

@@ -28,13 +28,15 @@ use super::verdict;
 use crate::object::Revision;
 use crate::secret::read_regular;
 
-/// The annotation of a source's inventory by which a person lets it begin anew with a revision: its whole id.
+/// The annotation of a source's inventory by which a person lets it begin anew with a revision: its
+/// whole id.
 pub const ACCEPT: &str = "rhumb.dev/accept";
 
 /// The signatures that a source asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureVerification {
-    /// The file with the keys, of this host: a list of allowed signers, or OpenPGP public keys in armor.
+    /// The file with the keys, of this host: a list of allowed signers, or OpenPGP public keys in
+    /// armor.
     pub keys: PathBuf,
     /// The commits that must be signed.
     pub extent: VerifyExtent,
@@ -181,8 +183,8 @@ impl CommitVerifier {
         format!("kubectl{namespace} annotate --overwrite configmap {} {ACCEPT}={revision}", self.source)
     }
 
-    /// Fails unless each of these commits is signed by one of the keys as they are now. The commits are in the store,
-    /// or in a repository of this host.
+    /// Fails unless each of these commits is signed by one of the keys as they are now. The commits
+    /// are in the store, or in a repository of this host.
     pub(super) async fn check(
         &self,
         (store, lock): (&RevisionStore, &StateLock),
@@ -229,7 +231,8 @@ impl CommitVerifier {
     }
 }
 
-/// A folder with the keys in the form that the programs read, and for what they write; nobody else may read it.
+/// A folder with the keys in the form that the programs read, and for what they write; nobody else
+/// may read it.
 struct KeyFolder {
     folder: PathBuf,
     keys: VerificationKeys,
@@ -288,8 +291,9 @@ impl KeyFolder {
         self.folder.join("signers")
     }
 
-    /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the configuration of our own
-    /// store is read, whosever commits they are, and what stands here wins over that.
+    /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the
+    /// configuration of our own store is read, whosever commits they are, and what stands here wins
+    /// over that.
     fn command(&self, store: &RevisionStore, foreign: Option<&Path>) -> Command {
         let mut command = child::git(store.path(), ChildPeer::Nobody);
         // git goes by the form of the signature: what the keys are not for is verified by nothing.

@@ -1,5 +1,5 @@
-//! Hints that something may have changed on this host. Only hints: what is true is read, and polling goes on
-//! where no hint can be had.
+//! Hints that something may have changed on this host. Only hints: what is true is read, and
+//! polling goes on where no hint can be had.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -31,7 +31,8 @@ pub struct ChangeHints {
 }
 
 impl ChangeHints {
-    /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a remote.
+    /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a
+    /// remote.
     pub async fn next_hint(&self) {
         self.wake.notified().await;
     }
@@ -63,7 +64,8 @@ impl ChangeHints {
 impl Drop for ChangeHints {
     fn drop(&mut self) {
         if let Some(sender) = &self.stop {
-            // A full channel wakes the thread too, and then it sees that nobody holds the other end.
+            // A full channel wakes the thread too, and then it sees that nobody holds the other
+            // end.
             let _ = sender.try_send(HintMessage::Stop);
         }
     }
@@ -294,7 +296,8 @@ fn removes(targets: &[WatchedFolder], event: &notify::Event) -> bool {
     kind && event.paths.iter().any(|path| targets.iter().any(|target| target.path == *path))
 }
 
-/// Returns whether an event may mean a change. Reading a file is an event too, and must not wake the reader.
+/// Returns whether an event may mean a change. Reading a file is an event too, and must not wake
+/// the reader.
 fn counts(targets: &[WatchedFolder], event: &notify::Event) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;

@@ -39,7 +39,8 @@ impl ResolvedLocation {
 /// The name of a place for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceTitle {
-    /// The repository's own name, or the folder's that is in none; empty for the root of a file system.
+    /// The repository's own name, or the folder's that is in none; empty for the root of a file
+    /// system.
     pub whole: String,
     /// The folder inside the repository; empty for its root.
     pub inside: String,
@@ -108,7 +109,8 @@ fn of_path(path: &Path) -> String {
     origin(top).map_or_else(|| normalize(path), |origin| with(origin, &inside))
 }
 
-/// Returns where a work tree on this host came from. A bare repository is a place of its own: others come from it.
+/// Returns where a work tree on this host came from. A bare repository is a place of its own:
+/// others come from it.
 fn origin(top: &Path) -> Option<String> {
     if location::is_bare(top) {
         return None;
@@ -134,7 +136,8 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns an absolute path without what changes nothing. Links stay: where they lead may be swapped.
+/// Returns an absolute path without what changes nothing. Links stay: where they lead may be
+/// swapped.
 fn normalize(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path: PathBuf = path.components().collect();
@@ -146,7 +149,8 @@ fn work_tree(path: &Path) -> &Path {
     if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path }
 }
 
-/// Returns the host and the path: by which protocol it is reached, and as whom, makes no other repository.
+/// Returns the host and the path: by which protocol it is reached, and as whom, makes no other
+/// repository.
 fn of_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return of_scp(url) };
     let scheme = scheme.to_ascii_lowercase();
@@ -170,8 +174,8 @@ fn of_scp(text: &str) -> String {
     joined(user, &host.to_ascii_lowercase(), &format!("{home}{path}"))
 }
 
-/// A path below a user's home is another one for another user. Hosting services know one user, `git`, to
-/// whom a path from the root and one from home are the same.
+/// A path below a user's home is another one for another user. Hosting services know one user,
+/// `git`, to whom a path from the root and one from home are the same.
 fn joined(user: &str, host: &str, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let (home, parts) = match parts.as_slice() {

@@ -1,7 +1,8 @@
-//! The keys whose signatures count: a list of allowed signers for SSH, or armored OpenPGP public keys.
+//! The keys whose signatures count: a list of allowed signers for SSH, or armored OpenPGP public
+//! keys.
 //!
-//! Which of the two a file holds is told by its content. Anything else is refused with its line: a file that is half
-//! understood would trust fewer keys than its author thinks, or other ones.
+//! Which of the two a file holds is told by its content. Anything else is refused with its line: a
+//! file that is half understood would trust fewer keys than its author thinks, or other ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -93,7 +94,8 @@ fn signer(line: &str) -> Result<(), &'static str> {
     if begins { Ok(()) } else { Err("the key is cut, or is of another kind than stands before it") }
 }
 
-/// Returns the words of a line, parted at blanks outside of quotation marks; none where one is not closed.
+/// Returns the words of a line, parted at blanks outside of quotation marks; none where one is not
+/// closed.
 fn split_words(line: &str) -> Option<Vec<&str>> {
     let (mut words, mut start, mut quoted) = (Vec::new(), None, false);
     for (at, char) in line.char_indices() {
@@ -108,7 +110,8 @@ fn split_words(line: &str) -> Option<Vec<&str>> {
     (!quoted).then_some(words)
 }
 
-/// Takes the armor off public keys. RFC 9580, section 6: headers, an empty line, base64, maybe a checksum, the end.
+/// Takes the armor off public keys. RFC 9580, section 6: headers, an empty line, base64, maybe a
+/// checksum, the end.
 fn ring<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, KeyFault> {
     const CUT: &str = "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
     let mut ring = Vec::new();

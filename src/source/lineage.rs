@@ -114,7 +114,8 @@ pub(super) fn ancestry(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Ances
     Ok(if apart { Ancestry::Apart } else { Ancestry::Unknown })
 }
 
-/// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not be here.
+/// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not
+/// be here.
 pub(super) fn commits_between(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<CommitRange, git2::Error> {
     let walk = LineageWalk::new(odbs, newer, Some(older))?;
     if walk.met && walk.missing.is_empty() && !walk.begins {
@@ -142,7 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a history by words: `c:a,b` is a commit `c` with the parents `a` and `b`, and `-a` takes one away again.
+    /// Returns a history by words: `c:a,b` is a commit `c` with the parents `a` and `b`, and `-a`
+    /// takes one away again.
     fn history(words: &str) -> (TempDir, Repository, BTreeMap<String, Oid>) {
         let dir = tempfile::tempdir().unwrap();
         let repository = Repository::init_bare(dir.path()).unwrap();

@@ -168,7 +168,8 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2
     }
 }
 
-/// Copies a revision into our own store and pins it there; false where the repository does not have it.
+/// Copies a revision into our own store and pins it there; false where the repository does not have
+/// it.
 pub(super) async fn copy(
     store: &RevisionStore,
     lock: &StateLock,

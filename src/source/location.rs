@@ -25,7 +25,8 @@ pub enum ResolvedLocation {
 /// A git repository, and what in it is desired. Its `Debug` form leaves credentials out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GitLocation {
-    /// A URL (`https://`, `ssh://`, `git@host:path`, `file://`) or the path of a repository on this host.
+    /// A URL (`https://`, `ssh://`, `git@host:path`, `file://`) or the path of a repository on this
+    /// host.
     pub url: String,
     /// Branch, tag or commit; none for what HEAD names.
     pub reference: Option<String>,
@@ -70,7 +71,8 @@ pub enum LocationKind {
 }
 
 impl ResolvedLocation {
-    /// Takes the text of a command line: a repository is followed by its commits, any other folder as it is.
+    /// Takes the text of a command line: a repository is followed by its commits, any other folder
+    /// as it is.
     ///
     /// Fails where nothing is there, or where it is a single file.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
@@ -129,7 +131,8 @@ fn not_a_folder(text: &str) -> SourceError {
     refused(text, "it is a file, and a source is a folder or a repository")
 }
 
-/// Returns whether nothing is at a path: it is missing, or an empty folder, on which something may be mounted later.
+/// Returns whether nothing is at a path: it is missing, or an empty folder, on which something may
+/// be mounted later.
 pub fn is_vacant(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
@@ -171,8 +174,8 @@ pub fn classify(text: &str) -> Result<LocationKind, SourceError> {
     classify_written(text)
 }
 
-/// Tells what a configured text names. `host:path` is a host, as for git, whatever stands on this one: who
-/// may write it may not know what does.
+/// Tells what a configured text names. `host:path` is a host, as for git, whatever stands on this
+/// one: who may write it may not know what does.
 pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> {
     if text.is_empty() || text.starts_with('-') {
         return Err(refused(text, "a URL or a path is expected"));

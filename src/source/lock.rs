@@ -19,7 +19,8 @@ pub(super) struct StateLock {
 }
 
 impl StateLock {
-    /// Returns a second hold on it: it is given back when both are dropped, be it by different processes.
+    /// Returns a second hold on it: it is given back when both are dropped, be it by different
+    /// processes.
     pub(super) fn share(&self) -> io::Result<Stdio> {
         self.file.try_clone().map(Stdio::from)
     }

@@ -1,7 +1,7 @@
 //! The login that stands in a source's own URL, kept where only this user's processes can read it.
 //!
-//! **Invariant:** it is in no argument, no environment and on no disk. Git asks a helper for it, by protocol
-//! and host, and only after the server has asked.
+//! **Invariant:** it is in no argument, no environment and on no disk. Git asks a helper for it, by
+//! protocol and host, and only after the server has asked.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,7 +19,8 @@ pub(super) struct GitLogin(File);
 impl GitLogin {
     /// Keeps a line as `https://USER:PASSWORD@HOST`.
     pub(super) fn keep(line: &str) -> io::Result<Self> {
-        // Children do not inherit it: they open it anew, which the system allows to this user alone.
+        // Children do not inherit it: they open it anew, which the system allows to this user
+        // alone.
         let mut file = File::from(memfd_create(c"rhumb-login", MemfdFlags::CLOEXEC)?);
         fchmod(&file, Mode::RUSR)?;
         writeln!(file, "{line}")?;

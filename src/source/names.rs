@@ -117,7 +117,8 @@ impl IgnoreFiles {
         self.levels.len()
     }
 
-    /// Returns whether an entry is ignored; its path is that from the root, inside every folder on the stack.
+    /// Returns whether an entry is ignored; its path is that from the root, inside every folder on
+    /// the stack.
     pub(super) fn ignored(&self, path: &[u8], kind: EntryKind) -> bool {
         for (prefix, rules) in self.levels.iter().rev() {
             let inside = Path::new(OsStr::from_bytes(path.get(*prefix..).unwrap_or(path)));

@@ -34,12 +34,12 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 
 /// As [`open`], whoever owns the repository.
 ///
-/// The owner is checked where a repository was found by chance and its configuration may run programs.
-/// Here a person named the repository, so that its owner decides about the cluster anyway; and nothing that
-/// its configuration could name is ever run.
+/// The owner is checked where a repository was found by chance and its configuration may run
+/// programs. Here a person named the repository, so that its owner decides about the cluster
+/// anyway; and nothing that its configuration could name is ever run.
 ///
-/// What borrows objects from others is refused: whoever may write that file could name a repository that only
-/// this user may read.
+/// What borrows objects from others is refused: whoever may write that file could name a repository
+/// that only this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
     refuse_includes(&folder(path))?;
     let repository = match open(path) {
@@ -95,7 +95,8 @@ fn has_alternates(repository: &Repository) -> bool {
     }
 }
 
-/// Returns the folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file points.
+/// Returns the folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file
+/// points.
 fn folder(path: &Path) -> PathBuf {
     let inner = path.join(".git");
     let Ok(text) = fs::read(&inner) else {

@@ -41,8 +41,8 @@ pub(super) struct OriginParts {
 }
 
 impl OriginParts {
-    /// Fails only where no look could ever succeed: what is missing or cannot be read now is for the looks
-    /// to tell.
+    /// Fails only where no look could ever succeed: what is missing or cannot be read now is for
+    /// the looks to tell.
     pub(super) fn of(
         location: &ResolvedLocation,
         place: &str,
@@ -125,7 +125,8 @@ fn awaited_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Resul
     Ok(OriginParts { location, origin, ..parts })
 }
 
-/// Returns a path that is no repository yet, or not mounted yet, may become one: looking at it tells.
+/// Returns a path that is no repository yet, or not mounted yet, may become one: looking at it
+/// tells.
 fn git_origin(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<RevisionOrigin, SourceError> {
     let path = match location::classify_written(&git.url) {
         Ok(LocationKind::Remote) => {

@@ -10,8 +10,8 @@ pub struct GitVersion(u32, u32, u32);
 /// CVE-2024-32465).
 const FLOOR: GitVersion = GitVersion(2, 39, 4);
 
-/// The first of each line above the floor that has the same repair. Distributions repair older ones too,
-/// without another number, so that these are only warned of.
+/// The first of each line above the floor that has the same repair. Distributions repair older ones
+/// too, without another number, so that these are only warned of.
 const REPAIRED: [GitVersion; 6] = [
     GitVersion(2, 40, 2),
     GitVersion(2, 41, 1),
@@ -38,7 +38,8 @@ impl GitVersion {
         self >= FLOOR
     }
 
-    /// Returns the version that repairs what this one lets a local repository do, where it needs one.
+    /// Returns the version that repairs what this one lets a local repository do, where it needs
+    /// one.
     pub fn repaired_by(self) -> Option<Self> {
         REPAIRED.into_iter().find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
     }

@@ -53,8 +53,9 @@ pub(super) enum RevisionForm {
     Snapshots,
 }
 
-/// Reads what a source has seen: cheap to clone, to be used from blocking threads. Each call opens fresh
-/// handles and tries once more on fresh handles when a read fails, because packs vanish under maintenance.
+/// Reads what a source has seen: cheap to clone, to be used from blocking threads. Each call opens
+/// fresh handles and tries once more on fresh handles when a read fails, because packs vanish under
+/// maintenance.
 #[derive(Clone, Debug)]
 pub struct RevisionReader {
     shared: Arc<ReaderState>,
@@ -136,7 +137,8 @@ impl RevisionReader {
         self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
     }
 
-    /// Fails with [`SourceError::Empty`] or [`SourceError::NoPath`] where a revision holds nothing, without listing it.
+    /// Fails with [`SourceError::Empty`] or [`SourceError::NoPath`] where a revision holds nothing,
+    /// without listing it.
     pub(super) fn check(&self, revision: &Revision) -> Result<(), SourceError> {
         self.pass(|objects| {
             let (root, refusals) = self.root(objects, revision)?;
@@ -205,7 +207,8 @@ impl RevisionReader {
         })
     }
 
-    /// Returns whether a revision is this one or an ancestor of it. A folder has but snapshots that were made of it, here.
+    /// Returns whether a revision is this one or an ancestor of it. A folder has but snapshots that
+    /// were made of it, here.
     pub fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
         if older == newer || self.shared.form == RevisionForm::Snapshots {
             return Ok(Ancestry::Descends);
@@ -266,7 +269,8 @@ impl RevisionReader {
         let mut out = Vec::new();
         self.pass(|objects| {
             let databases = objects.databases().map_err(|error| self.damaged(&error))?;
-            // A blob that could not be read is still the next one when this runs again on fresh handles.
+            // A blob that could not be read is still the next one when this runs again on fresh
+            // handles.
             while let Some(&blob) = blobs.peek() {
                 let bytes = self.bytes(&databases, blob)?;
                 blobs.next();

@@ -151,7 +151,8 @@ impl RemoteReference {
         Ok(revision)
     }
 
-    /// Fails unless a guard lets a revision pass, of whose history as much is fetched as that takes.
+    /// Fails unless a guard lets a revision pass, of whose history as much is fetched as that
+    /// takes.
     async fn pass(
         &self,
         lock: &StateLock,
@@ -188,7 +189,8 @@ impl RemoteReference {
         Oid::from_str(revision.as_str()).map_err(|error| self.store.classify_error(&error))
     }
 
-    /// Puts a revision that was accepted before in force again; false where it cannot be had any more.
+    /// Puts a revision that was accepted before in force again; false where it cannot be had any
+    /// more.
     pub(super) async fn go_back(&self, lock: &StateLock, accepted: &Revision) -> Result<bool, SourceError> {
         let is_here = self.bring(lock, accepted).await?;
         if is_here {
@@ -223,7 +225,8 @@ impl RemoteReference {
     /// It is never asked for by its id: servers serve the commits of forks and of proposals by
     /// theirs.
     pub(super) async fn bring(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
-        // All fetches together may take as long as one: nothing else of the source is looked at meanwhile.
+        // All fetches together may take as long as one: nothing else of the source is looked at
+        // meanwhile.
         let deadline = self.store.settings().fetch;
         let found = tokio::time::timeout(deadline, self.is_found(lock, revision)).await;
         let is_here =
@@ -263,7 +266,8 @@ impl RemoteReference {
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
     }
 
-    /// Returns whether a revision is here, and is the commit that a reference of the store leads to, or an older one of it.
+    /// Returns whether a revision is here, and is the commit that a reference of the store leads
+    /// to, or an older one of it.
     async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, SourceError> {
         let Some(tip) = self.store.target(reference)?.filter(|_| self.store.holds(revision)) else {
             return Ok(false);
@@ -419,7 +423,8 @@ fn listed(text: &str) -> Vec<(&str, Revision)> {
         .collect()
 }
 
-/// Returns a reference by its whole name (patterns match tails too), annotated tags by what they lead to.
+/// Returns a reference by its whole name (patterns match tails too), annotated tags by what they
+/// lead to.
 fn find_reference(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedReference> {
     let id = |name: &str| listed.iter().find(|(listed, _)| *listed == name).map(|(_, id)| id.clone());
     let commit = id(&format!("{name}^{{}}")).or_else(|| id(name))?;
@@ -445,7 +450,8 @@ fn address(text: &str) -> RemoteAddress {
     RemoteAddress { url: without, login, secrets }
 }
 
-/// Returns a part of a login in the one form that git reads as it is meant, however freely a person wrote it.
+/// Returns a part of a login in the one form that git reads as it is meant, however freely a person
+/// wrote it.
 fn recoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let decoded = location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());

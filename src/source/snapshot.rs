@@ -79,7 +79,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns whether everything that could be a manifest is in the list; only then may an absence mean deletion.
+    /// Returns whether everything that could be a manifest is in the list; only then may an absence
+    /// mean deletion.
     pub fn complete(&self) -> bool {
         self.refused.is_empty()
     }

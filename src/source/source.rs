@@ -34,7 +34,8 @@ pub struct SourceObservation {
     pub revision: Revision,
     /// Indicates whether it is another one than the last look of this process gave.
     pub changed: bool,
-    /// The files of a folder that are gone, but not long enough to count: the revision still holds them.
+    /// The files of a folder that are gone, but not long enough to count: the revision still holds
+    /// them.
     pub waiting: Vec<Arc<str>>,
 }
 
@@ -59,7 +60,8 @@ pub struct Source {
     /// Those of the pins that could not be had.
     lost: BTreeSet<Revision>,
     failures: u32,
-    /// Indicates whether what was accepted last was looked for, as the first look found what is refused.
+    /// Indicates whether what was accepted last was looked for, as the first look found what is
+    /// refused.
     went_back: bool,
     reached: Option<Instant>,
 }
@@ -124,12 +126,14 @@ impl Source {
         &self.identity
     }
 
-    /// Returns the repository and reference that it follows, as [`ResolvedLocation::repository`] says.
+    /// Returns the repository and reference that it follows, as [`ResolvedLocation::repository`]
+    /// says.
     pub fn repository(&self) -> Option<&str> {
         self.repository.as_deref()
     }
 
-    /// Returns whether it waits for something to be at its path, and does not know yet what that is.
+    /// Returns whether it waits for something to be at its path, and does not know yet what that
+    /// is.
     pub fn is_awaited(&self) -> bool {
         matches!(self.location, ResolvedLocation::Awaited(_))
     }
@@ -139,7 +143,8 @@ impl Source {
         self.reader.clone()
     }
 
-    /// Returns the revision in force: the one that the last look gave that gave any, be it an earlier process's.
+    /// Returns the revision in force: the one that the last look gave that gave any, be it an
+    /// earlier process's.
     pub fn current(&self) -> Option<&Revision> {
         self.current.as_ref()
     }
@@ -159,7 +164,8 @@ impl Source {
         self.guard.as_ref().and_then(CommitVerifier::accepted)
     }
 
-    /// Returns whether it is known what a look must go by. A source whose commits must be signed is looked at only then.
+    /// Returns whether it is known what a look must go by. A source whose commits must be signed is
+    /// looked at only then.
     pub fn is_anchored(&self) -> bool {
         self.guard.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
@@ -169,8 +175,8 @@ impl Source {
         self.guard.as_mut().is_some_and(|guard| guard.anchor(anchor))
     }
 
-    /// Looks for the newest revision and, but for a repository on this host, pins it. An error leaves the
-    /// last one in force.
+    /// Looks for the newest revision and, but for a repository on this host, pins it. An error
+    /// leaves the last one in force.
     pub async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.is_anchored() {
             let detail = "nobody has told what was accepted of it before".to_owned();
@@ -246,8 +252,8 @@ impl Source {
         }
     }
 
-    /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is asked of a source that
-    /// asks for no signatures.
+    /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is
+    /// asked of a source that asks for no signatures.
     pub async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
         match &self.guard {
             Some(guard) if guard.accepted() != Some(revision) => {
@@ -259,7 +265,8 @@ impl Source {
         }
     }
 
-    /// Fails unless each of these commits is signed, which are in the store or in a repository on this host.
+    /// Fails unless each of these commits is signed, which are in the store or in a repository on
+    /// this host.
     async fn check(
         &self,
         guard: &CommitVerifier,
@@ -369,8 +376,8 @@ impl Source {
         }
     }
 
-    /// Takes the store's lock and makes the store fit for use. At the first look of a process, and when
-    /// something could not be read, that means to look through it.
+    /// Takes the store's lock and makes the store fit for use. At the first look of a process, and
+    /// when something could not be read, that means to look through it.
     async fn prepared(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
@@ -389,8 +396,8 @@ impl Source {
         .await
     }
 
-    /// Keeps these revisions, and the one in force, readable whatever happens to the source; forgets all
-    /// others. Gives those that cannot be had any more.
+    /// Keeps these revisions, and the one in force, readable whatever happens to the source;
+    /// forgets all others. Gives those that cannot be had any more.
     ///
     /// For a repository on this host this copies them, which need not be waited for before reading.
     pub async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, SourceError> {
@@ -413,7 +420,8 @@ impl Source {
         Ok(self.lost.iter().cloned().collect())
     }
 
-    /// Fetches an older revision, where it is not here and the history of what is followed holds it.
+    /// Fetches an older revision, where it is not here and the history of what is followed holds
+    /// it.
     pub async fn bring(&mut self, revision: &Revision) -> Result<(), SourceError> {
         if !matches!(self.origin, RevisionOrigin::Remote(_)) {
             return Ok(());
@@ -490,8 +498,8 @@ impl Source {
         ChangeHints::start(&self.name, watched, self.store.settings())
     }
 
-    /// Returns how long to wait for the next look when no hint comes. `random` is between 0 and 1 and spreads the
-    /// looks of many sources; a failing remote is looked at less and less often.
+    /// Returns how long to wait for the next look when no hint comes. `random` is between 0 and 1
+    /// and spreads the looks of many sources; a failing remote is looked at less and less often.
     pub fn next_poll(&self, random: f64) -> Duration {
         let base = match &self.origin {
             RevisionOrigin::Remote(_) => {

@@ -1,6 +1,8 @@
-//! The bare repository in a source's state directory: what was fetched or snapshotted, and what is pinned.
+//! The bare repository in a source's state directory: what was fetched or snapshotted, and what is
+//! pinned.
 //!
-//! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its [`StateLock`].
+//! A cache: when it is damaged it is moved aside and made anew. Every change to it asks for its
+//! [`StateLock`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +44,8 @@ pub(super) struct QuotaRoom(pub(super) u64);
 
 impl RevisionStore {
     pub(super) fn new(folder: &Path, settings: SourceSettings) -> Self {
-        // Children run in another folder. Only fails for an empty path, which then fails to be made.
+        // Children run in another folder. Only fails for an empty path, which then fails to be
+        // made.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let path = folder.join("store.git");
         Self { folder, path, settings }
@@ -124,8 +127,8 @@ impl RevisionStore {
         fs::rename(&young, &self.path).map_err(self.trouble("cannot create"))
     }
 
-    /// Moves a damaged repository aside, where a person can look at it, and makes a new one. Only the last
-    /// damaged one is kept.
+    /// Moves a damaged repository aside, where a person can look at it, and makes a new one. Only
+    /// the last damaged one is kept.
     pub(super) fn replace(&self, lock: &StateLock, why: &str) -> Result<(), SourceError> {
         let aside = self.folder.join("store.git.broken");
         tracing::warn!(store = %self.path.display(), reason = why, "damaged store: moved aside, to be rebuilt");
@@ -174,7 +177,8 @@ impl RevisionStore {
         objects::open(&self.path).map_err(|error| self.classify_error(&error))
     }
 
-    /// Returns the commit that a reference leads to; none where it is missing or leads to no commit.
+    /// Returns the commit that a reference leads to; none where it is missing or leads to no
+    /// commit.
     pub(super) fn target(&self, name: &str) -> Result<Option<Revision>, SourceError> {
         let repository = self.repository()?;
         match repository.find_reference(name) {
@@ -325,8 +329,8 @@ impl RevisionStore {
         count("objects/pack", ".pack") > MOST_PACKS || count("objects/17", "") > MOST_LOOSE
     }
 
-    /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the store as it
-    /// was and is only told: the next time may do better.
+    /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the
+    /// store as it was and is only told: the next time may do better.
     pub(super) async fn maintain(&self, lock: &StateLock) {
         if self.is_untidy() {
             self.maintain_now(lock).await;

@@ -31,7 +31,8 @@ const FILES: &[(&str, &str)] = &[
     ("other/env.yaml", MAP),
 ];
 
-/// Fails unless a command ends with this code and each of these texts, and prints none of the others.
+/// Fails unless a command ends with this code and each of these texts, and prints none of the
+/// others.
 #[track_caller]
 fn check(bed: &Bed, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
     let told = bed.run(line);

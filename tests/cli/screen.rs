@@ -182,7 +182,8 @@ fn size(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// The text, with a space where the cursor goes elsewhere (ECMA-48 CUP): blanks are not drawn on a blank screen.
+/// The text, with a space where the cursor goes elsewhere (ECMA-48 CUP): blanks are not drawn on a
+/// blank screen.
 fn words(shown: &str) -> String {
     let mut pieces = shown.split("\u{1b}[");
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -233,7 +234,8 @@ fn a_terminal_that_goes_away_is_no_crash() {
     let mut screen = Screen::start(&bed, &daemon, "", &[]);
     screen.shows("? help");
     let Screen { mut child, mut master, coming, .. } = screen;
-    // The reader has the terminal too: it lets go of it with the next that is shown, as nobody takes it.
+    // The reader has the terminal too: it lets go of it with the next that is shown, as nobody
+    // takes it.
     drop(coming);
     master.write_all(b"?").unwrap();
     drop(master);

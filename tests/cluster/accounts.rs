@@ -1,4 +1,5 @@
-//! Sources that act as service accounts: whose rights count for what, and who is told to lack which.
+//! Sources that act as service accounts: whose rights count for what, and who is told to lack
+//! which.
 
 use std::path::PathBuf;
 
@@ -20,7 +21,8 @@ fn about(calls: &[AuditEvent], namespace: &str) -> Vec<AuditEvent> {
     calls.iter().filter(here).cloned().collect()
 }
 
-/// Each object was read and written as the account of its source, and what is rhumb's own was not: the audit log has it.
+/// Each object was read and written as the account of its source, and what is rhumb's own was not:
+/// the audit log has it.
 #[track_caller]
 fn assert_each_acted_as_itself(site: &Site<'_>, window: &Window<'_>, [first, second]: [&str; 2]) {
     let calls = window.calls();

@@ -1,4 +1,5 @@
-//! The policy of `examples/admission-policy.yaml`: who may write rhumb's words, and who is not in its way.
+//! The policy of `examples/admission-policy.yaml`: who may write rhumb's words, and who is not in
+//! its way.
 
 use std::fs;
 use std::path::Path;

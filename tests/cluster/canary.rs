@@ -1,4 +1,5 @@
-//! A secret that is put anywhere comes out nowhere: not plain, encoded, escaped or as an unsalted hash.
+//! A secret that is put anywhere comes out nowhere: not plain, encoded, escaped or as an unsalted
+//! hash.
 //!
 //! What is put where stands in `plants` and `estate`, what is found how in `search`.
 
@@ -166,7 +167,8 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     let source = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "there"},
         "spec": {"git": {"url": url}, "namespace": "there"}});
     site.api.create(&at("Source", &site.system(), ""), "people", &source);
-    // Another source is another loop: what follows is about the one that runs from now on, to the end.
+    // Another source is another loop: what follows is about the one that runs from now on, to the
+    // end.
     eventually("the loop follows the Source", crate::support::SOON, || {
         let status = estate.ask("GET /v1/status", "");
         if status.contains("\"name\":\"there\"") { Ok(()) } else { Err(status) }
@@ -309,7 +311,8 @@ fn run_commands(estate: &Estate<'_>, places: &mut Places) {
     assert!(places.text(&diff).contains("its words are not shown"), "{}", places.text(&diff));
 }
 
-/// A git server that says all that it knows and then nothing, watches that break, a configuration with secrets in it.
+/// A git server that says all that it knows and then nothing, watches that break, a configuration
+/// with secrets in it.
 fn annoy(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
     let rule = plants::spoil_watches(&estate.proxy);
     estate.proxy.end_open(&controlplane::Requests::any().watches(), controlplane::Ending::Close);

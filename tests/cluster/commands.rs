@@ -257,7 +257,8 @@ fn what_no_source_brings_is_foreseen() {
     site.apply(folder.path(), &[]).ends(1).says(&["configmap/needy", "waiting: ", why]);
 }
 
-/// Runs a command on a terminal on which somebody has typed this already; its exit code and all it shows.
+/// Runs a command on a terminal on which somebody has typed this already; its exit code and all it
+/// shows.
 fn on_a_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();

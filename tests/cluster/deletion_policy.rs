@@ -193,7 +193,8 @@ fn a_name_that_the_file_has_takes_nothing_of_the_files_along() {
     window.assert_no_deletes();
 }
 
-/// All that rhumb needs here, but not the right to write Sources, and none for the rest of the kinds.
+/// All that rhumb needs here, but not the right to write Sources, and none for the rest of the
+/// kinds.
 fn all_but_sources() -> Value {
     json!([
         {"apiGroups": ["", "apps", "autoscaling", "coordination.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},

@@ -23,7 +23,8 @@ fn repo() -> Repo {
     ])
 }
 
-/// Puts another value into an object by a forced server-side apply as `rhumb` that keeps the marks and all else.
+/// Puts another value into an object by a forced server-side apply as `rhumb` that keeps the marks
+/// and all else.
 #[track_caller]
 fn forge(site: &Site<'_>, (kind, name, pointer): (&str, &str, &str), value: &str) {
     let live = site.get(kind, name).unwrap_or_else(|| panic!("there is no {kind} {name}"));

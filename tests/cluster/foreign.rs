@@ -17,7 +17,8 @@ fn limit() -> Duration {
     Duration::from_secs(if load > 1.5 * cores { 5 } else { 1 })
 }
 
-/// Does something to an object and returns how long after it rhumb wrote to the object, by the audit log.
+/// Does something to an object and returns how long after it rhumb wrote to the object, by the
+/// audit log.
 #[track_caller]
 fn repaired_after(site: &Site<'_>, resource: &str, name: &str, deed: impl FnOnce()) -> Duration {
     let from = site.cluster.audit().unwrap().len();
@@ -200,7 +201,8 @@ fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
     until("the image is ours again", || image(&site, "web") == "app:1");
     let repair = window.to("deployments", "web");
     assert_eq!(repair.len(), 1, "{repair:#?}");
-    // The rollout of the other one was over: its newest pod had been available before the repair came in.
+    // The rollout of the other one was over: its newest pod had been available before the repair
+    // came in.
     let shown = site.get("Deployment", "slow").unwrap();
     let conditions = shown["status"]["conditions"].as_array().unwrap();
     let done = conditions.iter().find(|condition| condition["type"] == "Progressing").unwrap();

@@ -88,7 +88,8 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
             if image == wanted.as_str() { Ok(()) } else { Err(image.to_string()) }
         });
     };
-    // The annotation comes, and the field goes from the manifest at once: of its only owner it would become 1.
+    // The annotation comes, and the field goes from the manifest at once: of its only owner it
+    // would become 1.
     repo.change("web.yaml", &scaled(ignores, "", "2"));
     image("2");
     assert_eq!(replicas(), 3);

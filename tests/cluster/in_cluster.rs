@@ -1,5 +1,5 @@
-//! The files of `examples/in-cluster/`: a real API server takes them, pods of the restricted kind come up, and the
-//! rights are enough for the program.
+//! The files of `examples/in-cluster/`: a real API server takes them, pods of the restricted kind
+//! come up, and the rights are enough for the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ fn apply_examples(cluster: &Own) {
         .unwrap();
 }
 
-/// Grants what the example leaves out, for it amounts to more, and lets the account write in a namespace: as its
-/// comments say.
+/// Grants what the example leaves out, for it amounts to more, and lets the account write in a
+/// namespace: as its comments say.
 fn grant_the_rest(cluster: &Own, namespace: &str) {
     let given = example("rbac.yaml").replace("  # - apiGroups", "  - apiGroups");
     let given = given.replace("  #   resources", "    resources").replace("  #   verbs", "    verbs");

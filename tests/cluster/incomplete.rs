@@ -1,4 +1,5 @@
-//! Sources that hold nothing, or are gone: nothing is pruned, and the accepted state stays defended.
+//! Sources that hold nothing, or are gone: nothing is pruned, and the accepted state stays
+//! defended.
 
 use serde_json::json;
 

@@ -71,7 +71,8 @@ impl Journal {
     }
 }
 
-/// An entry (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>): `NAME=value`, or a name, a length and a value.
+/// An entry (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>): `NAME=value`, or a name, a length and
+/// a value.
 fn entry(mut bytes: &[u8]) -> Entry {
     let mut entry = Entry::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

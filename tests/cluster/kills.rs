@@ -1,4 +1,5 @@
-//! Killed with SIGKILL after any of its writes, the next run finishes the work, and makes and deletes nothing twice.
+//! Killed with SIGKILL after any of its writes, the next run finishes the work, and makes and
+//! deletes nothing twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::support::{Daemon, Folder, Repo, SOON, Site, Window, eventually, run, 
 /// Runs at once; they wait for each other's processes and the server most of the time.
 const AT_ONCE: usize = 3;
 
-/// When the process is killed: the server has carried out the write, and the process does or does not know.
+/// When the process is killed: the server has carried out the write, and the process does or does
+/// not know.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
     /// The answer to the n-th write never reached it.
@@ -75,7 +77,8 @@ impl Stop {
         Self { proxy, most, moment }
     }
 
-    /// Waits until the server has carried out all the writes that it gets, and their answers are delivered.
+    /// Waits until the server has carried out all the writes that it gets, and their answers are
+    /// delivered.
     fn await_writes(&self, window: &Window<'_>, counts: impl Fn(&AuditEvent) -> bool) {
         eventually(&format!("{} writes, {:?}", self.most, self.moment), SOON, || {
             let done = window.all_writes().into_iter().filter(&counts).count();

@@ -164,8 +164,9 @@ fn two_daemons_of_the_same_source_do_not_fight() {
         daemon.says(&["read", &repo.head()]);
     }
     site.await_absence("ConfigMap", "m11");
-    // Each of them sends each change once: 4 contents, and 3 repairs of two of the objects. Where one has read a
-    // commit and the other has not yet, that one may put the content before it back, once.
+    // Each of them sends each change once: 4 contents, and 3 repairs of two of the objects. Where
+    // one has read a commit and the other has not yet, that one may put the content before it back,
+    // once.
     for name in &names {
         let repaired = ["m1", "m2"].contains(&name.as_str());
         let most = 3 * if repaired { 7 } else { 4 };

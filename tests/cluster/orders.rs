@@ -325,7 +325,8 @@ fn an_order_on_an_object_does_nothing_and_is_told() {
     assert_eq!(site.inventory().unwrap().pointer("/data/rejected"), None);
 }
 
-/// A team with the right to the orders object of one source, by its name, and no other one in that namespace.
+/// A team with the right to the orders object of one source, by its name, and no other one in that
+/// namespace.
 #[test]
 fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     let mut site = Site::new("orders-team");
@@ -349,7 +350,8 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
          "resourceNames": ["orders.orders-team.rhumb.dev"]},
     ]);
     grant(&site, &rules);
-    // Without the right to list all sources that of the object is named: the runs here do that by --name.
+    // Without the right to list all sources that of the object is named: the runs here do that by
+    // --name.
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0);
     run.says(&["undone: revision", short(&new), &format!("(ordered by {})", site.user)]);
     at_rest(&site, "nginx:1");

@@ -1,4 +1,5 @@
-//! Objects that the API server refuses: they wait with its reason, and so does what needs them; the rest goes on.
+//! Objects that the API server refuses: they wait with its reason, and so does what needs them; the
+//! rest goes on.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! New configurations in the middle of things: what a source leaves behind that goes, and finds when it comes again.
+//! New configurations in the middle of things: what a source leaves behind that goes, and finds
+//! when it comes again.
 
 use std::time::Duration;
 
@@ -182,7 +183,8 @@ fn claims_of(ledger: &str, name: &str) -> usize {
     objects.filter(|object| object.ends_with(&format!("/{name}"))).count()
 }
 
-/// The steps of both are where they were: nothing is written anew, nothing is evicted, and neither has two claims.
+/// The steps of both are where they were: nothing is written anew, nothing is evicted, and neither
+/// has two claims.
 #[test]
 fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
     let site = Site::new("reload-steps");

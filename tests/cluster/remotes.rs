@@ -1,4 +1,5 @@
-//! The remote repository fails in every way: the last revision stays in force, and nothing is deleted.
+//! The remote repository fails in every way: the last revision stays in force, and nothing is
+//! deleted.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -72,7 +73,8 @@ impl Bed {
         assert!(self.daemon.is_running());
     }
 
-    /// The remote fails so, which is told with the age of what is in force; it is left so for some looks.
+    /// The remote fails so, which is told with the age of what is in force; it is left so for some
+    /// looks.
     #[track_caller]
     fn fails(&self, manners: Manners, words: &str) {
         let (mark, looks) = (self.daemon.mark(), self.remote.connections());
@@ -131,7 +133,8 @@ fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_
         0 => Ok(()),
         some => Err(format!("{some} are there")),
     });
-    // A start without a remote: what the cluster shows of ours is defended by what was kept of its revision.
+    // A start without a remote: what the cluster shows of ours is defended by what was kept of its
+    // revision.
     let wanted = bed.push();
     bed.daemon = daemon(&bed.site, &bed.remote);
     bed.daemon.says(&["WARN", "in force: ", "not seen since"]);

@@ -1,4 +1,5 @@
-//! `rhumb rbac` and `rhumb check`: the roles that are printed are enough, and none of their rules is too much.
+//! `rhumb rbac` and `rhumb check`: the roles that are printed are enough, and none of their rules
+//! is too much.
 
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};

@@ -35,7 +35,8 @@ fn start(site: &Site<'_>, kubeconfig: &Path, text: &str) -> Daemon {
     Daemon::start(command)
 }
 
-/// Certificate and key of another user come into the files that the kubeconfig names, one after the other.
+/// Certificate and key of another user come into the files that the kubeconfig names, one after the
+/// other.
 #[test]
 fn a_client_certificate_is_followed_in_its_files() {
     let site = Site::new("rotated-cert");

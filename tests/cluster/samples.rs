@@ -49,8 +49,8 @@ fn refused(window: &Window<'_>) -> BTreeSet<String> {
     writes.into_iter().map(|event| format!("{}/{}", event.resource, event.name)).collect()
 }
 
-/// Applies a project, and again by a new process, and follows it with a daemon: what the server took is sent
-/// once. `open` begins the names of the `count` objects that the server does not take.
+/// Applies a project, and again by a new process, and follows it with a daemon: what the server
+/// took is sent once. `open` begins the names of the `count` objects that the server does not take.
 fn check(site: &Site<'_>, repo: &Repo, open: &[&str], count: usize) {
     let first = site.apply(repo.path(), &[]);
     let waits = |line: &&str| line.contains(" refused: ") || line.contains(" waiting: ");

@@ -273,7 +273,8 @@ fn sources_come_go_and_change_without_a_new_process() {
     window.assert_no_deletes();
     let sent: Vec<_> = window.to("configmaps", "shop");
     assert!(sent.is_empty(), "{sent:?}");
-    // One changes: from now on it follows another repository, and deletes nothing that it does not name.
+    // One changes: from now on it follows another repository, and deletes nothing that it does not
+    // name.
     let moved = repo("moved");
     write(&site, &configuration(&site, "", &[("reload-ops", &moved)]));
     daemon.signal("HUP");

@@ -104,7 +104,8 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
     let change = json!({"data": {"a": "drift"}});
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &change);
     site.await_data("env", "a", "one");
-    // A change that cannot be finished, one that waits for it, a file that is none, and one that goes.
+    // A change that cannot be finished, one that waits for it, a file that is none, and one that
+    // goes.
     for (name, text) in files("app:2", "{controlplane/never-ready: \"true\"}") {
         repo.write(name, &text);
     }

@@ -273,7 +273,8 @@ fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
         let server = std::thread::spawn({
             let listener = listener.try_clone().unwrap();
             move || {
-                // Asked once whether it is there, and once for the view, unless the first answer was enough.
+                // Asked once whether it is there, and once for the view, unless the first answer
+                // was enough.
                 for _ in 0..if code.starts_with("200") { 2 } else { 1 } {
                     let mut stream = listener.accept().unwrap().0;
                     let _ = stream.read(&mut [0; 4096]).unwrap();

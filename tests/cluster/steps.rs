@@ -94,7 +94,8 @@ fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it(
     assert_eq!(overlay(&site, "Deployment"), Value::Null);
 }
 
-/// A newer commit in the middle of a step begins with the first step anew, and the old content ends it.
+/// A newer commit in the middle of a step begins with the first step anew, and the old content ends
+/// it.
 #[track_caller]
 fn is_replaced_in_the_middle(name: &str, kind: &str, overlays: [&str; 2], at: [&[(&str, usize)]; 2]) {
     let site = Site::new(name);

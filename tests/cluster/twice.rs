@@ -1,4 +1,5 @@
-//! One object that stands twice: neither candidate is applied, and what was accepted stays defended.
+//! One object that stands twice: neither candidate is applied, and what was accepted stays
+//! defended.
 
 use serde_json::json;
 

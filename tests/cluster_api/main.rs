@@ -1,7 +1,7 @@
 //! The `cluster` module against a real API server.
 //!
-//! All tests share one control plane; each works in its own namespace. The one that restarts the server
-//! runs alone.
+//! All tests share one control plane; each works in its own namespace. The one that restarts the
+//! server runs alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 

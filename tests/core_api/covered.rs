@@ -117,7 +117,8 @@ struct Cut {
     rest: Option<Value>,
 }
 
-/// All ways to take one node out of an entry, with the parents that become empty, as the server does.
+/// All ways to take one node out of an entry, with the parents that become empty, as the server
+/// does.
 fn cut_each(node: &Value) -> Vec<Cut> {
     let map: &Map<String, Value> = node.as_object().unwrap();
     let mut all = Vec::new();

@@ -76,7 +76,8 @@ async fn each_change_is_lost_ownership_of_what_was_changed(server: &Server) {
     whole["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:3");
     let live = server.replace(&whole).await;
     check(server, &wanted, &live, &[at(".image")], &json!("replaced")).await;
-    // Forced by another apply: it takes what differs, also in spelling (the server keeps `1000m` as `1`).
+    // Forced by another apply: it takes what differs, also in spelling (the server keeps `1000m` as
+    // `1`).
     let mut theirs = wanted.clone();
     theirs["spec"]["replicas"] = json!(4);
     let live = server.apply_as("another", &theirs).await.unwrap();

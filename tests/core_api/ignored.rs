@@ -1,4 +1,5 @@
-//! Fields that are left to others: who changed them keeps them, and nothing is reset when we let go.
+//! Fields that are left to others: who changed them keeps them, and nothing is reset when we let
+//! go.
 
 use rhumb::engine::{IgnoredFields, without_ignored};
 use rhumb::fields::uncovered;

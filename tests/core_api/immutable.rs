@@ -1,4 +1,5 @@
-//! The table of immutable fields: what it names is refused by the server, and what it lets pass is not.
+//! The table of immutable fields: what it names is refused by the server, and what it lets pass is
+//! not.
 
 use std::time::{Duration, Instant};
 

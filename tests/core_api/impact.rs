@@ -126,8 +126,8 @@ impl Trial<'_> {
         }
         if self.kind == "StatefulSet" {
             object["spec"]["serviceName"] = json!(self.name);
-            // So the API server itself ends them. KWOK ends what terminates by its name alone, and now and then a second
-            // time, when the next pod has that name already.
+            // So the API server itself ends them. KWOK ends what terminates by its name alone, and
+            // now and then a second time, when the next pod has that name already.
             object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(0);
         }
         object

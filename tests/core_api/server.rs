@@ -39,7 +39,8 @@ impl Server {
         server.prepared().await
     }
 
-    /// With a namespace, its default service account (there are no controllers) and the kinds known.
+    /// With a namespace, its default service account (there are no controllers) and the kinds
+    /// known.
     async fn prepared(mut self) -> Self {
         self.discover().await;
         self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))

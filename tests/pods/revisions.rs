@@ -18,7 +18,8 @@ async fn pods_of_an_older_revision_never_count() {
         web.workload.image("web:2");
         web.roll().await;
         if kind == "StatefulSet" {
-            // It does not come back by itself: the broken pod must go first, and is no failure of the new one.
+            // It does not come back by itself: the broken pod must go first, and is no failure of
+            // the new one.
             let pods = web.until(|pods| pods.newest.is_some() && pods.updated() == 0).await;
             assert_eq!(failing(&pods, Instant::now() + Duration::from_hours(1)), None);
             let pod = &pods.pods[0];

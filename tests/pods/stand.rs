@@ -232,7 +232,8 @@ impl Followed {
         }
     }
 
-    /// Waits until two pods of the newest template are Ready and no other pod is left; none may fail meanwhile.
+    /// Waits until two pods of the newest template are Ready and no other pod is left; none may
+    /// fail meanwhile.
     pub(crate) async fn settles(&mut self) -> WorkloadPods {
         let name = self.name();
         self.until(|pods| {

@@ -1,4 +1,5 @@
-//! A commit that fails in one workload: its unit goes back, other units go on, and nothing is tried again.
+//! A commit that fails in one workload: its unit goes back, other units go on, and nothing is tried
+//! again.
 
 use serde_json::json;
 
@@ -129,7 +130,8 @@ fn a_crash_before_the_pods_have_been_ready_for_long_enough() {
     goes_back("min-ready", bad);
 }
 
-/// Each time a pod gets Ready its controller takes that for progress; the deadline of the budget does not.
+/// Each time a pod gets Ready its controller takes that for progress; the deadline of the budget
+/// does not.
 #[test]
 fn pods_that_are_ready_and_unready_in_turns() {
     let bad = Web::new("web", "app:2").fault("flap: 300ms").spec("minReadySeconds: 2");

@@ -1,4 +1,5 @@
-//! The budget object, when somebody else takes it away, empties it or writes into it what nobody can read.
+//! The budget object, when somebody else takes it away, empties it or writes into it what nobody
+//! can read.
 
 use serde_json::{Value, json};
 
@@ -31,8 +32,8 @@ fn await_claim(site: &Site<'_>, name: &str) {
     });
 }
 
-/// Two daemons share a budget of one workload. That of the first has begun, and the second knows of it or not, when
-/// somebody takes the claims away.
+/// Two daemons share a budget of one workload. That of the first has begun, and the second knows of
+/// it or not, when somebody takes the claims away.
 fn taken_away(name: &str, take: impl FnOnce(&Site<'_>)) {
     let site = Site::new(name);
     let files = |web: &str, image: &str| vec![Web::new(web, image).fault("ready-delay: 2500ms").file()];

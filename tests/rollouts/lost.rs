@@ -1,4 +1,5 @@
-//! A way back whose target git no longer has: all that is released together stays as it is, and says so.
+//! A way back whose target git no longer has: all that is released together stays as it is, and
+//! says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ fn left(name: &str) -> (Site<'static>, Repo, Observer) {
     (site.with_empty_state(), repo, observer)
 }
 
-/// Nothing can go back: all has the bad commit's content for good, others go on, and a better commit ends it.
+/// Nothing can go back: all has the bad commit's content for good, others go on, and a better
+/// commit ends it.
 fn stays(site: &Site<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, told: &[&str]) {
     await_rejection(site, &[&["held", "revision", "failed: Deployment"], told].concat());
     daemon.says(&[&["failed: revision"], told].concat());

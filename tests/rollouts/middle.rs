@@ -39,8 +39,8 @@ fn pods(site: &Site<'_>) -> Vec<String> {
     names
 }
 
-/// One rollout to `app:2`, of which somebody else has his own idea once it has begun; another workload waits for its
-/// token all the time.
+/// One rollout to `app:2`, of which somebody else has his own idea once it has begun; another
+/// workload waits for its token all the time.
 fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&Site<'_>)) -> Site<'static> {
     let site = Site::new(name);
     let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];

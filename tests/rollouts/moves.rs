@@ -145,7 +145,8 @@ fn what_moves_between_two_daemons_keeps_its_pods_and_its_address() {
     observer.judge(UNTOUCHED);
 }
 
-/// Swaps the folders of both sources by one commit, twice, so that each gives all it has and takes all of the other.
+/// Swaps the folders of both sources by one commit, twice, so that each gives all it has and takes
+/// all of the other.
 #[track_caller]
 fn swap_and_judge(site: &Site<'_>, repo: &Repo) {
     let own = || ["own-a", "own-b"].map(|name| site.value("ConfigMap", name, "/metadata/uid"));

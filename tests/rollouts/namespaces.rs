@@ -11,7 +11,8 @@ use crate::support::{Repo, SOON, Site, at, eventually, until};
 /// The bounds where somebody deletes a namespace, which takes down all pods in it at once.
 const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
 
-/// `alpha` in another namespace, which takes its time, and `omega` in the place's own, which comes after it.
+/// `alpha` in another namespace, which takes its time, and `omega` in the place's own, which comes
+/// after it.
 fn files(other: &str, image: &str) -> Vec<(String, String)> {
     let (file, text) = Web::new("alpha", image).fault("ready-delay: 2s").file();
     let text = text.replace("  name: alpha\n", &format!("  name: alpha\n  namespace: {other}\n"));

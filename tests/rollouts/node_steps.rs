@@ -8,8 +8,8 @@ use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::support::{Nodes, Repo, Site, until};
 
-/// Killed after each node, and beside rollouts of others, it takes down no more than the budget allows, and no node
-/// twice.
+/// Killed after each node, and beside rollouts of others, it takes down no more than the budget
+/// allows, and no node twice.
 #[test]
 fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
     let site = Site::new("rollouts-nodes");

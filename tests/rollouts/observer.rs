@@ -42,7 +42,8 @@ fn tell(told: &Told, kind: &'static str, object: Value, gone: bool) {
     told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
 }
 
-/// Follows one kind from a version on. A watch that breaks goes on where it was: the server keeps the events.
+/// Follows one kind from a version on. A watch that breaks goes on where it was: the server keeps
+/// the events.
 async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: Told) {
     loop {
         let uri = format!("{path}?watch=1&resourceVersion={from}");

@@ -1,4 +1,5 @@
-//! New pods that the API server refuses: the reason is told in the server's words, and the unit goes back.
+//! New pods that the API server refuses: the reason is told in the server's words, and the unit
+//! goes back.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,8 @@ use crate::support::{Repo, Site, at, until};
 /// A failure is noticed within 5 s of its signal, and the way back begins within 10 s of that.
 const BACK: Duration = Duration::from_secs(15);
 
-/// New pods of `web` are refused: it goes back with its configuration, and the workload that waits for its token goes on
-/// after that.
+/// New pods of `web` are refused: it goes back with its configuration, and the workload that waits
+/// for its token goes on after that.
 fn goes_back(site: &Site<'_>, bad: &Web, told: &[&str]) {
     let web = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&[web.file(), config("env", "one"), Web::new("zone", "app:1").file()]);
@@ -54,7 +55,8 @@ fn pods_that_admission_refuses() {
     goes_back(&site, &bad, &["violates PodSecurity"]);
 }
 
-/// A policy that came after the good content: the way back ends where it is, and its token goes to others.
+/// A policy that came after the good content: the way back ends where it is, and its token goes to
+/// others.
 #[test]
 fn a_way_back_that_admission_refuses() {
     let site = Site::new("no-return");

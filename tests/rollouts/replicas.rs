@@ -82,7 +82,8 @@ where
     (one, other, bed, first, second)
 }
 
-/// The source that a write is for: each object has its number, and so have its Events, its ConfigMap and its Lease.
+/// The source that a write is for: each object has its number, and so have its Events, its
+/// ConfigMap and its Lease.
 fn source_of(event: &AuditEvent) -> Option<String> {
     let object = event.name.split('.').next()?;
     let number = object.rsplit_once('-')?.1.parse::<usize>().ok()?;

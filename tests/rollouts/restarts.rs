@@ -13,7 +13,8 @@ use crate::support::{Nodes, Repo, SOON, Site, eventually, until};
 const WORD: &str = "rhumb.dev/restart-on-change: \"true\"";
 const HASH: &str = "/metadata/annotations/rhumb.dev~1config-hash";
 
-/// The uids of the pods of `app`, where there are so many, all are Ready, and all were started with these data.
+/// The uids of the pods of `app`, where there are so many, all are Ready, and all were started with
+/// these data.
 fn started(site: &Site<'_>, count: usize, hash: &Value) -> Result<BTreeSet<String>, Value> {
     let pods = site.api.list(&site.at("Pod", ""));
     let is_ready = |pod: &Value| {

@@ -14,7 +14,8 @@ use crate::support::{Repo, SOON, Site, Window, eventually, until};
 /// Three workloads that belong together by their configuration.
 const NAMES: [&str; 3] = ["a", "b", "web"];
 
-/// A claim, the configuration, a workload, the claims of the others, and these: one less than it takes.
+/// A claim, the configuration, a workload, the claims of the others, and these: one less than it
+/// takes.
 const POINTS: u64 = 6;
 
 fn unit(image: &str, web: &str, content: &str) -> Vec<(String, String)> {

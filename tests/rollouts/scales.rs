@@ -45,8 +45,8 @@ fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
     });
 }
 
-/// Waits until the counts of a Deployment's `ReplicaSets` are as they were, though rhumb and the controller have looked at
-/// all of it again.
+/// Waits until the counts of a Deployment's `ReplicaSets` are as they were, though rhumb and the
+/// controller have looked at all of it again.
 #[track_caller]
 fn stays(site: &Site<'_>, repo: &Repo, expected: &[(&str, usize)]) {
     await_pods(site, expected);
@@ -88,7 +88,8 @@ fn scale(site: &Site<'_>, count: u32) {
     site.kubectl(&["scale", "deployment/web", &format!("--replicas={count}")]);
 }
 
-/// A Deployment whose manifest sets no count, scaled by a person to so many pods, and held with a new image.
+/// A Deployment whose manifest sets no count, scaled by a person to so many pods, and held with a
+/// new image.
 fn held_by_nobody<'a>(name: &str, words: &str, count: u32) -> (Site<'a>, Repo, Daemon, Observer)
 where
     'static: 'a,

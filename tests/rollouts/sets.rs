@@ -39,7 +39,8 @@ fn files(db: Web, content: &str, api: &str) -> Vec<(String, String)> {
     vec![db.uses("env").file(), config("env", content), Web::new("api", api).file()]
 }
 
-/// A commit that is bad for the set: it goes back with its configuration and is freed, the Deployment goes on.
+/// A commit that is bad for the set: it goes back with its configuration and is freed, the
+/// Deployment goes on.
 fn goes_back(name: &str, budget: &str, bad: Web) {
     let site = Site::new(name);
     let repo = Repo::new(&files(db("app:1"), "one", "app:1"));

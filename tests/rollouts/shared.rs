@@ -1,4 +1,5 @@
-//! One budget over all processes: what one of them sees counts for all, and what has begun is never forgotten.
+//! One budget over all processes: what one of them sees counts for all, and what has begun is never
+//! forgotten.
 
 use std::time::Instant;
 

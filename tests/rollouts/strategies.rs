@@ -1,4 +1,5 @@
-//! Another strategy in git: what the old one had set, or the API server had filled in, goes with it, in one write.
+//! Another strategy in git: what the old one had set, or the API server had filled in, goes with
+//! it, in one write.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,8 @@ use crate::support::{Repo, Site, until, yaml};
 const BUDGET: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
 
-/// A workload whose strategy changes, once from what the manifest says and once from what the API server has filled in.
+/// A workload whose strategy changes, once from what the manifest says and once from what the API
+/// server has filled in.
 fn changes(name: &str, kind: &str, field: &str, rolling: &str, other: &str) {
     let site = Site::new(name);
     let file = |strategy: &str| {

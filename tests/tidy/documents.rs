@@ -74,7 +74,7 @@ fn troubleshooting_quotes_the_program() {
 #[test]
 fn the_exit_codes_are_those_of_the_program() {
     let code = rust::code(&read("src/cli/exit.rs"));
-    let (_, after) = code.split_once("pub enum Exit {").unwrap();
+    let (_, after) = code.split_once("pub enum ExitStatus {").unwrap();
     let body = after.split('}').next().unwrap();
     let codes = body.lines().filter_map(|line| line.split_once(" = "));
     let codes: Vec<&str> = codes.map(|(_, code)| code.trim_end_matches(',')).collect();

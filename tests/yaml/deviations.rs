@@ -4,8 +4,8 @@
 //! later, by the API server, or lost in silence. `@a` and `{@a}` stand for objects, as in the
 //! streams.
 
-/// Files that kubectl reads without a word: its documents, those that are shown here, and the only error that
-/// is reported here.
+/// Files that kubectl reads without a word: its documents, those that are shown here, and the only
+/// error that is reported here.
 pub(crate) const STRICTER: &[(&str, &[&str], &[&str], &str)] = &[
     // The later of two keys wins in silence; of `1` and `'1'` either, by chance.
     ("@a\nb: 1\nb: 2\n", &[r#"a {"b":2}"#], &[r#"a {"b":2}"#], "duplicate-key"),
@@ -82,9 +82,9 @@ pub(crate) const WARNED_OF: &[(&str, &[&str], &str)] = &[
     ("apiVersion: v1\nkind: Service\nmetadata: {name: 0a}\n", &["v1 Service 0a"], "service-name"),
 ];
 
-/// Files of which more is read here than kubectl reads: what is shown, and the error if there is one. A list is
-/// taken apart as far as it goes: its other items are not to blame. An object of another kind with `items` is no
-/// list: of it kubectl would keep nothing but the items.
+/// Files of which more is read here than kubectl reads: what is shown, and the error if there is
+/// one. A list is taken apart as far as it goes: its other items are not to blame. An object of
+/// another kind with `items` is no list: of it kubectl would keep nothing but the items.
 pub(crate) const FURTHER: &[(&str, &[&str], Option<&str>)] = &[
     (
         "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{@a}]}, {@b}]\n",

@@ -18,8 +18,8 @@ use rhumb::manifest::{self, ManifestFile, ManifestItem};
 use rhumb::object::canonical_json;
 use serde_json::{Map, Value};
 
-/// The cases among the deviations, and the code of the diagnostic that says so: kubectl takes the later of two
-/// equal keys in silence. The others are in [`deviations`].
+/// The cases among the deviations, and the code of the diagnostic that says so: kubectl takes the
+/// later of two equal keys in silence. The others are in [`deviations`].
 const STRICTER: &[(&str, &str)] = &[("dup0", "duplicate-key"), ("dup2", "duplicate-key")];
 
 /// Warnings that kubectl does not give, by the codes that may appear in any case.

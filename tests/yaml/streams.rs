@@ -1,10 +1,10 @@
 //! Whole files, and the documents that kubectl finds in them.
 //!
-//! `@a`, `{@a}` and `{"@a"}` stand for an object of kind `T` in `v1` and of that name, in the block, flow and
-//! JSON form.
+//! `@a`, `{@a}` and `{"@a"}` stand for an object of kind `T` in `v1` and of that name, in the
+//! block, flow and JSON form.
 
-/// A file; the documents that kubectl reads of it, each as its name and its content beside that; and whether
-/// kubectl reports an error.
+/// A file; the documents that kubectl reads of it, each as its name and its content beside that;
+/// and whether kubectl reports an error.
 pub(crate) const STREAMS: &[(&str, &[&str], bool)] = &[
     ("@a\n---\n@b\n", &["a", "b"], false),
     ("@a\n--- \n@b\n", &["a", "b"], false),

@@ -1,4 +1,5 @@
-//! Progress of a pass for those who have no terminal: a pipeline's log is silent for minutes otherwise.
+//! Progress of a pass for those who have no terminal: a pipeline's log is silent for minutes
+//! otherwise.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

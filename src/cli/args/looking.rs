@@ -12,8 +12,8 @@ use crate::config::DnsLabel;
 /// The daemon to ask.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SocketArgs {
-    /// Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or
-    /// /run/rhumb]
+    /// Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY,
+    /// $XDG_RUNTIME_DIR/rhumb or /run/rhumb]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
 }

@@ -50,7 +50,8 @@ pub struct WhyArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
-    /// Directory, git repository on this host, or git URL: where the object stands in it, and what it asks for
+    /// Directory, git repository on this host, or git URL: where the object stands in it, and what
+    /// it asks for
     #[arg(value_name = "SOURCE")]
     pub source: Option<String>,
     /// The location within the source.

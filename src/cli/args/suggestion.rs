@@ -1,4 +1,5 @@
-//! Tips for commands that are not there: what other tools call them, and none that `--help` does not show.
+//! Tips for commands that are not there: what other tools call them, and none that `--help` does
+//! not show.
 
 use std::ffi::{OsStr, OsString};
 
@@ -35,8 +36,8 @@ const FLAGS_ELSEWHERE: [(&str, &str); 6] = [
     ("--server-side", "rhumb always applies on the server's side"),
 ];
 
-/// Replaces clap's guesses about an unknown command, which name hidden commands too, and says what a flag of another tool
-/// is called here. `words` are those of the command line.
+/// Replaces clap's guesses about an unknown command, which name hidden commands too, and says what
+/// a flag of another tool is called here. `words` are those of the command line.
 pub(super) fn with_known_tips(
     error: clap::Error,
     command: &clap::Command,

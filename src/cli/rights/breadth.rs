@@ -132,7 +132,8 @@ fn warn_of(
     }
 }
 
-/// Returns where a right holds. A namespace's name is a label, as reading the manifests has seen to.
+/// Returns where a right holds. A namespace's name is a label, as reading the manifests has seen
+/// to.
 fn whereabouts(place: &RightScope) -> String {
     match place {
         RightScope::Cluster => "in the whole cluster".to_owned(),

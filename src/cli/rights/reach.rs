@@ -22,8 +22,8 @@ impl Reach {
         source.allow.namespaces.clone().map_or(Self::Cluster, Self::Namespaces)
     }
 
-    /// Returns the namespaces in which objects of a kind are listed, one by one; none for the whole cluster. Kinds that live in
-    /// no namespace have no smaller list.
+    /// Returns the namespaces in which objects of a kind are listed, one by one; none for the whole
+    /// cluster. Kinds that live in no namespace have no smaller list.
     pub(in crate::cli) fn lists(&self, scope: KindScope) -> Vec<Option<Arc<str>>> {
         match (self, scope) {
             (Self::Namespaces(names), KindScope::Namespaced) => names.iter().cloned().map(Some).collect(),

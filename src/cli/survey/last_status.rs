@@ -1,4 +1,5 @@
-//! The status that a daemon wrote last: refusals, waits and unread files are facts that no live object shows.
+//! The status that a daemon wrote last: refusals, waits and unread files are facts that no live
+//! object shows.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,8 @@ impl LastStatus {
         self.objects.get(id).map(|recorded| (recorded.phase, reason(recorded)))
     }
 
-    /// Returns the object as it was told where the cluster shows none: of such an object this is all that is known.
+    /// Returns the object as it was told where the cluster shows none: of such an object this is
+    /// all that is known.
     pub(super) fn absent(&self, source: &str, id: &ObjectId) -> Option<ObjectStatus> {
         let recorded = self.objects.get(id)?;
         if !can_be_absent(recorded.phase) {
@@ -69,8 +71,8 @@ impl LastStatus {
         self.objects.keys()
     }
 
-    /// Returns how many objects of each phase it counts and nothing names, among those phases that no live object shows.
-    /// The queue of the rollout budget names some of those that wait.
+    /// Returns how many objects of each phase it counts and nothing names, among those phases that
+    /// no live object shows. The queue of the rollout budget names some of those that wait.
     pub(super) fn unnamed(&self, queue: &[&QueuedObject]) -> BTreeMap<Phase, usize> {
         let is_queued_alone = |queued: &&&QueuedObject| !self.objects.contains_key(&queued.id);
         let named = queue.iter().filter(is_queued_alone).count();

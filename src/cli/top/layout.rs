@@ -42,7 +42,8 @@ pub(super) fn want(pane: Pane, items: &[PaneItem]) -> u16 {
 }
 
 impl ScreenLayout {
-    /// Shares them out: each pane gets a few lines, then the one that the keys move in, then all others in turn.
+    /// Shares them out: each pane gets a few lines, then the one that the keys move in, then all
+    /// others in turn.
     pub(super) fn of((_, rows): (u16, u16), wants: [u16; PANES.len()], focus: Pane) -> Self {
         let (first, rows) = body(rows);
         let mut lines = [0; PANES.len()];

@@ -69,7 +69,8 @@ impl Screen {
         terminal::disable_raw_mode()?;
         terminal::enable_raw_mode()?;
         execute!(io::stdout(), terminal::EnterAlternateScreen)?;
-        // To clear it would ask the terminal where its cursor is; the answer goes to whoever reads keys.
+        // To clear it would ask the terminal where its cursor is; the answer goes to whoever reads
+        // keys.
         let (columns, rows) = self.size()?;
         self.terminal.resize(Rect::new(0, 0, columns, rows))
     }
@@ -85,13 +86,14 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A panic has left it already, and left once more it would put its cursor onto what the panic said. That the
-        // terminal is gone is nothing to tell it.
+        // A panic has left it already, and left once more it would put its cursor onto what the
+        // panic said. That the terminal is gone is nothing to tell it.
         let _ = if std::thread::panicking() { execute!(io::stdout(), Show) } else { leave() };
     }
 }
 
-/// As it is, or with the usual size where nobody has told the terminal its own, as on a serial line.
+/// As it is, or with the usual size where nobody has told the terminal its own, as on a serial
+/// line.
 fn measured(terminal: DefaultTerminal) -> io::Result<DefaultTerminal> {
     if terminal.size()?.area() > 0 {
         return Ok(terminal);
@@ -105,7 +107,8 @@ fn leave() -> io::Result<()> {
     execute!(io::stdout(), Show)
 }
 
-/// Reads what is typed, on a thread of its own: reading cannot be given up, and ends with the process.
+/// Reads what is typed, on a thread of its own: reading cannot be given up, and ends with the
+/// process.
 pub(super) fn typed() -> mpsc::UnboundedReceiver<TerminalInput> {
     let (sender, typed) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

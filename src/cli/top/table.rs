@@ -100,7 +100,8 @@ impl Widths {
         Self { columns: widths, shape, palette }
     }
 
-    /// The name alone is shown otherwise where it is chosen: a bar that is reversed says the opposite.
+    /// The name alone is shown otherwise where it is chosen: a bar that is reversed says the
+    /// opposite.
     fn line(&self, mark: &str, cells: &[Cell], name: Modifier) -> Line<'static> {
         let mut spans: Vec<Span<'static>> = vec![Span::raw(format!("{mark} "))];
         let shown = cells.iter().enumerate().filter_map(|(column, cell)| {

@@ -208,7 +208,8 @@ fn the_name_of_the_chosen_row_alone_is_reversed() {
     }
 }
 
-/// Returns where somebody is: the pane and its chosen item, or what is looked at alone, and what is left out.
+/// Returns where somebody is: the pane and its chosen item, or what is looked at alone, and what is
+/// left out.
 fn stand(model: &TopModel) -> String {
     let named = |subject: &ItemSubject| match subject {
         ItemSubject::Source(name) => name.clone(),
@@ -259,18 +260,18 @@ fn keys_move_open_and_filter() {
     check("PageDown PageUp", "Sources shop");
     // Panes.
     check("Tab", "Rollouts -");
-    check("Tab Tab Tab", "Troubled env");
+    check("Tab Tab Tab", "NeedsAttention env");
     check("Tab Tab Tab Tab Tab", "Sources shop");
     check("BackTab", "Events #5");
     check("5 j", "Events #4");
-    check("4 End", "Troubled data");
+    check("4 End", "NeedsAttention data");
     check("2 j k G", "Rollouts -");
     check("j 4 j 1", "Sources ops");
     // Alone.
     check("Enter", "of shop +0");
     check("Enter Esc", "Sources shop");
     check("4 j Enter", "of shop/deployment.apps/web +0");
-    check("4 j Enter Enter", "Troubled web");
+    check("4 j Enter Enter", "NeedsAttention web");
     check("5 Enter", "of shop/deployment.apps/web +0");
     check("5 End Enter", "of shop +0");
     check("2 Enter", "Rollouts -");
@@ -279,8 +280,8 @@ fn keys_move_open_and_filter() {
     // The text that is searched for.
     check("/", "Sources shop typing");
     check("/web", "Sources - typing with web");
-    check("/apps/web Enter 4", "Troubled web with apps/web");
-    check("/APPS Enter 4 j", "Troubled held with APPS");
+    check("/apps/web Enter 4", "NeedsAttention web with apps/web");
+    check("/APPS Enter 4 j", "NeedsAttention held with APPS");
     check("/webx Backspace Enter", "Sources - with web");
     check("/web ^U ops", "Sources ops typing with ops");
     check("/q? Esc", "Sources shop");
@@ -321,19 +322,19 @@ fn keys_end_it() {
 fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
     let mut model = model(failed());
     press(&mut model, "4 j");
-    assert_eq!(stand(&model), "Troubled web");
+    assert_eq!(stand(&model), "NeedsAttention web");
     let graver = object("ConfigMap", "aaa", Phase::Failed, "no");
     let mut next = failed();
     next.notices.clear();
     next.view.objects.insert(0, graver);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "Troubled web", "something came before it");
+    assert_eq!(stand(&model), "NeedsAttention web", "something came before it");
     next.view.objects.retain(|object| object.object.name != "web");
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "Troubled held", "what has come to its place");
+    assert_eq!(stand(&model), "NeedsAttention held", "what has come to its place");
     next.view.objects.clear();
     model.refresh(next);
-    assert_eq!(stand(&model), "Troubled -");
+    assert_eq!(stand(&model), "NeedsAttention -");
 }
 
 #[test]

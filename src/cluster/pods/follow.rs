@@ -197,8 +197,8 @@ impl PodFollowTask {
         }
     }
 
-    /// Lists the revisions after a wait. Asked for after the generation was observed, so it shows what the
-    /// controller wrote before that.
+    /// Lists the revisions after a wait. Asked for after the generation was observed, so it shows
+    /// what the controller wrote before that.
     fn look_up(&mut self, generation: i64, wait: Duration) {
         let builtin =
             if self.controller == PodController::Deployment { REPLICA_SETS } else { CONTROLLER_REVISIONS };

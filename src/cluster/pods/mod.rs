@@ -95,11 +95,12 @@ impl Drop for PodFollower {
 }
 
 impl Cluster {
-    /// Tells the pods of one Deployment, StatefulSet or DaemonSet, whole, each time that something changes, until
-    /// it is dropped; none for any other kind. The selector is that of [`pod_selector`].
+    /// Tells the pods of one Deployment, StatefulSet or DaemonSet, whole, each time that something
+    /// changes, until it is dropped; none for any other kind. The selector is that of
+    /// [`pod_selector`].
     ///
-    /// Tells nothing while the workload is not there. A sink that is full makes it skip what is overtaken, never
-    /// the newest. Needs a running tokio runtime.
+    /// Tells nothing while the workload is not there. A sink that is full makes it skip what is
+    /// overtaken, never the newest. Needs a running tokio runtime.
     pub fn follow_pods(
         &self,
         workload: &Arc<ServedKind>,

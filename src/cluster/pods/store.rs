@@ -172,7 +172,8 @@ pub(super) struct WorkloadStore {
     sets: InformerCache<RevisionRecord>,
     pods: InformerCache<ObservedPod>,
     warnings: InformerCache<(WarningEvent, Instant)>,
-    /// The newest revision at a generation, by a list that was asked for after that generation was observed.
+    /// The newest revision at a generation, by a list that was asked for after that generation was
+    /// observed.
     listed: Option<(i64, Option<RevisionRecord>)>,
     /// The generation and revision that the Deployment's own count has confirmed.
     confirmed: Option<(i64, u64)>,
@@ -230,7 +231,8 @@ impl WorkloadStore {
         }
     }
 
-    /// Returns the generation for which the newest revision must be looked up, if that is to be done.
+    /// Returns the generation for which the newest revision must be looked up, if that is to be
+    /// done.
     pub(super) fn wanted_lookup(&self) -> Option<i64> {
         let workload = self.current().filter(|workload| workload.observed)?;
         let known = self.listed.as_ref().map(|(generation, _)| *generation);
@@ -238,7 +240,8 @@ impl WorkloadStore {
         needed.then_some(workload.generation)
     }
 
-    /// Takes over what a list of all revisions has shown, asked for after the generation was observed.
+    /// Takes over what a list of all revisions has shown, asked for after the generation was
+    /// observed.
     pub(super) fn listed(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
         let own = revisions.into_iter().filter(|revision| revision.owner.as_ref() == Some(&self.uid));
         self.listed = Some((generation, own.max_by_key(|revision| revision.number)));
@@ -348,9 +351,9 @@ impl WorkloadStore {
 
     /// Returns the ReplicaSet that a Deployment rolls out.
     ///
-    /// A list from after the generation was observed shows every ReplicaSet that was renumbered for it. But a
-    /// change that also scales is observed before its ReplicaSet is made: only then does the count of updated
-    /// pods belong to the newest one that there is.
+    /// A list from after the generation was observed shows every ReplicaSet that was renumbered for
+    /// it. But a change that also scales is observed before its ReplicaSet is made: only then does
+    /// the count of updated pods belong to the newest one that there is.
     fn newest_set(&mut self, workload: &WorkloadRecord) -> Option<RevisionRecord> {
         let listed = self.newest_listed(workload.generation)?.number;
         let best = self.own_sets().max_by_key(|set| set.number).filter(|set| set.number >= listed)?.clone();

@@ -153,8 +153,8 @@ pub(super) fn about(namespace: &str, uid: &Uid, reason: Option<&str>) -> ListSel
 }
 
 impl Cluster {
-    /// Reads the last few warnings about some objects of a namespace, as a workload and one of its pods: newest
-    /// last, each text once. Costs a list per object.
+    /// Reads the last few warnings about some objects of a namespace, as a workload and one of its
+    /// pods: newest last, each text once. Costs a list per object.
     pub async fn warnings(&self, namespace: &str, of: &[Uid]) -> Result<Vec<ObjectWarning>, ClusterError> {
         let events = kind(&EVENTS);
         let mut all = Vec::new();

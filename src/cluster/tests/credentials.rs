@@ -9,7 +9,8 @@ use crate::cluster::{ClusterError, ClusterFault};
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Returns a server that accepts every token but `wrong`, and is another cluster to whoever brings `other`.
+/// Returns a server that accepts every token but `wrong`, and is another cluster to whoever brings
+/// `other`.
 async fn fake() -> FakeApiServer {
     FakeApiServer::start(|_, asked| {
         if asked.head.contains("Bearer wrong") {

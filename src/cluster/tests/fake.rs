@@ -12,7 +12,8 @@ use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::{Cluster, Connection, ServedKind, ServedScope};
 use crate::object::Gvk;
 
-/// Any authority at all: without one the client reads all those of the system, which takes longer than the test.
+/// Any authority at all: without one the client reads all those of the system, which takes longer
+/// than the test.
 const AUTHORITY: &str = concat!(
     "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJlakNDQVIrZ0F3SUJBZ0lVTUZ4VjhsVHVPUmZTd1pLZG44UDhwLzY3",
     "Y2F3d0NnWUlLb1pJemowRUF3SXcKRVRFUE1BMEdBMVVFQXd3R1pHOTFZbXhsTUNBWERUSTJNVEV5TVRFeU1qY3lOVm9ZRHpJ",

@@ -9,7 +9,8 @@ use crate::object::{ErrorClass, GroupKind};
 
 #[test]
 fn the_id_is_that_of_kep_3659() {
-    // printf %s web.rhumb-system.ConfigMap. | openssl dgst -sha256 -binary | basenc --base64url | tr -d =
+    // printf %s web.rhumb-system.ConfigMap. | openssl dgst -sha256 -binary | basenc --base64url |
+    // tr -d =
     assert_eq!(applyset_id("rhumb-system", "web"), "applyset-BC8kkurJigrvgsN2y_k8zTtU2-lI5ZzcBFXVK3IdkS0-v1");
 }
 

@@ -9,7 +9,8 @@ fn phase(kind: &str, object: &Value) -> RolloutPhase {
     rolling(&GroupKind::new("apps", kind), object).unwrap().phase
 }
 
-/// Returns a Deployment of three pods: generation seen, pods in all, of the newest template, available.
+/// Returns a Deployment of three pods: generation seen, pods in all, of the newest template,
+/// available.
 fn deployment(seen: u64, all: u32, updated: u32, available: u32, more: &Value) -> Value {
     let mut object = json!({
         "metadata": {

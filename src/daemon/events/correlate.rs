@@ -21,7 +21,8 @@ const BURST: u32 = 25;
 /// Then one each.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// After so many different messages about the same within [`SIMILAR_WITHIN`], the next count as one.
+/// After so many different messages about the same within [`SIMILAR_WITHIN`], the next count as
+/// one.
 const SIMILAR: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
 
@@ -219,7 +220,8 @@ impl EventCorrelator {
         }
     }
 
-    /// Returns how many things are told by no Event, once nothing waits any more; each is counted once.
+    /// Returns how many things are told by no Event, once nothing waits any more; each is counted
+    /// once.
     pub(super) fn take_lost(&mut self) -> u64 {
         if self.waiting.is_empty() { std::mem::take(&mut self.lost) } else { 0 }
     }
@@ -229,13 +231,15 @@ impl EventCorrelator {
         self.lost + self.waiting.iter().map(|one| u64::from(one.occurrence.count)).sum::<u64>()
     }
 
-    /// Returns a name that no Event of this process has: one notice may have two, about objects of the same name.
+    /// Returns a name that no Event of this process has: one notice may have two, about objects of
+    /// the same name.
     fn name(&mut self, occurrence: &KubernetesEvent, number: u64) -> String {
         self.number = number.max(self.number + 1);
         event_name(occurrence.id.name(), self.number)
     }
 
-    /// Returns whether so many different things were said of an object lately that this is only one more of them.
+    /// Returns whether so many different things were said of an object lately that this is only one
+    /// more of them.
     fn is_one_of_many(&mut self, id: &ObjectId, reason: EventReason, message: &str, now: Instant) -> bool {
         let over = |at: &Instant| now.duration_since(*at) >= SIMILAR_WITHIN;
         if self.similar.len() >= REMEMBERED {
@@ -308,8 +312,8 @@ impl EventCorrelator {
         self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, tried });
     }
 
-    /// One could not be written, and may be later: it waits again, under the same name, as it may have been made.
-    /// Whether it is worth another try.
+    /// One could not be written, and may be later: it waits again, under the same name, as it may
+    /// have been made. Whether it is worth another try.
     pub(super) fn failed(&mut self, write: EventWrite) -> bool {
         let EventWrite { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
         match self.made.get_mut(&key) {

@@ -1,6 +1,8 @@
-//! A source that a person has deleted, with all that it has: it wants nothing, and nothing is asked of where it was.
+//! A source that a person has deleted, with all that it has: it wants nothing, and nothing is asked
+//! of where it was.
 //!
-//! What its objects were made from is read as far as this host still has it, as that tells in which order they go.
+//! What its objects were made from is read as far as this host still has it, as that tells in which
+//! order they go.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

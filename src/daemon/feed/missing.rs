@@ -56,8 +56,8 @@ impl ContentReader {
 }
 
 impl SourceFeed {
-    /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the source itself
-    /// cannot be read.
+    /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the
+    /// source itself cannot be read.
     pub(super) async fn bring_missing(&mut self) -> Vec<LoopEvent> {
         if self.told.is_none() || self.trouble.is_some() {
             return Vec::new();

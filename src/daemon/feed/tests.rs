@@ -111,7 +111,8 @@ async fn trouble_is_told_once_and_so_is_its_end() {
     assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is told: {gone}");
     assert_eq!(fixture.look().await, "", "no news");
     fs::rename(&aside, &path).unwrap();
-    // The same revision as before, and it is complete again: without this nothing would ever be pruned.
+    // The same revision as before, and it is complete again: without this nothing would ever be
+    // pruned.
     assert_eq!(fixture.look().await, "read 0 files whole");
     assert_eq!(fixture.look().await, "");
 }

@@ -22,8 +22,8 @@ impl TaskQueue {
 }
 
 impl SourceFeed {
-    /// Takes what is recorded of what was accepted. The first look waits for that, and one is worth its while when a
-    /// person has confirmed something.
+    /// Takes what is recorded of what was accepted. The first look waits for that, and one is worth
+    /// its while when a person has confirmed something.
     pub(super) async fn anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
         if self.source.anchor(anchor) { self.look_at_source().await } else { Vec::new() }
     }

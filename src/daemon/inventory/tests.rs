@@ -78,7 +78,8 @@ fn no_name_is_read_as_another_or_as_two() {
     }
 }
 
-/// Returns a source that has nothing, wants nothing, and looks into these namespaces for these kinds.
+/// Returns a source that has nothing, wants nothing, and looks into these namespaces for these
+/// kinds.
 fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
     use crate::engine::{AdoptPolicy, AllowList, BlastRadius, Budget, PrunePolicy, SourceState};
     let mut engine = Engine::new(Budget::default());

@@ -194,7 +194,8 @@ impl PreviewRun {
         }
         let pods =
             self.engine.live(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
-        // The server shows no object that would be made anew: what the manifest asks for stands in for it.
+        // The server shows no object that would be made anew: what the manifest asks for stands in
+        // for it.
         let after = before.as_ref().map(|before| change::laid_over(before, body));
         let impact = Impact { kind: ImpactKind::Recreate, pods };
         PlannedObject {

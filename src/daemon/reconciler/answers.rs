@@ -43,12 +43,13 @@ pub enum FetchResult {
     NoSource,
 }
 
-/// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer once the loop has
-/// ended.
+/// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer
+/// once the loop has ended.
 #[derive(Clone, Debug)]
 pub struct Inquiries {
     questions: mpsc::Sender<Inquiry>,
-    /// Objects that may be compared at a time: what people look at keeps nothing else from the API server.
+    /// Objects that may be compared at a time: what people look at keeps nothing else from the API
+    /// server.
     comparing: Arc<Semaphore>,
 }
 
@@ -68,7 +69,8 @@ impl Inquiries {
         self.inquire(|answer| Inquiry::Object(id, answer)).await
     }
 
-    /// One object beside what is asked for, masked; the inner none where no source of the process knows it.
+    /// One object beside what is asked for, masked; the inner none where no source of the process
+    /// knows it.
     pub async fn compared(&self, id: ObjectId) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
         let found = self.inquire(|answer| Inquiry::Glance(id, answer)).await?;
         Some(match found {
@@ -95,7 +97,8 @@ impl Inquiries {
         glance.compare().await
     }
 
-    /// Hints that a source has something new. It is looked at, as ever, and nothing else follows from that.
+    /// Hints that a source has something new. It is looked at, as ever, and nothing else follows
+    /// from that.
     pub async fn fetch(&self, source: &str) -> Option<FetchResult> {
         self.inquire(|answer| Inquiry::Fetch(source.to_owned(), answer)).await
     }
@@ -184,7 +187,8 @@ impl Reconciler {
         tell(&self.engine, &beside)
     }
 
-    /// Returns a feed that has not begun begins with a look, and one that is told a thousand things more looks anyway.
+    /// Returns a feed that has not begun begins with a look, and one that is told a thousand things
+    /// more looks anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
             return FetchResult::NoSource;

@@ -100,7 +100,8 @@ pub(super) fn engine(budget: Budget) -> Engine {
     engine
 }
 
-/// Returns a name for this process that no other one has, on this host or another. [`RolloutLedger::holder_words`] reads it.
+/// Returns a name for this process that no other one has, on this host or another.
+/// [`RolloutLedger::holder_words`] reads it.
 fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -108,7 +109,8 @@ fn holder() -> String {
 }
 
 impl Reconciler {
-    /// Reads the budget object where that has to be done, and writes it where it does not say what it should.
+    /// Reads the budget object where that has to be done, and writes it where it does not say what
+    /// it should.
     pub(super) fn keep_budget(&mut self) {
         let now = Instant::now();
         if self.keeper.call == CallState::Busy || self.keeper.due.is_some_and(|due| due > now) {
@@ -185,7 +187,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Says once what of the budget object cannot be read, and what mends it; and that all can be read again.
+    /// Says once what of the budget object cannot be read, and what mends it; and that all can be
+    /// read again.
     fn log_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
             if self.keeper.unreadable.take().is_some() {
@@ -288,7 +291,8 @@ impl Reconciler {
         self
     }
 
-    /// Writes what is to stand in the cluster once nobody looks after it: where each source stood last, then the claims.
+    /// Writes what is to stand in the cluster once nobody looks after it: where each source stood
+    /// last, then the claims.
     pub(super) async fn leave_records(&mut self) {
         if self.is_last() {
             self.write_last_summaries().await;
@@ -296,8 +300,9 @@ impl Reconciler {
         self.leave_claims().await;
     }
 
-    /// Whether this is the last loop of a daemon with sources that nobody takes over. Under Leases another replica writes
-    /// what it sees itself, and a write that is not answered keeps the Lease from being released.
+    /// Whether this is the last loop of a daemon with sources that nobody takes over. Under Leases
+    /// another replica writes what it sees itself, and a write that is not answered keeps the Lease
+    /// from being released.
     fn is_last(&self) -> bool {
         let ends = self.until == StopCondition::Stopped && self.keeper.end.is_cancelled();
         ends && !self.executor.cluster.is_fenced()

@@ -16,7 +16,8 @@ impl Reconciler {
         self.open.iter().any(|(id, reason)| self.moves(id, reason, 8))
     }
 
-    /// Returns whether a reason passes by itself soon; `depth` bounds chains of objects that wait for each other.
+    /// Returns whether a reason passes by itself soon; `depth` bounds chains of objects that wait
+    /// for each other.
     fn moves(&self, id: &ObjectId, reason: &Reason, depth: u8) -> bool {
         let works = |id: &ObjectId| self.works(id, depth);
         match reason {

@@ -1,4 +1,5 @@
-//! The key for hashes of data, and the data of ConfigMaps and Secrets that pods use and that are not from git.
+//! The key for hashes of data, and the data of ConfigMaps and Secrets that pods use and that are
+//! not from git.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -83,7 +84,8 @@ impl ConfigFollowers {
 }
 
 impl Reconciler {
-    /// Reads the key, without which nothing is sealed and nothing is pruned, and follows the data that are used.
+    /// Reads the key, without which nothing is sealed and nothing is pruned, and follows the data
+    /// that are used.
     pub(super) fn keep_configs(&mut self) {
         let now = Instant::now();
         let due = self.configs.due.is_none_or(|due| due <= now);
@@ -137,8 +139,8 @@ impl Reconciler {
         self.engine.sources().iter().all(|source| source.writes == SourceWrites::Observed)
     }
 
-    /// Makes the key where a source that writes needs it. The one that was known is made again: another one would say
-    /// nothing about what pods were started with.
+    /// Makes the key where a source that writes needs it. The one that was known is made again:
+    /// another one would say nothing about what pods were started with.
     fn make_config_key(&mut self) {
         if self.is_only_observing() {
             return self.no_config_key("it has not been made yet");

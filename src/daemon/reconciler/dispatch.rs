@@ -71,7 +71,8 @@ impl Reconciler {
             return;
         }
         for (revision, wanted) in self.engine.unresolved() {
-            // Each answer takes a reading of the whole revision: what comes up meanwhile is asked together.
+            // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
+            // together.
             if wanted.iter().any(|(id, _)| self.resolving.contains(id)) {
                 continue;
             }

@@ -64,7 +64,8 @@ impl Reconciler {
         Some(if told.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
     }
 
-    /// One of those that are left, with what it waits for: what does not pass by itself comes first.
+    /// One of those that are left, with what it waits for: what does not pass by itself comes
+    /// first.
     fn first_of<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
         let waits = left.filter_map(|id| {
             let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first());

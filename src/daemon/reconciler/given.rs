@@ -78,8 +78,8 @@ impl Reconciler {
         }
     }
 
-    /// Reads the orders objects of which there is something new, makes those that are missing, and takes out what is
-    /// done. A source goes on whatever becomes of its own.
+    /// Reads the orders objects of which there is something new, makes those that are missing, and
+    /// takes out what is done. A source goes on whatever becomes of its own.
     pub(super) fn keep_orders(&mut self) {
         if self.until != StopCondition::Stopped {
             return;

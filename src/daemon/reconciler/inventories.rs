@@ -64,7 +64,8 @@ impl Reconciler {
                 if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
                     self.history.go_on(source, self.stores[source].inventory.inventory());
                 }
-                // It may have been deleted or edited, or a write may have failed that named a new kind.
+                // It may have been deleted or edited, or a write may have failed that named a new
+                // kind.
                 let store = &mut self.stores[source];
                 let declared = self.engine.source(source).catalog.object_counts();
                 if recorded.unplaced || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
@@ -129,7 +130,8 @@ impl Reconciler {
         self.show_inventory(source);
     }
 
-    /// An inventory whose parent does not tell its place was made here where all that can be seen of it is wanted.
+    /// An inventory whose parent does not tell its place was made here where all that can be seen
+    /// of it is wanted.
     fn find_origins(&mut self) {
         for source in 0..self.stores.len() {
             let inventory = self.engine.source(source).inventory.as_ref();
@@ -138,7 +140,8 @@ impl Reconciler {
             let lives = self.engine.source(source).life == SourceLifecycle::Lives;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
             if lost && lives && sees_all && self.engine.judge(source).is_empty() {
-                // Written at once, not when all is done: a process that ends before that leaves nothing in doubt.
+                // Written at once, not when all is done: a process that ends before that leaves
+                // nothing in doubt.
                 self.stores[source].need = InventoryNeed::Growth;
                 self.stores[source].origin = InventoryOrigin::Here;
                 self.show_inventory(source);
@@ -182,7 +185,8 @@ impl Reconciler {
         }
     }
 
-    /// Returns a source that is only observed writes no inventory; its decisions are shown as if it had.
+    /// Returns a source that is only observed writes no inventory; its decisions are shown as if it
+    /// had.
     fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
@@ -268,7 +272,8 @@ impl Reconciler {
         }
     }
 
-    /// Returns a source that could not be read yet is to be known to the others: it may want what they drop.
+    /// Returns a source that could not be read yet is to be known to the others: it may want what
+    /// they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
         self.until == StopCondition::Stopped
             && self.read.contains(&source)
@@ -302,8 +307,8 @@ impl Reconciler {
         StatusSummary::in_data(&inventory.data).as_ref() == Some(stand)
     }
 
-    /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it had where nobody looks
-    /// for it now.
+    /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it
+    /// had where nobody looks for it now.
     pub(super) fn log_unlisted(&mut self) {
         for (source, store) in self.stores.iter_mut().enumerate() {
             let unwatched = self.engine.unwatched(source);
@@ -340,7 +345,8 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether every kind that a source names is listed, or will not be before somebody does something.
+    /// Returns whether every kind that a source names is listed, or will not be before somebody
+    /// does something.
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds =

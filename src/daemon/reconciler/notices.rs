@@ -40,7 +40,8 @@ struct SourceEventState {
     since: Option<Timestamp>,
     /// The revision of which all was as wanted.
     settled: Option<Revision>,
-    /// Indicates whether this process has done anything for the revision: what an earlier one has settled is no news.
+    /// Indicates whether this process has done anything for the revision: what an earlier one has
+    /// settled is no news.
     worked: bool,
     /// The events of an earlier process.
     earlier: PreviousProcess,
@@ -82,7 +83,8 @@ impl SourceEventState {
 
     /// Another revision is in force than before.
     fn moves_on(&mut self, before: Option<&Revision>) {
-        // A commit that comes while it runs is worth an answer, even where it changes nothing, or was in force before.
+        // A commit that comes while it runs is worth an answer, even where it changes nothing, or
+        // was in force before.
         if before.is_some() {
             self.unsettle();
         } else {
@@ -206,7 +208,8 @@ impl Reconciler {
         took.map(|took| std::time::Duration::from_secs(took.as_secs()))
     }
 
-    /// Tells what became of an object: all who are told of it as it happens, and who listens to this loop alone.
+    /// Tells what became of an object: all who are told of it as it happens, and who listens to
+    /// this loop alone.
     pub(super) fn record_outcome(&mut self, id: &ObjectId, told: Outcome) {
         let reason = happening_of(&told);
         self.record_outcome_as(id, told, reason);
@@ -348,7 +351,8 @@ impl Reconciler {
         self.notice(EventReason::PruneWaiting, source, None, (message, head));
     }
 
-    /// Tells which objects somebody takes out of our hands, once when it begins and once when it ends.
+    /// Tells which objects somebody takes out of our hands, once when it begins and once when it
+    /// ends.
     fn notice_opt_outs(&mut self, source: SourceId) {
         let now = self.engine.opt_outs(source, Instant::now());
         let known = std::mem::replace(&mut self.history.sources[source].opted_out, now.clone());
@@ -515,7 +519,8 @@ mod tests {
         assert!(!settles(&mut told, "a"), "it was told");
         // One that finds nothing to do.
         assert!(!settles(&mut after("a"), "a"));
-        // One that makes again what somebody has deleted meanwhile, as the same process does without a word.
+        // One that makes again what somebody has deleted meanwhile, as the same process does
+        // without a word.
         let mut told = after("a");
         told.worked = true;
         assert!(!settles(&mut told, "a"));

@@ -10,7 +10,8 @@ use crate::engine::{PastRevision, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
-    /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out nothing.
+    /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out
+    /// nothing.
     pub(super) fn carry_out_orders(&mut self) {
         if self.until != StopCondition::Stopped {
             return;
@@ -75,8 +76,8 @@ impl Reconciler {
         self.engine.sources().iter().position(|source| *source.name == *name)
     }
 
-    /// Reads a parent that its watch shows in a newer version. While a call about it is on its way, its answer tells
-    /// whether that is needed.
+    /// Reads a parent that its watch shows in a newer version. While a call about it is on its way,
+    /// its answer tells whether that is needed.
     pub(super) fn follow_inventory(&mut self, source: SourceId) {
         let store = &self.stores[source];
         let known = store.inventory.inventory().and_then(|inventory| inventory.known.as_ref());

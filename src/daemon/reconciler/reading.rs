@@ -138,7 +138,8 @@ impl Reconciler {
         }
     }
 
-    /// Asks whether kinds that are not listed are there at all: nothing is pruned as long as they may be.
+    /// Asks whether kinds that are not listed are there at all: nothing is pruned as long as they
+    /// may be.
     pub(super) fn ask_for_absences(&mut self) {
         let missing = match self.until {
             StopCondition::Stopped => self.watched.long_missing(Instant::now()),

@@ -1,4 +1,5 @@
-//! Another process that serves the source of a single pass: each would undo what the other one writes, for ever.
+//! Another process that serves the source of a single pass: each would undo what the other one
+//! writes, for ever.
 
 use super::Reconciler;
 use crate::engine::{LiveObject, ObjectOwner};
@@ -8,7 +9,8 @@ use crate::report::Outcome;
 impl Reconciler {
     /// Says that another rhumb has put something else where this pass had just put what it wants.
     ///
-    /// Only what is stamped for this very source tells that: whatever else writes there is drift, and is repaired.
+    /// Only what is stamped for this very source tells that: whatever else writes there is drift,
+    /// and is repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
         let told = self.told.get(id);
         let is_written = matches!(

@@ -17,7 +17,8 @@ use crate::report::{
 /// It is made anew at most this often.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Objects that are being worked on go first, for so long at most: to look at everything takes longer than a write does.
+/// Objects that are being worked on go first, for so long at most: to look at everything takes
+/// longer than a write does.
 const WAY: Duration = Duration::from_secs(1);
 
 /// The sources' ConfigMaps are told of it at most this often: each change is a write.
@@ -117,7 +118,8 @@ impl Reconciler {
         stands.collect()
     }
 
-    /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may be older.
+    /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may
+    /// be older.
     ///
     /// Whoever wrote one meanwhile looks after it now, so a conflict is no error.
     pub(super) async fn write_last_summaries(&mut self) {
@@ -144,8 +146,8 @@ impl Reconciler {
         stream::iter(changed).for_each_concurrent(LEAVING, write).await;
     }
 
-    /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That does not wait: until it stands
-    /// there, whoever comes after this process tells it again.
+    /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
+    /// does not wait: until it stands there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
         let stands = self.telling.stands.iter().enumerate();
         let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));

@@ -80,7 +80,8 @@ fn nothing_begins_until_others_have_had_the_time_to_write_their_claims_again() {
 
 #[test]
 fn whoever_starts_relies_only_on_an_object_that_is_old_enough() {
-    // When the object was begun, in seconds before the start, and whether a process begins something at once.
+    // When the object was begun, in seconds before the start, and whether a process begins
+    // something at once.
     let check = |age: Option<u64>, begins: bool| {
         let mut harness = at_rest(&["web"], &budget("100%", 100));
         let wall = Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch);

@@ -138,7 +138,8 @@ fn narrower_bounds_hold_beside_those_of_the_cluster() {
 #[test]
 fn a_fix_can_always_start() {
     use ReleasePriority::Candidate;
-    // All of it is unavailable already, so it takes nothing more down, however little there is left.
+    // All of it is unavailable already, so it takes nothing more down, however little there is
+    // left.
     let fix = ask(Candidate, 0, "sick", 0);
     let loads = [load("sick", TokenState::None, 5), load("other", TokenState::None, 5)];
     check(&[fix], &loads, &[cluster(3, 1)], 1, &[("sick", "start")]);

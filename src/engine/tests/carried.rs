@@ -176,7 +176,8 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     assert!(harness.world.is_free());
 }
 
-/// The process before left the record of the unit in the budget object, and this one is just about to take it away.
+/// The process before left the record of the unit in the budget object, and this one is just about
+/// to take it away.
 #[test]
 fn a_record_that_is_being_taken_away_is_made_again() {
     let mut harness = held();
@@ -204,7 +205,8 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     assert_fails_again_and_goes_back(&mut harness);
 }
 
-/// All pods have the template, and none is available: nothing but the retry says that it is under way.
+/// All pods have the template, and none is available: nothing but the retry says that it is under
+/// way.
 #[test]
 fn what_is_everywhere_and_is_tried_again_goes_back() {
     let mut harness = held();
@@ -278,7 +280,8 @@ fn whenever_a_newer_revision_comes_what_was_good_before_a_retry_stays_known() {
     }
 }
 
-/// The newer revision changes only the configuration, so that the workload itself is not written again.
+/// The newer revision changes only the configuration, so that the workload itself is not written
+/// again.
 #[test]
 fn what_failed_is_judged_as_a_part_of_the_newer_revision() {
     for fresh in [false, true] {
@@ -328,7 +331,8 @@ fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
     assert!(is_out(&harness) && harness.world.rejections.is_empty(), "{:#?}", harness.world.log);
     harness.read(reading("r3", &files(2, 3)));
     harness.settle();
-    // The newer revision has the time of any rollout: its configuration may be what the pods wait for.
+    // The newer revision has the time of any rollout: its configuration may be what the pods wait
+    // for.
     harness.pass_time(budget(3).deadline);
     harness.settle();
     assert_shows(&harness, 1, 1);

@@ -250,7 +250,8 @@ fn a_key_that_comes_late_proves_what_was_listed_before() {
     assert!(harness.engine.live(&config("a")).unwrap().is_unproven());
     harness.engine.release_key(ReadState::Value(release_key()));
     assert!(!harness.engine.live(&config("a")).unwrap().is_unproven());
-    // One that is lost while this process runs is made again; what another process makes instead proves nothing more.
+    // One that is lost while this process runs is made again; what another process makes instead
+    // proves nothing more.
     harness.engine.release_key(ReadState::Unreadable("gone".into()));
     harness.engine.release_key(ReadState::Value(other_key()));
     assert!(!harness.engine.live(&config("a")).unwrap().is_unproven());

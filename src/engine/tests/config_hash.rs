@@ -104,7 +104,8 @@ fn a_restart_is_asked_for_by_one_word() {
     assert!(!restarts_on_change(&json!({})));
 }
 
-/// Secrets as short, as long and longer than a block, with what Python's `hmac` and `hashlib` make of the content.
+/// Secrets as short, as long and longer than a block, with what Python's `hmac` and `hashlib` make
+/// of the content.
 const KNOWN: &[(&[u8], &str)] = &[
     (&[b'k'; 16], "55161b15f2bff07f50fe1d685ae1b7b6"),
     (&[b'k'; 64], "db399f212e5164dc1b41eb8f3d6ef718"),

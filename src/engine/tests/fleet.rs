@@ -43,7 +43,8 @@ pub(super) struct DaemonSetWorld {
     pub(super) disruption: DisruptionBudgets,
     /// Indicates whether the engine may not read the nodes.
     pub(super) unreadable: bool,
-    /// Indicates whether a node that is not Ready has a taint that its pod lives with, and a new one would not.
+    /// Indicates whether a node that is not Ready has a taint that its pod lives with, and a new
+    /// one would not.
     pub(super) taints: bool,
     /// The time for which a pod must be Ready to be available.
     pub(super) young: Duration,

@@ -19,7 +19,8 @@ fn like(content: SharedDesired, other: &SharedDesired) -> SharedDesired {
     changed.into()
 }
 
-/// Returns a cluster at rest, in which the only token is taken by the workload `a`, which never ends.
+/// Returns a cluster at rest, in which the only token is taken by the workload `a`, which never
+/// ends.
 fn busy() -> Harness {
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &[("a", Some(desired(&workload("a"), 1, "a"))), ("web", Some(web(1)))]));

@@ -84,8 +84,8 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     check(here(), Err("it is garbled"), why);
 }
 
-/// Returns an engine of one process whose source follows the repository, with an object of it in the
-/// cluster.
+/// Returns an engine of one process whose source follows the repository, with an object of it in
+/// the cluster.
 fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let mut engine = following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], adopt);
@@ -204,7 +204,8 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
     // Claims stay until all is at rest: fewer writes, and nobody deletes more for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
     assert_eq!(engine.statement(0, Some(&told)), Some(told.clone()));
-    // It is known that less is needed, also where the inventory was tidied before the object was seen.
+    // It is known that less is needed, also where the inventory was tidied before the object was
+    // seen.
     assert!(engine.claims_too_much(0, &told));
     let tidied = engine.tidy_statement(0, Some(&told)).unwrap();
     assert!(!engine.claims_too_much(0, &tidied));

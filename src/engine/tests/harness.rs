@@ -47,7 +47,8 @@ impl Harness {
         harness
     }
 
-    /// Returns a process that has just started: it knows what the cluster and the source tell, and nothing else.
+    /// Returns a process that has just started: it knows what the cluster and the source tell, and
+    /// nothing else.
     pub(super) fn fresh(&self, most: u32) -> Engine {
         self.fresh_with(budget(most))
     }
@@ -139,7 +140,8 @@ impl Harness {
         }
     }
 
-    /// Writes an order, as `<token> <verb> [argument]`, into the orders object, of which the watch tells.
+    /// Writes an order, as `<token> <verb> [argument]`, into the orders object, of which the watch
+    /// tells.
     pub(super) fn give(&mut self, id: &ObjectId, words: &str) {
         let mut words = words.splitn(3, ' ');
         let mut word = || words.next().unwrap_or_default();
@@ -298,7 +300,8 @@ impl Harness {
     fn compare(&mut self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) {
         let shown = self.engine.shown(id);
         let (shape, values) = (shown.and_then(|live| live.ours.clone()), shown.and_then(|live| live.values));
-        // The verdict is a function of the view: the entry that is not the newest of ours has lost a path.
+        // The verdict is a function of the view: the entry that is not the newest of ours has lost
+        // a path.
         let thing = self.world.things.get(id);
         let same =
             thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
@@ -318,7 +321,8 @@ impl Harness {
         }
     }
 
-    /// Goes on, all events delivered at once and rollouts ending as they begin, until nothing is left.
+    /// Goes on, all events delivered at once and rollouts ending as they begin, until nothing is
+    /// left.
     pub(super) fn settle(&mut self) {
         for _ in 0..400 {
             self.deliver(usize::MAX);

@@ -1,4 +1,5 @@
-//! Ways back of which something cannot be read any more: all that is released together stays as it is.
+//! Ways back of which something cannot be read any more: all that is released together stays as it
+//! is.
 
 use std::sync::Arc;
 

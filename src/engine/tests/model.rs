@@ -1,15 +1,17 @@
-//! Every order in which a small rollout can go: three workloads of three pods, one of them with a configuration, two
-//! commits, the end of the process at any point, and views that arrive late.
+//! Every order in which a small rollout can go: three workloads of three pods, one of them with a
+//! configuration, two commits, the end of the process at any point, and views that arrive late.
 //!
-//! The budget is counted in the modelled cluster and never asked of the engine. What makes the space small enough to
-//! go through all of it:
-//! - The loop decides about all that changed until a write is on its way, and reads nothing in between, so decisions
-//!   that write nothing are one step.
-//! - Views arrive in order for each object, and in any order among objects: that is more than a watch does, and fewer
-//!   states than one queue, in which the order of what has not arrived yet tells states apart.
+//! The budget is counted in the modelled cluster and never asked of the engine. What makes the
+//! space small enough to go through all of it:
+//! - The loop decides about all that changed until a write is on its way, and reads nothing in
+//!   between, so decisions that write nothing are one step.
+//! - Views arrive in order for each object, and in any order among objects: that is more than a
+//!   watch does, and fewer states than one queue, in which the order of what has not arrived yet
+//!   tells states apart.
 //! - Pods of one workload are alike, so only how many are how counts.
 //! - Versions and instants only grow; states are told apart by what they are compared with.
-//! - A process that ends leaves nothing but the cluster, so from each state of that a new one begins once.
+//! - A process that ends leaves nothing but the cluster, so from each state of that a new one
+//!   begins once.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -376,7 +378,8 @@ impl<'a> ExhaustiveModel<'a> {
         assert!(whole || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
     }
 
-    /// At rest, each unit is at the newest commit, or back at one that is good, or held where none is.
+    /// At rest, each unit is at the newest commit, or back at one that is good, or held where none
+    /// is.
     fn check_end(&self) {
         let last = self.case.commits.len() - 1;
         for (number, name) in NAMES.into_iter().enumerate() {
@@ -441,7 +444,8 @@ impl<'a> ExhaustiveModel<'a> {
         print.0.finish()
     }
 
-    /// Returns the same of the cluster and the source alone: all that is left when the process ends.
+    /// Returns the same of the cluster and the source alone: all that is left when the process
+    /// ends.
     fn print_world(&self) -> StateHash {
         let (mut print, world) = (StateHash::default(), &self.harness.world);
         for thing in world.things.values() {
@@ -485,7 +489,8 @@ impl std::fmt::Write for StateHash {
     }
 }
 
-/// Goes through all states that can be reached, and tells how many there are, and how many of them are ends.
+/// Goes through all states that can be reached, and tells how many there are, and how many of them
+/// are ends.
 fn explore(case: &ModelCase) -> (usize, usize) {
     let (mut seen, mut crashed) = (HashSet::new(), HashSet::new());
     let mut open = vec![(ExhaustiveModel::new(case), Vec::new())];
@@ -524,7 +529,8 @@ fn follow<T>(path: &[ModelStep], last: impl FnOnce() -> T) -> T {
         .unwrap_or_else(|_| panic!("that was after {path:?}"))
 }
 
-/// As [`explore`], of a case with at least so many states: fewer would mean that something can no longer happen.
+/// As [`explore`], of a case with at least so many states: fewer would mean that something can no
+/// longer happen.
 #[track_caller]
 fn explore_all(case: &ModelCase, least: usize) {
     let (states, ends) = explore(case);

@@ -17,7 +17,8 @@ fn state(letter: char) -> PodAvailability {
     STATES.iter().find(|(one, _)| *one == letter).unwrap().1
 }
 
-/// Reads `a:or`: a pod of the older template on node a, Ready; `*` marks a canary node, `!` a lost one.
+/// Reads `a:or`: a pod of the older template on node a, Ready; `*` marks a canary node, `!` a lost
+/// one.
 fn pods(text: &str) -> Vec<NodePod> {
     let read = |word: &str| {
         let (node, rest) = word.split_once(':').unwrap();

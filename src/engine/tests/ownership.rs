@@ -184,7 +184,8 @@ fn web() -> ObjectId {
     id("apps", "Deployment", "shop", "web")
 }
 
-/// Returns an object of the first source, of which a new content waits, under the label of the other one.
+/// Returns an object of the first source, of which a new content waits, under the label of the
+/// other one.
 fn relabelled(seal: Option<&str>) -> Harness {
     let a = web();
     let mut harness = with_other(&a);

@@ -109,7 +109,8 @@ fn what_is_no_failure_does_not_count() {
     check(waiting(pod("a", NEW), "ContainerCreating", t));
     check(waiting(pod("a", NEW), "PodInitializing", t));
     check(restarted(pod("a", NEW), 2, 2));
-    // A pod that a rollback keeps restarted long ago, and one that an earlier rollout left had failed before.
+    // A pod that a rollback keeps restarted long ago, and one that an earlier rollout left had
+    // failed before.
     check(restarted(pod("a", NEW), 9, 2));
     check(ended(pod("a", NEW), "Evicted", None));
     check(unscheduled(pod("a", NEW), t));

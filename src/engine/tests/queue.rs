@@ -148,7 +148,8 @@ fn the_queue_goes_out_beside_the_claims() {
     assert_eq!(RolloutLedger::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
     assert_eq!(telling.ledger(&mut harness.engine, now + EVERY), None);
     assert_eq!(harness.engine.without_queue(told.clone()).queue, []);
-    // A moment later what is claimed goes out, and the rest stays as it was told until the queue is told again.
+    // A moment later what is claimed goes out, and the rest stays as it was told until the queue is
+    // told again.
     let (telling, later) = (&mut QueuePublication::default(), now + EVERY * 2);
     telling.add_to(&mut harness.engine, told.clone(), later);
     let mut next = told.clone();

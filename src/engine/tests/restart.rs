@@ -1,4 +1,5 @@
-//! Restarts for data that changed: inside the budget, after the configuration, once, and back together.
+//! Restarts for data that changed: inside the budget, after the configuration, once, and back
+//! together.
 
 use std::sync::Arc;
 

@@ -8,7 +8,8 @@ use super::world::{AuditEntry, SET, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
-/// Returns a workload and so many `ConfigMaps` with the longest names that there are, all of which it needs.
+/// Returns a workload and so many `ConfigMaps` with the longest names that there are, all of which
+/// it needs.
 fn files(count: usize, content: u32) -> Vec<(String, Option<SharedDesired>)> {
     let used: Vec<ObjectId> = (0..count).map(|number| config(&format!("{number:0>253}"))).collect();
     let mut web = (*desired(&workload("web"), content, "web")).clone();

@@ -142,7 +142,8 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
     }
 }
 
-/// `web` used the old settings and is given new ones in the same commit that takes the old ones away.
+/// `web` used the old settings and is given new ones in the same commit that takes the old ones
+/// away.
 fn replaced(restarted: bool) -> (Harness, ObjectId) {
     let (old, new, web) = (config("old"), config("new"), workload("web"));
     let needing =

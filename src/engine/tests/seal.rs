@@ -1,4 +1,5 @@
-//! Hashes of Secrets: sealed wherever they are written down, and never decided by where they cannot be read.
+//! Hashes of Secrets: sealed wherever they are written down, and never decided by where they cannot
+//! be read.
 
 use std::sync::Arc;
 

@@ -338,7 +338,8 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
     }
 }
 
-/// Its process is gone, and the claim counts no more: what it has left broken is unavailable all the same.
+/// Its process is gone, and the claim counts no more: what it has left broken is unavailable all
+/// the same.
 #[test]
 fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     let mut harness = at_rest(&["web"], &budget("2", 100));

@@ -34,7 +34,8 @@ fn taken(moves: &LeaseMoves) -> String {
     moves.take.iter().map(|name| &**name).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a replica `me` that looks, every second, at the same Leases, which the others renew; what it does at last.
+/// Returns a replica `me` that looks, every second, at the same Leases, which the others renew;
+/// what it does at last.
 fn after(seconds: u64, sources: &str, held: &str, others: &str, wanted: &str) -> (LeaseShares, LeaseMoves) {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");

@@ -1,4 +1,5 @@
-//! Anything in any order, then quiet: the end is what the source asks for, and on the way nobody was harmed.
+//! Anything in any order, then quiet: the end is what the source asks for, and on the way nobody
+//! was harmed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -238,7 +239,8 @@ proptest! {
     }
 }
 
-/// A reading that is not whole cannot tell that an object is wanted no more: what was accepted is made again.
+/// A reading that is not whole cannot tell that an object is wanted no more: what was accepted is
+/// made again.
 #[test]
 fn what_was_wanted_since_the_last_whole_reading_is_made_again_on_doubt() {
     use SimulationEvent::{Commit, Delete, Deliver, Incomplete, Step};

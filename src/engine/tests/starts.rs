@@ -34,7 +34,8 @@ fn reader(second: i64) -> (StartHistory, Instant) {
 
 #[test]
 fn a_start_counts_for_a_minute_whoever_began_it_and_whatever_the_clocks_say() {
-    // When it began by its own clock, when it is first read, and for how much longer it counts then.
+    // When it began by its own clock, when it is first read, and for how much longer it counts
+    // then.
     let check = |began: i64, read: i64, expected: u64| {
         let (mut starts, now) = reader(read);
         starts.read(&ledger(&[start("web", began)]));

@@ -192,7 +192,8 @@ impl HeldDeployment {
     }
 }
 
-/// Over the controller's own arithmetic: a scale of a held Deployment ends with the pods of the step, whoever is faster.
+/// Over the controller's own arithmetic: a scale of a held Deployment ends with the pods of the
+/// step, whoever is faster.
 #[test]
 fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
     let mut scaled = 0;
@@ -229,7 +230,8 @@ fn shown(harness: &Harness) -> OverlayState {
     harness.world.things[&workload("web")].shown
 }
 
-/// Returns a workload of ten pods, held in its first step. Contents of one hundred have one template.
+/// Returns a workload of ten pods, held in its first step. Contents of one hundred have one
+/// template.
 fn held(list: &str) -> Harness {
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &[("web", Some(web(100, list, 10)))]));

@@ -1,4 +1,5 @@
-//! Ways back of something of which nobody knows what it was before: nothing is torn, and nothing is taken away.
+//! Ways back of something of which nobody knows what it was before: nothing is torn, and nothing is
+//! taken away.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Sources that are watched by different accounts, or in some namespaces alone: what one of them cannot see says
-//! nothing about what the others can.
+//! Sources that are watched by different accounts, or in some namespaces alone: what one of them
+//! cannot see says nothing about what the others can.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -118,7 +118,8 @@ fn what_one_list_does_not_show_another_one_may() {
     assert!(two.engine.live(&a).is_none() && two.engine.live(&b).is_some());
 }
 
-/// Our write changes its label. One watch tells that it is gone, another one that it is there, in any order.
+/// Our write changes its label. One watch tells that it is gone, another one that it is there, in
+/// any order.
 #[test]
 fn an_object_that_moves_to_another_account_is_there_all_the_time() {
     let (a, moved) = (config("a"), 2);

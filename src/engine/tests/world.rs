@@ -111,7 +111,8 @@ pub(super) struct WorldObject {
     pub(super) asked: Option<Box<ObjectIntents>>,
     /// The wish of somebody else's annotation on it.
     pub(super) asks: ReconcilePolicy,
-    /// The content whose rollout its controller says has failed: it goes on saying so until another got somewhere.
+    /// The content whose rollout its controller says has failed: it goes on saying so until another
+    /// got somewhere.
     pub(super) failed: Option<ContentHash>,
     /// Its pods, where they are not all there.
     pub(super) numbers: Option<RolloutNumbers>,

@@ -13,9 +13,9 @@ mod token;
 
 use super::tree::{DocumentFault, DocumentTree, TextMark};
 
-/// Reads the first document of a text whose first line is `line` of its file. Returns also the place of
-/// what follows that document, which Kubernetes leaves unread. An empty tree, or one of an empty scalar,
-/// stands for a document of nothing but blanks and comments.
+/// Reads the first document of a text whose first line is `line` of its file. Returns also the
+/// place of what follows that document, which Kubernetes leaves unread. An empty tree, or one of an
+/// empty scalar, stands for a document of nothing but blanks and comments.
 pub(super) fn read(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<TextMark>), DocumentFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(fault) = control_character(text, line) {
@@ -40,7 +40,8 @@ const fn is_suspect(byte: u8) -> bool {
 const fn has_suspects(chunk: &[u8; CHUNK]) -> bool {
     const LOW: u128 = u128::MAX / 0xFF;
     const HIGH: u128 = LOW * 0x80;
-    // Some byte of the difference borrows where one is below; bytes above 0x7F are left out by `!all`.
+    // Some byte of the difference borrows where one is below; bytes above 0x7F are left out by
+    // `!all`.
     let all = u128::from_ne_bytes(*chunk);
     let below = all.wrapping_sub(LOW * 0x20) & !all & HIGH;
     let delete = zero_bytes(all ^ (LOW * 0x7F));

@@ -37,8 +37,8 @@ pub(super) struct YamlScanner<'a> {
     indents: Vec<isize>,
     key_allowed: bool,
     keys: Vec<PossibleKey>,
-    /// The tokens that possible keys begin with, and their levels: both grow from the front to the back. Those
-    /// of keys that are impossible by now may be among them.
+    /// The tokens that possible keys begin with, and their levels: both grow from the front to the
+    /// back. Those of keys that are impossible by now may be among them.
     levels: VecDeque<(usize, usize)>,
     queue: VecDeque<YamlToken<'a>>,
     /// Tokens handed out.
@@ -261,8 +261,8 @@ impl<'a> YamlScanner<'a> {
 
 /// Indentation.
 impl<'a> YamlScanner<'a> {
-    /// Opens a block collection at a column, when it is deeper than the current one. Its token goes before
-    /// the token of this number, or to the end.
+    /// Opens a block collection at a column, when it is deeper than the current one. Its token goes
+    /// before the token of this number, or to the end.
     fn open_block(&mut self, column: usize, before: Option<usize>, what: TokenKind<'a>, mark: TextMark) {
         if self.flow > 0 || self.indent >= column.cast_signed() {
             return;

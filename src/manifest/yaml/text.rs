@@ -361,7 +361,8 @@ impl YamlScanner<'_> {
         Ok((chomp.unwrap_or(Chomp::Clip), indent))
     }
 
-    /// Passes the blank lines before the next line of the scalar, and finds its indentation if need be.
+    /// Passes the blank lines before the next line of the scalar, and finds its indentation if need
+    /// be.
     fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String) -> Result<(), DocumentFault> {
         let mut deepest = 0;
         loop {

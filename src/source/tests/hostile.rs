@@ -39,7 +39,8 @@ impl BitPacker {
     }
 }
 
-/// Returns a loose object of a GiB of zeros in 7 MB, written without the time that compressing would take.
+/// Returns a loose object of a GiB of zeros in 7 MB, written without the time that compressing
+/// would take.
 fn gib_of_zeros() -> Vec<u8> {
     const SIZE: u64 = 1 << 30;
     let header = format!("blob {SIZE}\0");
@@ -206,7 +207,8 @@ fn bombs_of_trees_end_early() {
     assert_eq!(source.changes(&plain, &deep).unwrap().len(), 1);
 }
 
-/// The hooks that git knows and that could run where something is fetched, sent, checked out or committed.
+/// The hooks that git knows and that could run where something is fetched, sent, checked out or
+/// committed.
 const HOOKS: [&str; 7] = [
     "reference-transaction",
     "post-checkout",

@@ -14,7 +14,8 @@ use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSe
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns the command lines of the processes that name one of these texts in theirs or in their environment.
+/// Returns the command lines of the processes that name one of these texts in theirs or in their
+/// environment.
 fn processes(marks: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {

@@ -168,7 +168,8 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
     assert!(!source.observe().await.unwrap().changed);
 }
 
-/// Returns a source that works, until its server changes its manners; then the error, and how long it took.
+/// Returns a source that works, until its server changes its manners; then the error, and how long
+/// it took.
 async fn after(manner: ServerManner, answer: Duration) -> (SourceError, Duration, RemoteFixture) {
     let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
     let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_secs(20));

@@ -11,7 +11,8 @@ use super::server::ServerManner;
 use crate::object::{ErrorClass, Revision};
 use crate::source::{ResolvedLocation, Source, SourceError, SourceSettings};
 
-/// Truncates or overwrites every file that ends so below a folder; they are read-only for people only.
+/// Truncates or overwrites every file that ends so below a folder; they are read-only for people
+/// only.
 fn spoil(folder: &Path, ending: &str) {
     let mut found = 0;
     for entry in walkdir::WalkDir::new(folder) {
@@ -325,7 +326,8 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
         assert!(error.to_string().starts_with("state directory: cannot create"), "{error}");
         assert_eq!(error.class(), ErrorClass::Config);
     }
-    // It becomes unwritable later: root may write anywhere, so a file stands where a folder must be made.
+    // It becomes unwritable later: root may write anywhere, so a file stands where a folder must be
+    // made.
     let mut source = fixture.open();
     source.observe().await.unwrap();
     let heads = fixture.state.path().join("store.git/refs/rhumb");

@@ -41,7 +41,8 @@ struct VerifyFixture {
 }
 
 impl VerifyFixture {
-    /// Returns a repository with one commit that `ann` has signed, whose key is the one that counts.
+    /// Returns a repository with one commit that `ann` has signed, whose key is the one that
+    /// counts.
     fn new(far: RepositoryPlace) -> (Self, Revision) {
         let (repo, keys) = (TestRepository::new(), tempfile::tempdir().unwrap());
         for name in ["ann", "eve"] {

@@ -282,8 +282,9 @@ pub(super) fn command_lines(pid: u32) -> String {
     lines
 }
 
-/// The files of the state directory with their contents and modes. Objects of git are what is cached: whoever may read
-/// the folder may read all manifests. Somebody works there: what goes between two looks is passed over.
+/// The files of the state directory with their contents and modes. Objects of git are what is
+/// cached: whoever may read the folder may read all manifests. Somebody works there: what goes
+/// between two looks is passed over.
 pub(super) fn state(root: &Path) -> Vec<(String, u32, String)> {
     let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = open.pop() {

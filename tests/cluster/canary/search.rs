@@ -1,4 +1,5 @@
-//! Secrets that are easily found again: each has its own text, so that one that is found tells how it came out.
+//! Secrets that are easily found again: each has its own text, so that one that is found tells how
+//! it came out.
 
 use std::fmt::Write as _;
 
@@ -28,7 +29,8 @@ impl Canary {
         Self { name, core: text.to_owned() }
     }
 
-    /// The secret: a single word, of which percent signs, JSON as Go writes it and HTML all make something else.
+    /// The secret: a single word, of which percent signs, JSON as Go writes it and HTML all make
+    /// something else.
     pub(crate) fn text(&self) -> String {
         format!("canary+{}&{}", self.slug(), self.core)
     }
@@ -53,7 +55,8 @@ impl Canary {
 
     /// All that a text must not have in it, by how it came to be.
     fn forms(&self) -> Vec<(&'static str, String)> {
-        // The core is in each text in which the secret stands as it is, JSON-escaped, in HTML or url-encoded.
+        // The core is in each text in which the secret stands as it is, JSON-escaped, in HTML or
+        // url-encoded.
         let mut forms =
             vec![("as it is", self.core.clone()), ("in hexadecimal digits", hex(self.core.as_bytes()))];
         let percent = self.core.bytes().fold(String::new(), |mut text, byte| {
@@ -115,7 +118,8 @@ impl Places {
         self.0.push((place.into(), text.into()));
     }
 
-    /// All texts of a place: several may have one name, as notifications do, which come in any order.
+    /// All texts of a place: several may have one name, as notifications do, which come in any
+    /// order.
     #[track_caller]
     pub(crate) fn text(&self, place: &str) -> String {
         let found = self.0.iter().filter(|(name, _)| name == place).map(|(_, text)| text.as_str());

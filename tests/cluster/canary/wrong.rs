@@ -1,5 +1,5 @@
-//! Secrets where something else should stand, so that a complaint could repeat them: the configuration, the kubeconfig,
-//! proxies, URLs.
+//! Secrets where something else should stand, so that a complaint could repeat them: the
+//! configuration, the kubeconfig, proxies, URLs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -94,7 +94,8 @@ impl Api {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// Reads one value of an object by a JSON pointer; null where the object or the value is not there.
+    /// Reads one value of an object by a JSON pointer; null where the object or the value is not
+    /// there.
     #[track_caller]
     pub(crate) fn value(&self, path: &str, pointer: &str) -> Value {
         self.get(path).and_then(|object| object.pointer(pointer).cloned()).unwrap_or(Value::Null)
@@ -135,7 +136,8 @@ impl Api {
     }
 }
 
-/// The path of an object; without a name, of the collection. The namespace is empty for what has none.
+/// The path of an object; without a name, of the collection. The namespace is empty for what has
+/// none.
 pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
     let (root, plural) = match kind {
         "Namespace" => ("/api/v1", "namespaces"),

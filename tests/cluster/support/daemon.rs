@@ -13,7 +13,8 @@ use super::wait::{SOON, eventually};
 pub(crate) struct Daemon {
     child: Child,
     said: Arc<Said>,
-    /// Kills the daemon if the test's process is killed itself: the other end of this pipe waits for that.
+    /// Kills the daemon if the test's process is killed itself: the other end of this pipe waits
+    /// for that.
     watchdog: Child,
     lifeline: Option<ChildStdin>,
 }
@@ -61,7 +62,8 @@ impl Daemon {
         self.said.lines.lock().unwrap().join("\n")
     }
 
-    /// All that it logged to its last word, once it has ended: what it wrote may be read later than its end is seen.
+    /// All that it logged to its last word, once it has ended: what it wrote may be read later than
+    /// its end is seen.
     #[allow(dead_code, reason = "only the search for secrets reads all of it")]
     #[track_caller]
     pub(crate) fn whole_log(&self) -> String {

@@ -1,4 +1,5 @@
-//! A git server over https on loopback, with a certificate of its own, that changes its manners while it runs.
+//! A git server over https on loopback, with a certificate of its own, that changes its manners
+//! while it runs.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! Holds answers against the document that describes them: as much of JSON Schema as that uses, and no more.
+//! Holds answers against the document that describes them: as much of JSON Schema as that uses, and
+//! no more.
 
 use serde_json::Value;
 

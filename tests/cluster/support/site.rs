@@ -102,7 +102,8 @@ impl<'a> Site<'a> {
         self.kubeconfig = proxy.kubeconfig(&self.user).unwrap();
     }
 
-    /// Lets all later runs be a user who may do only what RBAC objects grant, in a namespace of rhumb's that is there.
+    /// Lets all later runs be a user who may do only what RBAC objects grant, in a namespace of
+    /// rhumb's that is there.
     pub(crate) fn limited(&mut self) {
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.system()}});
         self.api.apply(&at("Namespace", "", &self.system()), "setup", &system);
@@ -188,7 +189,8 @@ impl<'a> Site<'a> {
         command
     }
 
-    /// A configuration with one source in this repository, and these further lines in its `Configuration`.
+    /// A configuration with one source in this repository, and these further lines in its
+    /// `Configuration`.
     pub(crate) fn configuration(&self, repository: &Path, settings: &str) -> String {
         format!(
             "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n---\n{}",
@@ -201,7 +203,8 @@ impl<'a> Site<'a> {
         Window::new(self.cluster, &self.user)
     }
 
-    /// The namespace of the parents: each test has its own, and with it a rollout budget of its own.
+    /// The namespace of the parents: each test has its own, and with it a rollout budget of its
+    /// own.
     pub(crate) fn system(&self) -> String {
         format!("{}-rhumb", self.name)
     }

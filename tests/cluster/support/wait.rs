@@ -46,8 +46,8 @@ pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
     eventually(what, SOON, || if look() { Ok(()) } else { Err("it is not so") });
 }
 
-/// The next message on a socket; none where it came to the end of its patience. A signal is no end: a read with a
-/// time limit is not begun anew by itself after one (`signal(7)`).
+/// The next message on a socket; none where it came to the end of its patience. A signal is no end:
+/// a read with a time limit is not begun anew by itself after one (`signal(7)`).
 pub(crate) fn receive(socket: &UnixDatagram) -> Option<Vec<u8>> {
     let mut buffer = vec![0; 1 << 16];
     loop {

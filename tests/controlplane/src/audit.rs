@@ -23,8 +23,8 @@ pub(crate) const OWN_USER: &str = "controlplane";
 /// The path of the marked requests.
 pub(crate) const MARK: &str = "/version";
 
-/// Returns the audit policy. Reads by the control plane's own parts are left out, and so are their Leases and Events:
-/// nobody asks for them, and there are many.
+/// Returns the audit policy. Reads by the control plane's own parts are left out, and so are their
+/// Leases and Events: nobody asks for them, and there are many.
 pub(crate) fn policy(audit: Audit) -> Option<String> {
     let level = match audit {
         Audit::Off => return None,
@@ -238,7 +238,8 @@ impl Reader {
         format!("{MARK}?mark={}", self.marked)
     }
 
-    /// Reads on; tells whether the marked request and all that came before it are done, or else what is missing.
+    /// Reads on; tells whether the marked request and all that came before it are done, or else
+    /// what is missing.
     pub(crate) fn is_complete(&mut self, mark: &str) -> Result<Result<(), String>, Error> {
         self.read()?;
         let Some(limit) = self.marks.get(mark) else {
@@ -274,7 +275,8 @@ impl Reader {
         self.end_torn_line()
     }
 
-    /// A server that is killed while it writes leaves half a line, which the next server would go on with.
+    /// A server that is killed while it writes leaves half a line, which the next server would go
+    /// on with.
     fn end_torn_line(&mut self) -> Result<(), Error> {
         let length = match fs::metadata(&self.path) {
             Ok(metadata) => metadata.len(),

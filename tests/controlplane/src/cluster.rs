@@ -28,7 +28,8 @@ const ATTEMPTS: u32 = 4;
 
 /// A running control plane; dropping it kills all its processes and removes its directory.
 ///
-/// It may be shared by threads, and left in a static: its processes also end when this process does.
+/// It may be shared by threads, and left in a static: its processes also end when this process
+/// does.
 pub struct Cluster {
     shape: Builder,
     programs: Programs,
@@ -157,8 +158,8 @@ impl Cluster {
 
     /// Lets KWOK delete only pods that somebody else has deleted.
     ///
-    /// It deletes by name, once for each version of a deleted pod that it saw. On a busy machine it lags, and would delete the
-    /// pod that was made under the same name since.
+    /// It deletes by name, once for each version of a deleted pod that it saw. On a busy machine it
+    /// lags, and would delete the pod that was made under the same name since.
     fn create_pod_guard(&self) -> Result<(), Error> {
         let name = "only-deleted-pods-go";
         let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["DELETE"]});
@@ -211,7 +212,8 @@ impl Cluster {
         self.pki.ca_pem()
     }
 
-    /// Returns the cluster's directory, with `log/`, `audit.log` and the certificates; it goes when the cluster does.
+    /// Returns the cluster's directory, with `log/`, `audit.log` and the certificates; it goes when
+    /// the cluster does.
     pub fn dir(&self) -> &Path {
         self.layout.root()
     }
@@ -234,12 +236,14 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Returns the kubeconfig of a user of any name who may do everything; the audit log tells users apart.
+    /// Returns the kubeconfig of a user of any name who may do everything; the audit log tells
+    /// users apart.
     pub fn kubeconfig_for(&self, user: &str) -> Result<PathBuf, Error> {
         self.user_kubeconfig(user, "masters", &[MASTERS])
     }
 
-    /// Returns the kubeconfig of a user who may do only what RBAC objects grant to this name: at first nearly nothing.
+    /// Returns the kubeconfig of a user who may do only what RBAC objects grant to this name: at
+    /// first nearly nothing.
     pub fn kubeconfig_limited(&self, user: &str) -> Result<PathBuf, Error> {
         self.user_kubeconfig(user, "limited", &[])
     }
@@ -258,9 +262,10 @@ impl Cluster {
 
     /// Returns all requests that the API server has got, in the order in which they ended.
     ///
-    /// Every request that was answered before the call is there. A watch is there from its start, once. A request that the server was
-    /// killed over is there too, with stage [`Stage::Received`](crate::Stage::Received). Reads by the parts
-    /// themselves are not logged, nor are the requests of this crate.
+    /// Every request that was answered before the call is there. A watch is there from its start,
+    /// once. A request that the server was killed over is there too, with stage
+    /// [`Stage::Received`](crate::Stage::Received). Reads by the parts themselves are not logged,
+    /// nor are the requests of this crate.
     pub fn audit(&self) -> Result<Vec<AuditEvent>, Error> {
         if self.shape.audit == Audit::Off {
             return Err(Error::Absent("an audit log"));
@@ -301,8 +306,9 @@ impl Cluster {
 
     /// Kills a part with SIGKILL and waits until it is gone.
     ///
-    /// While etcd or the API server is down, the parts that are their clients are stopped. They would back off, and then
-    /// come back up to a minute later than the server, which no test wants to wait for.
+    /// While etcd or the API server is down, the parts that are their clients are stopped. They
+    /// would back off, and then come back up to a minute later than the server, which no test wants
+    /// to wait for.
     pub fn kill(&self, part: Part) -> Result<(), Error> {
         self.check(part)?;
         let mut processes = lock(&self.processes);
@@ -313,7 +319,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a part again that was killed, on the same port and the kept data, and waits until it is ready.
+    /// Starts a part again that was killed, on the same port and the kept data, and waits until it
+    /// is ready.
     pub fn start_part(&self, part: Part) -> Result<(), Error> {
         self.check(part)?;
         if self.is_running(part) {
@@ -333,7 +340,8 @@ impl Cluster {
         self.release_clients(part)
     }
 
-    /// Stops a part with SIGSTOP: it keeps its connections and answers nothing. Its clients are held as in [`Self::kill`].
+    /// Stops a part with SIGSTOP: it keeps its connections and answers nothing. Its clients are
+    /// held as in [`Self::kill`].
     pub fn pause(&self, part: Part) -> Result<(), Error> {
         self.check(part)?;
         let processes = lock(&self.processes);
@@ -361,7 +369,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Lets the clients of a server go on, but for those that were paused by themselves, once all that they need is up.
+    /// Lets the clients of a server go on, but for those that were paused by themselves, once all
+    /// that they need is up.
     fn release_clients(&self, server: Part) -> Result<(), Error> {
         if server.clients().is_empty() || !self.is_up(Part::Etcd) || !self.is_up(Part::Apiserver) {
             return Ok(());
@@ -425,7 +434,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Makes the cluster's directory: in memory if there is room, since etcd and the logs are thrown away anyway.
+/// Makes the cluster's directory: in memory if there is room, since etcd and the logs are thrown
+/// away anyway.
 fn new_directory() -> Result<(PathBuf, Option<TempDir>, Afterwards), Error> {
     let base = base_directory();
     let directory = tempfile::Builder::new()

@@ -201,7 +201,8 @@ fn controller_manager(layout: &Layout, ports: &Ports) -> Vec<String> {
         format!("--root-ca-file={}", layout.file("pki/ca.crt")),
         // Without it the controllers have almost no rights, and only their log tells.
         "--use-service-account-credentials=true".to_owned(),
-        // Nodes outlive a server that is down or a test that is held up for minutes; else all pods would be unready then.
+        // Nodes outlive a server that is down or a test that is held up for minutes; else all pods
+        // would be unready then.
         "--node-monitor-grace-period=1h".to_owned(),
         "--controllers=*,-bootstrap-signer-controller,-token-cleaner-controller".to_owned(),
     ]);
@@ -234,7 +235,8 @@ fn identity(layout: &Layout, part: Part) -> Vec<String> {
         format!("--authentication-kubeconfig={kubeconfig}"),
         format!("--authorization-kubeconfig={kubeconfig}"),
         "--leader-elect=false".to_owned(),
-        // The default limits are for production, and slow down every rollout of more than a few pods.
+        // The default limits are for production, and slow down every rollout of more than a few
+        // pods.
         "--kube-api-qps=2000".to_owned(),
         "--kube-api-burst=4000".to_owned(),
     ]

@@ -1,4 +1,5 @@
-//! A blocking HTTP client that is just enough to ask the parts whether they are ready and to set up objects.
+//! A blocking HTTP client that is just enough to ask the parts whether they are ready and to set up
+//! objects.
 //!
 //! HTTP/1.0, one connection a request: answers are then never chunked and end with the connection.
 
@@ -25,7 +26,8 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Builds the TLS settings of a client that trusts the cluster's authority and shows a certificate, if it has one.
+/// Builds the TLS settings of a client that trusts the cluster's authority and shows a certificate,
+/// if it has one.
 pub(crate) fn client_tls(ca: &str, pair: Option<&Pair>) -> Result<Arc<ClientConfig>, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {

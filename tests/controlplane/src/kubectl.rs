@@ -14,7 +14,8 @@ impl Cluster {
         self.kubectl_in(arguments, "")
     }
 
-    /// Runs kubectl as `admin` with a text on its standard input (`-f -`) and returns what it prints.
+    /// Runs kubectl as `admin` with a text on its standard input (`-f -`) and returns what it
+    /// prints.
     pub fn kubectl_in(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
         if !self.program(Program::Kubectl).is_file() {
             return Err(Error::Absent("kubectl: the directory of its programs has none"));

@@ -1,8 +1,8 @@
 //! A real Kubernetes control plane on loopback, for tests, benches and demos.
 //!
-//! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which plays the nodes) as plain
-//! processes; no container, no root. The programs are built from pinned Go modules on first use.
-//! Nothing outlives the [`Cluster`], not even when its process is killed.
+//! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
+//! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
+//! Go modules on first use. Nothing outlives the [`Cluster`], not even when its process is killed.
 
 mod audit;
 mod build;

@@ -85,7 +85,8 @@ fn up(builder: Builder) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    // From here on Ctrl-C waits until the cluster can be taken down; the supervisor sees to a harder end.
+    // From here on Ctrl-C waits until the cluster can be taken down; the supervisor sees to a
+    // harder end.
     let ended = runtime.block_on(async {
         let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
         let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();

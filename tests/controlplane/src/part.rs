@@ -27,7 +27,8 @@ impl Part {
         self.program().file_name()
     }
 
-    /// The parts that do nothing sensible without this one, besides the API server, which waits for etcd well enough.
+    /// The parts that do nothing sensible without this one, besides the API server, which waits for
+    /// etcd well enough.
     pub(crate) const fn clients(self) -> &'static [Self] {
         match self {
             Self::Etcd | Self::Apiserver => &[Self::ControllerManager, Self::Scheduler, Self::Kwok],

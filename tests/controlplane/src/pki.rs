@@ -28,7 +28,8 @@ struct Authority(CertifiedIssuer<'static, KeyPair>);
 /// The authorities of one cluster and its service account key.
 pub(crate) struct Pki {
     cluster: Authority,
-    /// The authority of front proxies is another one: the API server would else take its certificate for a user's.
+    /// The authority of front proxies is another one: the API server would else take its
+    /// certificate for a user's.
     front: Authority,
     accounts: KeyPair,
 }

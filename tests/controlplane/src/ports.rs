@@ -9,8 +9,9 @@ use crate::error::{Context as _, Error};
 
 /// Ports outside of the range that systems hand out for outgoing connections (from 32768 on Linux).
 ///
-/// A port of that range could be taken by any connection while a part is down. It could even be taken by the very client
-/// that tries to reach the part: on loopback such a connection succeeds, with itself.
+/// A port of that range could be taken by any connection while a part is down. It could even be
+/// taken by the very client that tries to reach the part: on loopback such a connection succeeds,
+/// with itself.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 const TRIES: u32 = 500;
 

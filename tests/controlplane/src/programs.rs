@@ -24,8 +24,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs, and builds them if nobody did yet; only `needed` ones are asked of a directory
-    /// that the environment names.
+    /// Finds the programs, and builds them if nobody did yet; only `needed` ones are asked of a
+    /// directory that the environment names.
     pub(crate) fn find(needed: &[Program]) -> Result<Self, Error> {
         for variable in VARIABLES {
             if let Some(directory) = std::env::var_os(variable).filter(|value| !value.is_empty()) {
@@ -74,7 +74,8 @@ impl Programs {
     }
 }
 
-/// Prints a line of progress; never captured by the test harness, so that a long first build is seen.
+/// Prints a line of progress; never captured by the test harness, so that a long first build is
+/// seen.
 pub(crate) fn progress(line: &str) {
     // Nobody is served by a failure to say that a build goes on.
     let _ = writeln!(io::stderr().lock(), "controlplane: {line}");
@@ -169,7 +170,8 @@ fn remove_leftovers(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a command that ends, with all that it starts, when this process ends, however that happens.
+/// Makes a command that ends, with all that it starts, when this process ends, however that
+/// happens.
 ///
 /// The command's group is killed as soon as the pipe that is the guard's standard input closes.
 /// The caller keeps the child's `stdin` until the command has ended.

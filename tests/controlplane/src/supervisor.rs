@@ -144,7 +144,8 @@ impl Process {
         self.pid
     }
 
-    /// Tells whether the process still runs (or is stopped), and is no corpse that waits to be reaped.
+    /// Tells whether the process still runs (or is stopped), and is no corpse that waits to be
+    /// reaped.
     pub(crate) fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.started == self.started && !matches!(stat.state, 'Z' | 'X'))
     }

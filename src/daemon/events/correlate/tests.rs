@@ -260,8 +260,8 @@ fn a_name_is_one_that_the_server_takes() {
     check(&"a".repeat(253), &format!("{}.1f", "a".repeat(LONGEST_NAME)));
 }
 
-/// A thousand objects may be refused within ten minutes, and looking through all of them for each would hold up all
-/// else.
+/// A thousand objects may be refused within ten minutes, and looking through all of them for each
+/// would hold up all else.
 #[test]
 fn of_so_many_objects_is_remembered_what_was_said() {
     let mut fixture = CorrelatorFixture::new();

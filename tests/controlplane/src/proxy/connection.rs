@@ -30,7 +30,8 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if self.reset.load(Ordering::Relaxed) {
             let socket = self.stream.get_ref().0;
-            // Closing with a linger time of zero sends RST. Should it fail, the client sees FIN: a fault all the same.
+            // Closing with a linger time of zero sends RST. Should it fail, the client sees FIN: a
+            // fault all the same.
             let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
         }
     }

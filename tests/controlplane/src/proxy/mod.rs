@@ -57,7 +57,8 @@ impl FaultProxy {
         listener.set_nonblocking(true).context(|| "set up the proxy's socket".to_owned())?;
         let ledger = Arc::new(Ledger::new(seed));
         let gate = gate(cluster, Arc::clone(&ledger))?;
-        // A thread of its own: a runtime must not be dropped inside of another, and tests may well be async.
+        // A thread of its own: a runtime must not be dropped inside of another, and tests may well
+        // be async.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -96,7 +97,8 @@ impl FaultProxy {
         self.write(user, Rank::Master)
     }
 
-    /// Returns a kubeconfig through the proxy for a user who may do only what RBAC objects grant to this name.
+    /// Returns a kubeconfig through the proxy for a user who may do only what RBAC objects grant to
+    /// this name.
     pub fn kubeconfig_limited(&self, user: &str) -> Result<PathBuf, Error> {
         self.write(user, Rank::Limited)
     }

@@ -46,7 +46,8 @@ impl Requests {
         Self::default()
     }
 
-    /// Keeps an HTTP method: `GET`, `POST`, `PUT`, `PATCH`, `DELETE`; several calls keep each of the methods.
+    /// Keeps an HTTP method: `GET`, `POST`, `PUT`, `PATCH`, `DELETE`; several calls keep each of
+    /// the methods.
     #[must_use]
     pub fn method(mut self, method: &str) -> Self {
         self.methods.push(method.to_owned());
@@ -177,7 +178,8 @@ impl Answer {
         Self { status, headers: Vec::new(), body: body.to_owned() }
     }
 
-    /// Makes an error as the API server words it: 429 and `TooManyRequests`, 410 and `Expired`, 403 and `Forbidden`.
+    /// Makes an error as the API server words it: 429 and `TooManyRequests`, 410 and `Expired`, 403
+    /// and `Forbidden`.
     pub fn error(code: u16, reason: &str) -> Self {
         let status = status(code, reason);
         Self::new(code, &status.to_string()).header("Content-Type", "application/json")
@@ -232,7 +234,8 @@ impl Rule {
         self
     }
 
-    /// Draws by lot whether a request is hit: 0.0 is never, 1.0 is always. The proxy's seed decides.
+    /// Draws by lot whether a request is hit: 0.0 is never, 1.0 is always. The proxy's seed
+    /// decides.
     #[must_use]
     pub const fn chance(mut self, chance: f64) -> Self {
         self.chance = chance;

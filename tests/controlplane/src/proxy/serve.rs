@@ -1,4 +1,5 @@
-//! Requests on their way to the API server and back. Each client connection has one of its own to the server.
+//! Requests on their way to the API server and back. Each client connection has one of its own to
+//! the server.
 
 use std::convert::Infallible;
 use std::io;
@@ -117,7 +118,8 @@ impl Upstream {
         Ok(Response::from_parts(head, streaming.boxed_unsync()))
     }
 
-    /// Sends a message; the first of a connection, and one after the server closed it, opens a new one.
+    /// Sends a message; the first of a connection, and one after the server closed it, opens a new
+    /// one.
     async fn send(&self, message: Message) -> io::Result<Response<Incoming>> {
         let mut request = Request::new(Full::new(message.body));
         *request.method_mut() = message.method;

@@ -31,7 +31,8 @@ impl Identity {
         format!("proxy.{rank}.{hex}")
     }
 
-    /// Reads an Authorization header; somebody else's token is `None` and goes to the server as it is.
+    /// Reads an Authorization header; somebody else's token is `None` and goes to the server as it
+    /// is.
     pub(super) fn from_header(value: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(value).ok()?.strip_prefix("Bearer proxy.")?;
         let (rank, hex) = text.split_once('.')?;
