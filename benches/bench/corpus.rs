@@ -120,7 +120,8 @@ impl Manifest {
         let mut object: Value = serde_yaml::from_str(&self.text)?;
         let mark = "0123456789012345678901234567890123456789";
         object["metadata"]["labels"][rhumb::engine::PART_OF] = format!("applyset-{mark}aaa-v1").into();
-        object["metadata"]["annotations"][rhumb::engine::RELEASE] = format!("{}@{mark}", &mark[..32]).into();
+        object["metadata"]["annotations"][rhumb::object::annotations::RELEASE] =
+            format!("{}@{mark}", &mark[..32]).into();
         Ok(serde_json::to_vec(&object)?)
     }
 }

@@ -1,11 +1,12 @@
 //! Objects as they are shown: masked, without what only the server sets, as text.
 
+use crate::object::annotations;
 use serde_json::Value;
 use similar::TextDiff;
 
 use super::{lists, yaml};
 use crate::fields::{masked, masked_pair};
-use crate::object::{ObjectId, RELEASE, SERVER_SET};
+use crate::object::{ObjectId, SERVER_SET};
 
 /// Lines around each change of a unified diff.
 const CONTEXT: usize = 3;
@@ -40,7 +41,7 @@ pub(super) fn drop_noise(object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.retain(|key, _| !SERVER_SET.contains(&key.as_str()));
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
-        && annotations.remove(RELEASE).is_some()
+        && annotations.remove(annotations::RELEASE).is_some()
         && annotations.is_empty()
     {
         metadata.remove("annotations");

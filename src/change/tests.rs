@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::*;
 use crate::fields::{CHANGED, LAST_APPLIED, MASK};
-use crate::object::{GroupKind, ObjectId, RELEASE};
+use crate::object::annotations::RELEASE;
+use crate::object::{GroupKind, ObjectId};
 
 fn id(group: &str, kind: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new(group, kind), Some("shop"), "web")

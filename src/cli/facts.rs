@@ -1,6 +1,7 @@
 //! The facts about one managed object that stand outside of it: in its source's inventory and in
 //! the rollout ledger.
 
+use crate::object::annotations;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -13,8 +14,8 @@ use super::{CommandError, steps, survey};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
-    HOLD, HashSeals, HoldIntent, PAUSED, PauseIntent, QueuedObject, Rejection, RejectionAction, Release,
-    RolloutLedger, TOLD, UnitMember, is_workload,
+    HashSeals, HoldIntent, PauseIntent, QueuedObject, Rejection, RejectionAction, Release, RolloutLedger,
+    TOLD, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -43,8 +44,9 @@ impl ObjectFacts {
         let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
         let ledger = without_left_claims(ledger, &at_rest.into_iter().collect());
         let inventory = &target.inventory;
-        let own = PauseIntent::parse(target.annotation(PAUSED)).map(|paused| ("it".to_owned(), paused));
-        let whole = inventory.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
+        let own = PauseIntent::parse(target.annotation(annotations::PAUSED))
+            .map(|paused| ("it".to_owned(), paused));
+        let whole = inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
         let whole = whole.map(|paused| (format!("source {}", target.source), paused));
         let rejections = daemon::rejections(inventory);
         let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
@@ -54,7 +56,7 @@ impl ObjectFacts {
             applyset: applyset_id(&session.system, &target.source),
             standing: survey::object_standing(session, target, &ledger),
             paused: own.or(whole),
-            hold: HoldIntent::parse(target.annotation(HOLD)).filter(ends),
+            hold: HoldIntent::parse(target.annotation(annotations::HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             ledger,

@@ -1,5 +1,6 @@
 //! `rhumb rollout history`.
 
+use crate::object::annotations;
 use jiff::Timestamp;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
@@ -12,7 +13,7 @@ use crate::cluster::{FieldOwners, KindLookup, applyset_id};
 use crate::daemon;
 use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
 use crate::fields;
-use crate::object::{GroupKind, RELEASE, Revision, annotation, at, text_at};
+use crate::object::{GroupKind, Revision, annotation, at, text_at};
 
 /// One revision of a workload.
 #[derive(Default)]
@@ -159,7 +160,7 @@ impl TemplateOwner {
 fn line(object: &Value) -> HistoryLine {
     let counted = annotation(object, "deployment.kubernetes.io/revision").parse().ok();
     let number = counted.or_else(|| at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
-    let release = Release::parse(annotation(object, RELEASE));
+    let release = Release::parse(annotation(object, annotations::RELEASE));
     let template = at(object, &["spec", "template"]).or_else(|| at(object, &["data", "spec", "template"]));
     HistoryLine {
         number,

@@ -124,11 +124,11 @@ fn choose_name(former: Option<&InventoryObject>, own: Option<&InventoryObject>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::GroupKind;
+    use crate::object::{GroupKind, annotations};
 
     fn made_from(place: &str, kinds: &[&str]) -> InventoryObject {
         let kinds = kinds.iter().map(|kind| GroupKind::parse(kind)).collect();
-        let annotations = [("rhumb.dev/source".to_owned(), place.to_owned())].into();
+        let annotations = [(annotations::SOURCE.to_owned(), place.to_owned())].into();
         InventoryObject { kinds, annotations, ..InventoryObject::default() }
     }
 

@@ -1,6 +1,7 @@
 //! Lasting states and orders of people: written with their own rights, and waited for until
 //! acknowledged.
 
+use crate::object::annotations;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal};
 use crate::cluster::{AnnotationTarget, InventoryObject, orders_name};
 use crate::daemon;
-use crate::engine::{HOLD, HoldIntent, PAUSED, PauseIntent, is_workload, order_text};
+use crate::engine::{HoldIntent, PauseIntent, is_workload, order_text};
 use crate::object::ErrorClass;
 
 /// The time limit for an acknowledgement.
@@ -33,8 +34,8 @@ pub(super) enum LastingState {
 impl LastingState {
     fn key(self) -> &'static str {
         match self {
-            Self::Paused => PAUSED,
-            Self::OnHold => HOLD,
+            Self::Paused => annotations::PAUSED,
+            Self::OnHold => annotations::HOLD,
         }
     }
 

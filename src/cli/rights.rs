@@ -3,6 +3,7 @@
 mod breadth;
 mod reach;
 
+use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -22,7 +23,6 @@ use crate::object::{GroupKind, Object, ObjectId, annotation, at, text_at};
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
-const STEPS: &str = "rhumb.dev/steps";
 
 /// The verbs on each kind, wherever a source looks for its objects.
 const KIND: [&str; 2] = ["list", "watch"];
@@ -364,7 +364,7 @@ impl Rights {
                 }
             }
         }
-        let steps = !annotation(&object.body, STEPS).is_empty();
+        let steps = !annotation(&object.body, annotations::STEPS).is_empty();
         if steps && object.id.kind() == "Deployment" && conduct.writes() {
             let shared = "a step takes back the pods that a scale gave its template";
             self.add(place.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);

@@ -1,5 +1,6 @@
 //! `rhumb rollout`, `rhumb hold` and `rhumb release`.
 
+use crate::object::annotations;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
 use crate::cluster::{KindLookup, applyset_id};
 use crate::config::DnsLabel;
-use crate::engine::{OVERLAY, Overlay, RELEASE, Release, is_workload};
+use crate::engine::{Overlay, Release, is_workload};
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 
 /// The polling interval of watched objects.
@@ -95,8 +96,8 @@ async fn promote(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let target = session.target(&args.object).await?;
-    let overlay = target.annotation(OVERLAY).parse::<Overlay>().ok();
-    let release = Release::parse(target.annotation(RELEASE));
+    let overlay = target.annotation(annotations::OVERLAY).parse::<Overlay>().ok();
+    let release = Release::parse(target.annotation(annotations::RELEASE));
     let (Some(step), Some(release)) = (overlay.and_then(Overlay::step), release) else {
         terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
         return Ok(ExitStatus::Differs);

@@ -1,23 +1,27 @@
 //! The progress of a workload's steps, as far as the cluster shows it.
 
+use crate::object::annotations;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::target::{ClusterSession, ManagedObject};
 use crate::cluster::{KindLookup, pod_selector};
-use crate::engine::{LabelSelector, OVERLAY, Overlay};
+use crate::engine::{LabelSelector, Overlay};
 use crate::object::{GroupKind, at, text_at};
-
-const STEPS: &str = "rhumb.dev/steps";
-const PROMOTE: &str = "rhumb.dev/step-promote";
 
 /// Returns the step that is shown, and the reason that keeps the pods of a DaemonSet. Facts that
 /// the user may not read are left out.
 pub(super) async fn lines(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
-    let Some(overlay) = target.annotation(OVERLAY).parse::<Overlay>().ok() else { return Vec::new() };
+    let Some(overlay) = target.annotation(annotations::OVERLAY).parse::<Overlay>().ok() else {
+        return Vec::new();
+    };
     let Some(step) = overlay.step() else { return Vec::new() };
-    let mut lines = vec![step_text(step, target.annotation(STEPS), target.annotation(PROMOTE))];
+    let mut lines = vec![step_text(
+        step,
+        target.annotation(annotations::STEPS),
+        target.annotation(annotations::STEP_PROMOTE),
+    )];
     if matches!(overlay, Overlay::OnDelete { .. }) {
         lines.extend(disruption(session, target).await);
         lines.extend(lost_nodes(session, target).await);

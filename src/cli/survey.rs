@@ -2,6 +2,7 @@
 
 mod last_status;
 
+use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, applyset_id};
 use crate::daemon::{self, PendingPrune};
 use crate::engine::{
-    LiveObject, ObjectOwner, PAUSED, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction,
-    RolloutLedger, RolloutPhase, pause_reason,
+    LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
+    RolloutPhase, pause_reason,
 };
 use crate::object::ObjectId;
 use crate::report::{
@@ -161,7 +162,8 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     }
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
-    let paused = source.inventory.annotations.get(PAUSED).and_then(|text| PauseIntent::parse(text));
+    let paused =
+        source.inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
     let incomplete = source.unread.clone().or_else(|| source.last.incomplete());
     SourceStatus {
         name: source.name.clone(),
@@ -307,7 +309,8 @@ fn obstacle(
         };
         Some(FoundObstacle::recorded_elsewhere(obstacle, rejection.cause.to_string()))
     };
-    let is_paused = || source.inventory.annotations.contains_key(PAUSED) || paused(source, live).is_some();
+    let is_paused =
+        || source.inventory.annotations.contains_key(annotations::PAUSED) || paused(source, live).is_some();
     let queued = || queue(source, ledger).into_iter().find(|queued| queued.id == *id);
     set.or_else(rejected)
         .or_else(|| hold_obstacle(source, live))

@@ -1,5 +1,6 @@
 //! The objects and sources that commands about running things speak of, as the cluster shows them.
 
+use crate::object::annotations;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use super::{CommandError, session};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, applyset_id};
 use crate::config::Config;
 use crate::engine::Release;
-use crate::object::{ErrorClass, ObjectId, PART_OF, RELEASE, annotation, text_at};
+use crate::object::{ErrorClass, ObjectId, PART_OF, annotation, text_at};
 
 /// A cluster, and what it is looked at for.
 pub(super) struct ClusterSession {
@@ -40,7 +41,7 @@ impl ManagedObject {
 
     /// Returns the release in force.
     pub(super) fn release(&self) -> Option<Release> {
-        Release::parse(self.annotation(RELEASE))
+        Release::parse(self.annotation(annotations::RELEASE))
     }
 }
 

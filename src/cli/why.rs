@@ -8,10 +8,11 @@ use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session, survey};
 use crate::config::Config;
 use crate::daemon;
-use crate::engine::{ConfigStamp, Plan, PlannedAction, PlannedObject, STARTED, changed_words, is_workload};
+use crate::engine::{ConfigStamp, Plan, PlannedAction, PlannedObject, changed_words, is_workload};
 use crate::graph;
 use crate::health;
 use crate::object::ObjectId;
+use crate::object::annotations;
 use crate::render;
 use crate::report::ObjectStatus;
 
@@ -172,7 +173,7 @@ fn difference(planned: &PlannedObject) -> String {
 
 /// Returns which change of data its pods were last restarted for, where they were.
 fn restarted(target: &ManagedObject) -> Option<String> {
-    let started: ConfigStamp = target.annotation(STARTED).parse().ok()?;
+    let started: ConfigStamp = target.annotation(annotations::CONFIG).parse().ok()?;
     let uses: Vec<ObjectId> = graph::configuration(&target.id, &target.object).into_iter().collect();
     started.template()?;
     Some(format!("its pods were restarted, as the data of {} changed", changed_words(&uses, started)))

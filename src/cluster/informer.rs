@@ -23,6 +23,7 @@ use super::wire::{LiveDecoder, Scaler, ScalerDecoder, VersionDecoder, WireDecode
 use crate::engine::{LiveObject, OWN, ResourceVersion, WatchScope, WatcherId};
 use crate::heartbeat::Heartbeat;
 use crate::object::ObjectId;
+use crate::object::annotations;
 
 /// The prefix of a watch's heartbeat name; its kind follows.
 pub const WATCH_OVER: &str = "the watch over ";
@@ -133,7 +134,7 @@ impl Cluster {
         sets: &BTreeSet<Arc<str>>,
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
-        self.versions(kind, namespace, super::orders::LABEL, sets, sink)
+        self.versions(kind, namespace, annotations::ORDERS_OF, sets, sink)
     }
 
     fn versions(

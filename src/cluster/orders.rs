@@ -4,6 +4,7 @@
 //! It is there before anybody writes, as the right to one object by its name does not let anybody
 //! make it.
 
+use crate::object::annotations;
 use std::collections::BTreeMap;
 
 use http::Method;
@@ -19,10 +20,6 @@ use super::write::{JSON, json as bytes};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
-
-/// The label by which one watch follows the orders objects of some sources; its value is the id of
-/// the inventory.
-pub(super) const LABEL: &str = "rhumb.dev/orders-of";
 
 /// The text around the source's name. The result is no DNS label, so it is never the name of an
 /// inventory.
@@ -58,7 +55,7 @@ impl OrdersObject {
         let labels = object.metadata.labels.unwrap_or_default();
         Ok(Self {
             known: (Uid(uid.into()), super::wire::version(&version)),
-            is_labelled: labels.get(LABEL).is_some_and(|label| label == set),
+            is_labelled: labels.get(annotations::ORDERS_OF).is_some_and(|label| label == set),
             data: object.data.unwrap_or_default(),
         })
     }
@@ -107,7 +104,7 @@ impl Cluster {
         let gone: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         let (uid, rv) = &before.known;
         let patch = json!({
-            "metadata": {"uid": uid.0, "resourceVersion": rv.to_string(), "labels": {LABEL: set}},
+            "metadata": {"uid": uid.0, "resourceVersion": rv.to_string(), "labels": {annotations::ORDERS_OF: set}},
             "data": gone,
         });
         let url = path::query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);
@@ -162,7 +159,10 @@ fn new_object(
         metadata: ObjectMeta {
             name: Some(orders_name(source)),
             namespace: Some(namespace.to_owned()),
-            labels: Some(BTreeMap::from([(LABEL.to_owned(), applyset_id(namespace, source))])),
+            labels: Some(BTreeMap::from([(
+                annotations::ORDERS_OF.to_owned(),
+                applyset_id(namespace, source),
+            )])),
             owner_references: inventory.map(|uid| vec![owner(uid)]),
             ..ObjectMeta::default()
         },

@@ -2,8 +2,9 @@
 
 use super::interner::Interner;
 use super::wire::{ManagedFieldsText, ObjectMetadata, OwnerReference};
-use crate::engine::{KeepPolicy, MetadataMap, ObjectOwner, PRUNE, ReconcilePolicy, ToolRequests};
-use crate::object::{PART_OF, RELEASE};
+use crate::engine::{KeepPolicy, MetadataMap, ObjectOwner, ReconcilePolicy, ToolRequests};
+use crate::object::PART_OF;
+use crate::object::annotations;
 
 const KUSTOMIZATION: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
@@ -79,7 +80,9 @@ fn owns_label(ours: Option<&ManagedFieldsText<'_>>) -> bool {
 pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> KeepPolicy {
     match ToolRequests::of(meta.marks()).keep {
         _ if controller(meta).is_some() => KeepPolicy::Asked,
-        KeepPolicy::First if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", PRUNE])) => {
+        KeepPolicy::First
+            if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", annotations::PRUNE])) =>
+        {
             KeepPolicy::No
         }
         keep => keep,
@@ -103,7 +106,8 @@ pub(super) fn opt_out(
     // Most objects have no such mark, which is cheaper to see than what our entry owns.
     let controlled = controller(meta).map(|_| CONTROLLED);
     let claimed = || controlled.or_else(|| foreign(meta, ours).map(|(key, _)| key));
-    let owns_release = || ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", RELEASE]));
+    let owns_release =
+        || ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", annotations::RELEASE]));
     let counts = |_: &&str| if owns_label(ours) { controlled.is_some() } else { owns_release() };
     word.or_else(|| claimed().filter(counts))
 }

@@ -5,6 +5,7 @@
 //! skipped and never copied. Of the values that are ours, a Secret's data among them, only a digest
 //! stays.
 
+use crate::object::annotations;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, owner, rolling};
 use crate::engine::{
-    FieldManager, HOLD, LiveObject, MetadataMap, ORDER, OVERLAY, ObjectIntents, OverlayState, PAUSED,
-    PEER_WORDS, PRUNE, RECONCILE, ReleaseClaim, ResourceVersion, RolloutNumbers, STARTED, Uid,
+    FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, PEER_WORDS, ReleaseClaim,
+    ResourceVersion, RolloutNumbers, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::health::{self, Health, HealthStatus};
-use crate::object::{GroupKind, ObjectId, RELEASE};
+use crate::object::{GroupKind, ObjectId};
 
 /// The annotations that health and rolling look at.
 const STATE_ANNOTATIONS: [&str; 3] = [
@@ -122,7 +123,7 @@ impl LiveDecoder {
             Some(tree) => health::of_kind(&self.group_kind, tree),
             None => Health::new(HealthStatus::Unknown, "only its metadata was read"),
         };
-        let claim = meta.annotations.get(RELEASE).and_then(|text| self.claim(text));
+        let claim = meta.annotations.get(annotations::RELEASE).and_then(|text| self.claim(text));
         LiveObject {
             uid: Uid((&*meta.uid.0).into()),
             rv,
@@ -143,20 +144,22 @@ impl LiveDecoder {
                 Some(RolloutNumbers { failed_before, ..rolling })
             }),
             shown: tree.as_ref().map_or(OverlayState::Plain, |tree| {
-                rolling::overlay_state(&self.group_kind, tree, meta.annotations.get(OVERLAY))
+                rolling::overlay_state(&self.group_kind, tree, meta.annotations.get(annotations::OVERLAY))
             }),
             // A stamp by somebody else says nothing about the data that we have started pods with.
             started: meta
                 .annotations
-                .get(STARTED)
-                .filter(|_| ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", STARTED])))
+                .get(annotations::CONFIG)
+                .filter(|_| {
+                    ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", annotations::CONFIG]))
+                })
                 .and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
             keep: owner::keep(meta, ours),
             asked: ObjectIntents::parse(
-                meta.annotations.get(ORDER),
-                meta.annotations.get(PAUSED),
-                meta.annotations.get(HOLD),
+                meta.annotations.get(annotations::ORDER),
+                meta.annotations.get(annotations::PAUSED),
+                meta.annotations.get(annotations::HOLD),
             ),
             opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
@@ -424,7 +427,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WatchedTexts<'de>, A::Error> {
                 let mut marks = Vec::new();
                 while let Some(key) = map.next_key::<WireText<'de>>()? {
-                    let known = [RELEASE, OVERLAY, STARTED, ORDER, PAUSED, HOLD, PRUNE, RECONCILE];
+                    let known = [
+                        annotations::RELEASE,
+                        annotations::OVERLAY,
+                        annotations::CONFIG,
+                        annotations::ORDER,
+                        annotations::PAUSED,
+                        annotations::HOLD,
+                        annotations::PRUNE,
+                        annotations::RECONCILE,
+                    ];
                     let known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
                     let words = PEER_WORDS.iter().map(|word| &word.key);
                     match known.chain(words).find(|known| **known == key.0) {

@@ -6,7 +6,8 @@
 use super::setup::{SourceFiles, SourceSetup};
 use crate::cluster::{self, Cluster, InventoryObject};
 use crate::object::Revision;
-use crate::source::{ACCEPT, VerificationAnchor};
+use crate::object::annotations;
+use crate::source::VerificationAnchor;
 
 /// Data key with the revision that was accepted last.
 const ACCEPTED: &str = "accepted";
@@ -31,7 +32,7 @@ fn accepted_of(inventory: &InventoryObject) -> Option<Revision> {
 
 /// Returns what a person has confirmed.
 fn confirmed_of(inventory: &InventoryObject) -> Option<Revision> {
-    inventory.annotations.get(ACCEPT).and_then(|text| id(text))
+    inventory.annotations.get(annotations::ACCEPT).and_then(|text| id(text))
 }
 
 /// Returns the id of a commit, whole.
@@ -54,7 +55,7 @@ pub(super) fn is_recorded(inventory: Option<&InventoryObject>, accepted: Option<
 pub(super) fn record(inventory: &mut InventoryObject, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
     if confirmed_of(inventory).as_ref() == Some(accepted) {
-        inventory.annotations.remove(ACCEPT);
+        inventory.annotations.remove(annotations::ACCEPT);
     }
     inventory.data.insert(ACCEPTED.to_owned(), accepted.to_string());
 }
@@ -82,7 +83,7 @@ mod tests {
         inventory.data.extend((!accepted.is_empty()).then(|| (ACCEPTED.to_owned(), accepted.to_owned())));
         inventory
             .annotations
-            .extend((!confirmed.is_empty()).then(|| (ACCEPT.to_owned(), confirmed.to_owned())));
+            .extend((!confirmed.is_empty()).then(|| (annotations::ACCEPT.to_owned(), confirmed.to_owned())));
         inventory
     }
 

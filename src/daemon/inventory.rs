@@ -1,20 +1,17 @@
 //! The parent object of a source, and what it means to the engine.
 
+use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::handover;
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, FULL, HashSeals, Inventory, PAUSED, PauseIntent, PruneDecision, Rejection,
+    Acknowledgement, Engine, FULL, HashSeals, Inventory, PauseIntent, PruneDecision, Rejection,
     ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_sealing,
     rejections_text, unreadable_rejections,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::VerificationAnchor;
-
-/// The annotation with the location of an inventory's source. While objects of an earlier location
-/// wait to be deleted it has all locations, joined by [`AND`].
-const PLACE: &str = "rhumb.dev/source";
 
 /// The text in place of a location that an inventory does not tell.
 pub(super) const NOWHERE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
@@ -24,9 +21,6 @@ const AND: &str = " and ";
 
 /// The maximum number of locations that are named.
 const PLACES: usize = 8;
-
-/// Annotation with the uids of objects whose deletion a person has confirmed, separated by commas.
-const CONFIRMED: &str = "rhumb.dev/prune-confirmed";
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
 const FINISHED: &str = "finished-jobs";
@@ -112,7 +106,7 @@ pub fn untold_prunes(inventory: &InventoryObject) -> usize {
 
 /// Returns the place that the inventory was made from, as the parent tells it.
 pub fn place(inventory: &InventoryObject) -> Option<&str> {
-    inventory.annotations.get(PLACE).map(String::as_str)
+    inventory.annotations.get(annotations::SOURCE).map(String::as_str)
 }
 
 /// Returns whether the inventory was made from this place, be it among others; none where the
@@ -190,7 +184,7 @@ pub fn confirmed(inventory: &InventoryObject, uids: &BTreeSet<Uid>) -> Inventory
     let before = read(Some(inventory), "", &HashSeals::default()).confirmed;
     let all: Vec<String> = before.union(uids).map(ToString::to_string).collect();
     let mut inventory = inventory.clone();
-    inventory.annotations.insert(CONFIRMED.to_owned(), all.join(","));
+    inventory.annotations.insert(annotations::PRUNE_CONFIRMED.to_owned(), all.join(","));
     inventory
 }
 
@@ -262,8 +256,9 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
         return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
     };
     let annotation = |key: &str| inventory.annotations.get(key).map(String::as_str).unwrap_or_default();
-    let made_from = annotation(PLACE);
-    let confirmed = annotation(CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
+    let made_from = annotation(annotations::SOURCE);
+    let confirmed =
+        annotation(annotations::PRUNE_CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
     Inventory {
         kinds: inventory.kinds.clone(),
         namespaces: inventory.namespaces.iter().map(|name| name.as_str().into()).collect(),
@@ -278,7 +273,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
             .into_iter()
             .map(Rejection::held_where_unreadable)
             .collect(),
-        paused: PauseIntent::parse(annotation(PAUSED)),
+        paused: PauseIntent::parse(annotation(annotations::PAUSED)),
         acknowledged: acknowledged(inventory),
     }
 }
@@ -361,14 +356,14 @@ pub(super) fn wanted_inventory(
     let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_place.is_none());
     let all_wanted = || sees_all && state.life == SourceLifecycle::Lives && engine.judge(source).is_empty();
     if here || (tidy == InventoryWriteMode::Exact && all_wanted()) {
-        inventory.annotations.insert(PLACE.to_owned(), place.to_owned());
+        inventory.annotations.insert(annotations::SOURCE.to_owned(), place.to_owned());
     } else if recorded.unplaced
-        && let Some(made_from) = inventory.annotations.get_mut(PLACE)
+        && let Some(made_from) = inventory.annotations.get_mut(annotations::SOURCE)
     {
         // After a return to the other location these objects must not pass for that one's.
         *made_from = among(place, made_from);
     }
-    if tidy == InventoryWriteMode::Exact && inventory.annotations.contains_key(CONFIRMED) {
+    if tidy == InventoryWriteMode::Exact && inventory.annotations.contains_key(annotations::PRUNE_CONFIRMED) {
         // A confirmation is for one removal: an object that is wanted again has to be confirmed
         // again.
         let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
@@ -377,9 +372,9 @@ pub(super) fn wanted_inventory(
             members.filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
         let left: Vec<String> = recorded.confirmed.intersection(&uids).map(ToString::to_string).collect();
         if left.is_empty() {
-            inventory.annotations.remove(CONFIRMED);
+            inventory.annotations.remove(annotations::PRUNE_CONFIRMED);
         } else {
-            inventory.annotations.insert(CONFIRMED.to_owned(), left.join(","));
+            inventory.annotations.insert(annotations::PRUNE_CONFIRMED.to_owned(), left.join(","));
         }
     }
     replace(&mut inventory, UNLISTED, unlisted_text(engine, source, known));

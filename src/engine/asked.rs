@@ -8,16 +8,6 @@ use jiff::Timestamp;
 
 use super::order::{LONGEST_TOKEN, cut};
 
-/// Annotation with which an older version was ordered about. Nothing is done for it, as whoever may
-/// write one object would order what becomes of others.
-pub const ORDER: &str = "rhumb.dev/order";
-
-/// Annotation under which no new content is released: `<token> [reason]`.
-pub const PAUSED: &str = "rhumb.dev/paused";
-
-/// Annotation under which nothing is written for a time: `<token> until=<RFC 3339> <reason>`.
-pub const HOLD: &str = "rhumb.dev/hold";
-
 /// The longest reason in bytes that is told: it is written by whoever may annotate an object.
 const LONGEST_REASON: usize = 256;
 

@@ -1,6 +1,7 @@
 //! Restarts for configuration that changed: a hash over the data that a workload's pods use, in an
 //! annotation of its pod template.
 
+use crate::object::annotations;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -8,12 +9,6 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::object::{ContentHash, ObjectId, annotation, canonical_json};
-
-/// Annotation of a workload that asks for a restart when data that its pods use change.
-pub const RESTART_ON_CHANGE: &str = "rhumb.dev/restart-on-change";
-
-/// Annotation of a pod template: which data its pods were started with.
-pub const CONFIG_HASH: &str = "rhumb.dev/config-hash";
 
 /// The shortest secret that a key is made of, in bytes.
 const SHORTEST: usize = 16;
@@ -120,7 +115,7 @@ pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>)
 
 /// Returns whether a content asks for a restart when the data that its pods use change.
 pub fn restarts_on_change(content: &Value) -> bool {
-    annotation(content, RESTART_ON_CHANGE) == "true"
+    annotation(content, annotations::RESTART_ON_CHANGE) == "true"
 }
 
 /// Puts the hash into the pod template of a content; one without a template stays as it is.
@@ -131,7 +126,7 @@ pub fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value {
     let annotations = metadata.and_then(Value::as_object_mut).map(|metadata| metadata.entry("annotations"));
     let annotations = annotations.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.insert(CONFIG_HASH.to_owned(), hash.to_string().into());
+        annotations.insert(annotations::CONFIG_HASH.to_owned(), hash.to_string().into());
     }
     content
 }

@@ -1,11 +1,12 @@
 //! A wanted object without its body.
 
+use crate::object::annotations;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::effective::effective;
-use super::ignore::{IGNORE_FIELDS, ReconcilePolicy, tool_requests, without_ignored};
+use super::ignore::{ReconcilePolicy, tool_requests, without_ignored};
 use super::vocabulary::ToolRequests;
 use super::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, restarts_on_change};
 use crate::graph::{self, LabelSelection, SelectableLabels};
@@ -108,13 +109,13 @@ pub struct DesiredObject {
 }
 
 /// Annotations for the order of release; Argo CD's word is read as well.
-const WAVE: [&str; 2] = ["rhumb.dev/wave", "argocd.argoproj.io/sync-wave"];
+const WAVE: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync-wave"];
 
 impl DesiredObject {
     /// Reads off an object what decisions need.
     pub fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
         let content = effective(object, applyset);
-        let ignores = Some(annotation(&content, IGNORE_FIELDS)).filter(|text| !text.is_empty());
+        let ignores = Some(annotation(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
         let ignores = ignores.map(Box::from);
         let needs = graph::references(&object.id, &content).into_iter().collect();
         let content = if ignores.is_some() { without_ignored(content) } else { content };
@@ -154,7 +155,7 @@ impl DesiredObject {
 fn configuration(object: &Object, content: &Value) -> Option<ConfigRole> {
     let id = &object.id;
     if id.is("", "ConfigMap") || id.is("", "Secret") {
-        let whole = annotation(content, IGNORE_FIELDS).is_empty();
+        let whole = annotation(content, annotations::IGNORE_FIELDS).is_empty();
         return whole.then(|| ConfigRole::Data(ConfigData::of(id, content)));
     }
     let uses = graph::configuration(id, content);

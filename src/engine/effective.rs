@@ -1,14 +1,13 @@
 //! The effective content: what is sent, hashed, compared and defended is never the manifest as it
 //! is.
 
+use crate::object::annotations;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{
-    CONFIG_HASH, ConfigStamp, DesiredObject, Overlay, ReleaseClaim, STARTED, overlaid, with_config_hash,
-};
-use crate::object::{ContentHash, Object, PART_OF, RELEASE};
+use super::{ConfigStamp, DesiredObject, Overlay, ReleaseClaim, overlaid, with_config_hash};
+use crate::object::{ContentHash, Object, PART_OF};
 
 /// The treatment of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ pub fn effective(object: &Object, applyset: &str) -> Value {
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
 pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
-    set_metadata(&mut body, "annotations", RELEASE, &claim.to_string());
+    set_metadata(&mut body, "annotations", annotations::RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {
         (ReplicaMode::Omitted, Some(spec)) => {
@@ -80,12 +79,12 @@ pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Val
 fn with_started(mut body: Value, started: Option<ConfigStamp>) -> Value {
     for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
         if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
-            annotations.remove(STARTED);
-            annotations.remove(CONFIG_HASH);
+            annotations.remove(annotations::CONFIG);
+            annotations.remove(annotations::CONFIG_HASH);
         }
     }
     let Some(started) = started else { return body };
-    set_metadata(&mut body, "annotations", STARTED, &started.to_string());
+    set_metadata(&mut body, "annotations", annotations::CONFIG, &started.to_string());
     match started.template() {
         Some(hash) => with_config_hash(body, &hash),
         None => body,

@@ -1,17 +1,12 @@
 //! Fields that an object leaves to others, and objects that are left alone, by annotations.
 
+use crate::object::annotations;
+use crate::object::annotations::IGNORE_FIELDS;
 use serde_json::Value;
 
-use super::OVERLAY;
 use super::vocabulary::{MetadataMap, SUBSTITUTE, ToolRequests};
 use crate::fields::{self, FieldPath, PathElement};
 use crate::object::{Diagnostic, Object, annotation};
-
-/// Annotation with the fields that are never sent and never repaired.
-pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
-
-/// Annotation that takes an object out of our hands.
-pub const RECONCILE: &str = "rhumb.dev/reconcile";
 
 /// The treatment of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -102,7 +97,7 @@ fn is_laid_over(steps: &[IgnoredPathStep]) -> bool {
 /// not sent. For live objects only: a created object gets the fields as its manifest has them.
 pub fn left_to_others(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> ResolvedIgnores {
     let mut ignored = IgnoredFields::of(&content);
-    if !annotation(live, OVERLAY).is_empty() {
+    if !annotation(live, annotations::OVERLAY).is_empty() {
         // Fields of an overlay are never left to others.
         ignored.0.retain(|steps| !is_laid_over(steps));
     }

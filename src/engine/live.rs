@@ -1,5 +1,6 @@
 //! The live view of one object, as a compact record: 300 bytes instead of the 65 kB of a tree.
 
+use crate::object::annotations;
 use std::fmt;
 use std::sync::Arc;
 
@@ -168,6 +169,6 @@ impl LiveObject {
     /// Returns whether it carries a release annotation that our own entry owns.
     pub fn is_stamped(&self) -> bool {
         self.shown_release().is_some()
-            && self.ours.as_deref().is_some_and(|entry| entry.contains(super::RELEASE))
+            && self.ours.as_deref().is_some_and(|entry| entry.contains(annotations::RELEASE))
     }
 }

@@ -92,11 +92,11 @@ mod waiting;
 mod watchers;
 mod words;
 
-pub use crate::object::{PART_OF, RELEASE};
+pub use crate::object::PART_OF;
 pub use action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk};
 pub use allow::{AllowList, AllowViolation, ClusterScoped, KindPattern, ParseKindPatternError};
 pub use anew::SETTLES;
-pub use asked::{Acknowledgement, HOLD, HoldIntent, ORDER, ObjectIntents, PAUSED, PauseIntent};
+pub use asked::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub use authors::{AuthoredRevision, Authorship};
 pub use budget::{
     Budget, BudgetBound, BudgetScope, BudgetShortage, Narrowing, OnFailure, ParsePodAmountError, PodAmount,
@@ -104,9 +104,7 @@ pub use budget::{
 };
 pub use catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
 pub use claim::{ReleaseClaim, ReleaseKey, ReleaseSeal};
-pub use config_hash::{
-    CONFIG_HASH, ConfigData, HashKey, RESTART_ON_CHANGE, config_hash, restarts_on_change, with_config_hash,
-};
+pub use config_hash::{ConfigData, HashKey, config_hash, restarts_on_change, with_config_hash};
 pub use cycles::waiting_for_themselves;
 pub use decide::{DecisionInput, ECHO, FIGHT, FIGHT_PAUSE, FIGHT_WINDOW, Observation, ReplicaOwner, decide};
 pub use desired::{
@@ -123,8 +121,8 @@ pub use foresee::DryRunImpact;
 pub use free::StuckPod;
 pub use handover::{InventoryHolder, WithheldDeletion};
 pub use ignore::{
-    IGNORE_FIELDS, IgnoredFields, RECONCILE, ReconcilePolicy, ResolvedIgnores, VersionBinding,
-    left_to_others, tool_requests, without_ignored,
+    IgnoredFields, ReconcilePolicy, ResolvedIgnores, VersionBinding, left_to_others, tool_requests,
+    without_ignored,
 };
 pub use ledger::{
     ConfigRestart, LastGood, ParseLedgerError, RolloutClaim, RolloutLedger, Unit, UnitMember,
@@ -143,7 +141,7 @@ pub use order::{IS_SERVED, Order, OrderList, OrderVerb, order_text, parse_orders
 pub use orders::{MOST_STATES, pause_reason};
 pub use others::SPENT;
 pub use outcome::{ActionResult, WriteFailure, WriteResult, replaceable};
-pub use overlay::{HELD, OVERLAY, Overlay, ParseOverlayError, overlaid};
+pub use overlay::{HELD, Overlay, ParseOverlayError, overlaid};
 pub use peers::{
     ContentClaims, NAMED, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement, mark,
 };
@@ -168,7 +166,7 @@ pub use seal::{HashSeals, SealStatus};
 pub use selector::LabelSelector;
 pub use shares::{BEAT, LASTS, LeaseMark, LeaseMoves, LeaseShares, TERM};
 pub use sources::{Inventory, SourceReading, SourceState, SourceWrites};
-pub use started::{ConfigStamp, ParseConfigStampError, PinnedConfig, STARTED};
+pub use started::{ConfigStamp, ParseConfigStampError, PinnedConfig};
 pub use starts::RolloutStart;
 pub use state::{Engine, KindAvailability, KindState};
 pub use steps::{
@@ -182,7 +180,7 @@ pub use turns::{RolloutEvent, RolloutProgress};
 pub use undo::{PastRevision, UndoRequest};
 pub use unlisted::GROUP_DOWN;
 pub use usage::BudgetUsage;
-pub use vocabulary::{MetadataMap, PRUNE, ToolRequests, WORDS as PEER_WORDS, WordEffect};
+pub use vocabulary::{MetadataMap, ToolRequests, WORDS as PEER_WORDS, WordEffect};
 pub use waiting::{EVERY, QueuePublication, QueuedObject, TOLD};
 pub use watchers::{OWN, WatchScope, WatcherId};
 pub use words::misused;

@@ -2,11 +2,12 @@
 //!
 //! **Invariant:** an opt-out only reduces what is done to the very object that carries it.
 
+use crate::object::annotations;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::state::Engine;
-use super::{HOLD, ObjectEntry, OptOutPolicy, PAUSED, SourceId};
+use super::{ObjectEntry, OptOutPolicy, SourceId};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -42,9 +43,9 @@ impl Engine {
             let asked = self.intents(id)?;
             let is_denied = self.opt_out_of(id) == OptOutPolicy::Denied;
             if asked.hold.is_some() && (is_denied || self.active_hold(id, now).is_some()) {
-                return Some((id, HOLD));
+                return Some((id, annotations::HOLD));
             }
-            asked.paused.is_some().then_some((id, PAUSED))
+            asked.paused.is_some().then_some((id, annotations::PAUSED))
         });
         let all = by_person.chain(by_word);
         let own = all.filter(|(id, _)| self.source_for(id) == Some(source));

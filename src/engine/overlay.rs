@@ -4,6 +4,7 @@
 //! content itself would not restart. An annotation on the object records it, so that later readers
 //! know how far the rollout was let.
 
+use crate::object::annotations;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,9 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::effective::set_metadata;
 use crate::object::text_at;
-
-/// The annotation that tells the overlay of an object.
-pub const OVERLAY: &str = "rhumb.dev/overlay";
 
 /// Seconds that no new pod is young for: held pods never count as available. Old pods keep the
 /// figure of their own template, and stay available.
@@ -137,11 +135,11 @@ fn read(text: &str) -> Option<Overlay> {
 /// its pods, a StatefulSet whose pods wait to be deleted.
 pub fn overlaid(mut content: Value, overlay: Option<Overlay>) -> Value {
     if let Some(annotations) = content.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.remove(OVERLAY);
+        annotations.remove(annotations::OVERLAY);
     }
     let Some(overlay) = overlay else { return content };
     if lay(&mut content, overlay).is_some() {
-        set_metadata(&mut content, "annotations", OVERLAY, &overlay.to_string());
+        set_metadata(&mut content, "annotations", annotations::OVERLAY, &overlay.to_string());
     }
     content
 }

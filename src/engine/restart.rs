@@ -5,6 +5,7 @@
 //! configuration was written, and never for somebody's passing edit of it. Of any other object the
 //! cluster's data count.
 
+use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -546,7 +547,7 @@ pub(super) fn key_id() -> ObjectId {
 impl LiveObject {
     /// Returns whether our entry owns a hash of data in the pod template.
     pub(super) fn has_config_hash(&self) -> bool {
-        self.ours.as_deref().is_some_and(|entry| entry.contains(super::CONFIG_HASH))
+        self.ours.as_deref().is_some_and(|entry| entry.contains(annotations::CONFIG_HASH))
     }
 
     /// Returns whether sending this would change what the pod template carries of data, as far as

@@ -10,9 +10,6 @@ use std::str::FromStr;
 
 use crate::object::ContentHash;
 
-/// The annotation of a workload that tells which data its pods were started with.
-pub const STARTED: &str = "rhumb.dev/config";
-
 /// The number of used objects whose change can be recorded.
 const TOLD: u32 = 64;
 

@@ -1,5 +1,6 @@
 //! The annotations by which a workload asks for steps, and what is wrong with them.
 
+use crate::object::annotations::{STEP_MODE, STEP_NODES, STEP_PROMOTE, STEP_SOAK, STEPS};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,14 +9,8 @@ use super::selector::LabelSelector;
 use super::{PromotionMode, StepSize, Steps};
 use crate::object::{at, duration, text_at};
 
-pub(super) const STEPS: &str = "rhumb.dev/steps";
-const SOAK: &str = "rhumb.dev/step-soak";
-const PROMOTE: &str = "rhumb.dev/step-promote";
-const MODE: &str = "rhumb.dev/step-mode";
-const NODES: &str = "rhumb.dev/step-nodes";
-
 /// All words about steps.
-pub(super) const STEP_WORDS: [&str; 5] = [STEPS, SOAK, PROMOTE, MODE, NODES];
+pub(super) const STEP_WORDS: [&str; 5] = [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
 
 /// The mechanism that holds a workload in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,10 +154,10 @@ fn size(part: &str) -> Option<StepSize> {
 }
 
 fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
-    let Some(text) = annotation_text(content, SOAK) else { return Duration::ZERO };
+    let Some(text) = annotation_text(content, STEP_SOAK) else { return Duration::ZERO };
     duration(text).unwrap_or_else(|| {
         read.error(
-            format!("{SOAK} is {text:?}, which is no duration"),
+            format!("{STEP_SOAK} is {text:?}, which is no duration"),
             "write it as 90s, 5m, 1h30m or 500ms",
         );
         Duration::ZERO
@@ -170,28 +165,30 @@ fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
 }
 
 fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
-    match annotation_text(content, PROMOTE) {
+    match annotation_text(content, STEP_PROMOTE) {
         None | Some("auto") => PromotionMode::Auto,
         Some("manual") => PromotionMode::Manual,
         Some(text) => {
-            read.error(format!("{PROMOTE} is {text:?}"), "it may be auto or manual");
+            read.error(format!("{STEP_PROMOTE} is {text:?}"), "it may be auto or manual");
             PromotionMode::Manual
         }
     }
 }
 
 fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
-    let Some(text) = annotation_text(content, MODE) else { return shape };
+    let Some(text) = annotation_text(content, STEP_MODE) else { return shape };
     match (shape, text) {
         (StepMechanism::Surge, "surge") => StepMechanism::Surge,
         (StepMechanism::Surge, "in-place") => StepMechanism::InPlace,
         (StepMechanism::Surge, _) => {
-            read.error(format!("{MODE} is {text:?}"), "it may be in-place or surge");
+            read.error(format!("{STEP_MODE} is {text:?}"), "it may be in-place or surge");
             shape
         }
         _ => {
             read.error(
-                format!("{MODE} is for Deployments: the pods of other kinds are always replaced in place"),
+                format!(
+                    "{STEP_MODE} is for Deployments: the pods of other kinds are always replaced in place"
+                ),
                 "take it out",
             );
             shape
@@ -200,15 +197,18 @@ fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMe
 }
 
 fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Option<LabelSelector> {
-    let text = annotation_text(content, NODES)?;
+    let text = annotation_text(content, STEP_NODES)?;
     if shape != StepMechanism::OnDelete {
-        read.error(format!("{NODES} is for DaemonSets: other pods are not bound to nodes"), "take it out");
+        read.error(
+            format!("{STEP_NODES} is for DaemonSets: other pods are not bound to nodes"),
+            "take it out",
+        );
         return None;
     }
     let selector = LabelSelector::parse(text);
     if selector.is_none() {
         read.error(
-            format!("{NODES} is {text:?}, which is no label selector"),
+            format!("{STEP_NODES} is {text:?}, which is no label selector"),
             "write it as kubectl's -l takes it, as \"canary=true\" or \"zone in (a, b)\"",
         );
     }

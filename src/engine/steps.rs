@@ -5,14 +5,15 @@
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 
+use crate::object::annotations;
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::Overlay;
 use super::selector::LabelSelector;
 use super::step_words::{self, StepMechanism};
-use super::{OVERLAY, Overlay};
 use crate::object::{Diagnostic, Object, annotation, at, duration_text};
 
 /// The number of pods that get the new template in a step.
@@ -142,11 +143,11 @@ pub enum OverlayState {
 impl OverlayState {
     /// Reads the annotations of a live object that has the template.
     pub fn of(object: &Value) -> Self {
-        let is_there = at(object, &["metadata", "annotations", OVERLAY]).is_some();
-        Self::read(is_there.then(|| annotation(object, OVERLAY)))
+        let is_there = at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
+        Self::read(is_there.then(|| annotation(object, annotations::OVERLAY)))
     }
 
-    /// Reads the annotation [`OVERLAY`] of a live object that has the template.
+    /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
     pub fn read(annotation: Option<&str>) -> Self {
         annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Under))
     }

@@ -7,6 +7,7 @@
 //! cannot be carried over, is never passed over. It holds its object back.
 
 use super::{KeepPolicy, ReconcilePolicy};
+use crate::object::annotations;
 
 /// The map of an object's metadata that a word stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub const WORDS: &[ToolWord] = &[
     list("argocd.argoproj.io/hook", &[("Skip", LEFT)], WordEffect::HeldBack(HOOK)),
     ToolWord {
         spelling: ValueMatch::Number,
-        ..exact("argocd.argoproj.io/sync-wave", &[], WordEffect::Same("rhumb.dev/wave"))
+        ..exact("argocd.argoproj.io/sync-wave", &[], WordEffect::Same(annotations::WAVE))
     },
     free("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
     free("argocd.argoproj.io/compare-options", VIEW),
@@ -141,7 +142,7 @@ pub const WORDS: &[ToolWord] = &[
     exact("client.lifecycle.config.k8s.io/deletion", &[("detach", KEPT)], UNREAD),
     exact("client.lifecycle.config.k8s.io/mutation", &[("ignore", ONCE)], UNREAD),
     exact("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEPT)], UNREAD),
-    free("config.kubernetes.io/depends-on", WordEffect::Same("rhumb.dev/depends-on")),
+    free("config.kubernetes.io/depends-on", WordEffect::Same(annotations::DEPENDS_ON)),
     exact("kapp.k14s.io/delete-strategy", &[("orphan", KEPT), ("", DEFAULT)], UNREAD),
     free("kapp.k14s.io/noop", LEFT),
     free("kapp.k14s.io/exists", LEFT),
@@ -336,11 +337,13 @@ impl ToolRequests {
     fn read_ours(&mut self, carrier: MetadataMap, key: &str, value: &str) {
         match (carrier, key, value) {
             (MetadataMap::Label, ..) => {}
-            (_, PRUNE, "never") => self.keep = self.keep.stricter(KeepPolicy::Asked),
-            (_, PRUNE, "first") => self.keep = self.keep.stricter(KeepPolicy::First),
-            (_, PRUNE, _) => self.keep = self.keep.stricter(KeepPolicy::Confirm),
-            (_, super::RECONCILE, "disabled") => self.leave(ReconcilePolicy::Disabled, super::RECONCILE),
-            (_, "rhumb.dev/recreate", "true") => self.recreates = true,
+            (_, annotations::PRUNE, "never") => self.keep = self.keep.stricter(KeepPolicy::Asked),
+            (_, annotations::PRUNE, "first") => self.keep = self.keep.stricter(KeepPolicy::First),
+            (_, annotations::PRUNE, _) => self.keep = self.keep.stricter(KeepPolicy::Confirm),
+            (_, annotations::RECONCILE, "disabled") => {
+                self.leave(ReconcilePolicy::Disabled, annotations::RECONCILE)
+            }
+            (_, annotations::RECREATE, "true") => self.recreates = true,
             _ => {}
         }
     }
@@ -355,6 +358,3 @@ impl ToolRequests {
         }
     }
 }
-
-/// Annotation about what is not wanted any more.
-pub const PRUNE: &str = "rhumb.dev/prune";

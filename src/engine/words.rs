@@ -3,31 +3,39 @@
 //!
 //! A word that cannot be read holds its object back: to guess would be a surprise in production.
 
+use crate::object::annotations;
 use serde_json::Value;
 
-use super::config_hash::{CONFIG_HASH, RESTART_ON_CHANGE};
-use super::ignore::{self, IGNORE_FIELDS, RECONCILE};
+use super::ignore::{self};
+use super::is_workload;
 use super::step_words::STEP_WORDS;
 use super::steps::misused_steps;
 use super::variables::{UnfilledVariable, unfilled};
-use super::vocabulary::{self, MetadataMap, PRUNE, SUBSTITUTE};
-use super::{HOLD, ORDER, OVERLAY, PAUSED, STARTED, is_workload};
+use super::vocabulary::{self, MetadataMap, SUBSTITUTE};
 use crate::graph;
-use crate::object::{Diagnostic, Object, RELEASE, annotation};
+use crate::object::{Diagnostic, Object, annotation};
 
 /// Our own words and what each may be.
 const WORDS: [(&str, AnnotationForm); 7] = [
-    ("rhumb.dev/wave", AnnotationForm::Number),
-    (PRUNE, AnnotationForm::OneOf(&["never", "first"])),
-    ("rhumb.dev/recreate", AnnotationForm::OneOf(&["true", "false"])),
-    ("rhumb.dev/depends-on", AnnotationForm::Objects),
-    (RECONCILE, AnnotationForm::OneOf(&["disabled", "enabled"])),
-    (RESTART_ON_CHANGE, AnnotationForm::OneOf(&["true", "false"])),
-    (IGNORE_FIELDS, AnnotationForm::Fields),
+    (annotations::WAVE, AnnotationForm::Number),
+    (annotations::PRUNE, AnnotationForm::OneOf(&["never", "first"])),
+    (annotations::RECREATE, AnnotationForm::OneOf(&["true", "false"])),
+    (annotations::DEPENDS_ON, AnnotationForm::Objects),
+    (annotations::RECONCILE, AnnotationForm::OneOf(&["disabled", "enabled"])),
+    (annotations::RESTART_ON_CHANGE, AnnotationForm::OneOf(&["true", "false"])),
+    (annotations::IGNORE_FIELDS, AnnotationForm::Fields),
 ];
 
 /// Annotations of live objects, which stand in a manifest that somebody took from the cluster.
-const LIVE_ONLY: [&str; 7] = [OVERLAY, STARTED, CONFIG_HASH, ORDER, PAUSED, HOLD, "rhumb.dev/revision"];
+const LIVE_ONLY: [&str; 7] = [
+    annotations::OVERLAY,
+    annotations::CONFIG,
+    annotations::CONFIG_HASH,
+    annotations::ORDER,
+    annotations::PAUSED,
+    annotations::HOLD,
+    annotations::REVISION,
+];
 
 enum AnnotationForm {
     Number,
@@ -60,7 +68,7 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
                 );
                 continue;
             }
-            None if key.starts_with("rhumb.dev/") && key != RELEASE => (
+            None if key.starts_with("rhumb.dev/") && key != annotations::RELEASE => (
                 // It may be a slip in a word that was to protect something.
                 format!("{key} is no annotation that rhumb knows"),
                 format!("known are {}", known_keys().collect::<Vec<_>>().join(", ")),
@@ -109,10 +117,11 @@ fn objections(object: &Object) -> Vec<Diagnostic> {
 
 /// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.
 fn without_effect(object: &Object) -> impl Iterator<Item = Diagnostic> {
-    let other = annotation(&object.body, RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
+    let other =
+        annotation(&object.body, annotations::RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
     let restarts = other.then(|| {
         (
-            format!("{RESTART_ON_CHANGE} has no effect on a {}", object.id.kind()),
+            format!("{} has no effect on a {}", annotations::RESTART_ON_CHANGE, object.id.kind()),
             "it restarts Deployments, StatefulSets and DaemonSets",
         )
     });

@@ -4,6 +4,7 @@
 //! brought into one normal form first. A difference in it is a doubt and no verdict: the server has
 //! normal forms that are not known here.
 
+use crate::object::annotations;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -14,7 +15,7 @@ use super::cover::{MAX_DEPTH, NodePairs, item_element};
 use super::entry::{ChildKey, EntryNode, ManagedEntry};
 use super::owned::owned_part;
 use super::{FieldPath, PathElement, quantity};
-use crate::object::{GroupKind, RELEASE, canonical_json};
+use crate::object::{GroupKind, canonical_json};
 
 /// Maps whose values are quantities, in the kinds of Kubernetes itself.
 const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
@@ -139,7 +140,10 @@ impl<'a> ValuePosition<'a> {
     }
 
     fn is_release(self) -> bool {
-        self.depth == 3 && self.top == "metadata" && self.parent == "annotations" && self.field == RELEASE
+        self.depth == 3
+            && self.top == "metadata"
+            && self.parent == "annotations"
+            && self.field == annotations::RELEASE
     }
 
     fn is_datum(self) -> bool {

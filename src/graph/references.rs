@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::object::annotations;
 use crate::object::{GroupKind, ObjectId, annotation, at, text_at};
 
 /// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils'
 /// word for it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`,
 /// separated by commas; the short form `Kind/name` means the object's own namespace and any
 /// built-in kind's group.
-const DEPENDS_ON: [&str; 2] = ["rhumb.dev/depends-on", "config.kubernetes.io/depends-on"];
+const DEPENDS_ON: [&str; 2] = [annotations::DEPENDS_ON, "config.kubernetes.io/depends-on"];
 
 /// Returns what an object needs before it can work: what its pods mount and run as, what it routes
 /// to and what it scales. Its namespace and its CRD are not among them, as every object needs

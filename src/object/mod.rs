@@ -7,6 +7,7 @@
 //!
 //! **Invariant:** knows no YAML, no cluster, no file system and no time.
 
+pub mod annotations;
 mod class;
 mod diagnostic;
 mod duration;
@@ -28,9 +29,6 @@ use serde_json::Value;
 
 /// Label of a member of an inventory (KEP-3659); its value is the id of the inventory's parent.
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
-
-/// Annotation that tells which content we put there, and the revision that brought it.
-pub const RELEASE: &str = "rhumb.dev/release";
 
 /// Fields of `metadata` that only the server sets.
 pub const SERVER_SET: [&str; 8] = [

@@ -25,12 +25,8 @@ use super::lock::StateLock;
 use super::objects;
 use super::store::{QuotaRoom, RevisionStore};
 use super::verdict;
-use crate::object::Revision;
+use crate::object::{Revision, annotations};
 use crate::secret::read_regular;
-
-/// The annotation of a source's inventory by which a person lets it begin anew with a revision: its
-/// whole id.
-pub const ACCEPT: &str = "rhumb.dev/accept";
 
 /// The signatures that a source asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +176,11 @@ impl CommitVerifier {
     fn confirm(&self, revision: &Revision) -> String {
         let namespace = self.anchor.as_ref().map_or("", |anchor| &anchor.namespace);
         let namespace = if namespace.is_empty() { "" } else { &format!(" --namespace {namespace}") };
-        format!("kubectl{namespace} annotate --overwrite configmap {} {ACCEPT}={revision}", self.source)
+        format!(
+            "kubectl{namespace} annotate --overwrite configmap {} {}={revision}",
+            self.source,
+            annotations::ACCEPT
+        )
     }
 
     /// Fails unless each of these commits is signed by one of the keys as they are now. The commits

@@ -48,7 +48,7 @@ mod verdict;
 pub use credentials::Credentials;
 pub use disk::{DiskSnapshot, NamedInput, read_disk, read_named};
 pub use error::SourceError;
-pub use guard::{ACCEPT, SignatureVerification, VerificationAnchor, VerifyExtent, unusable_keys};
+pub use guard::{SignatureVerification, VerificationAnchor, VerifyExtent, unusable_keys};
 pub use hints::ChangeHints;
 pub use identity::SourceTitle;
 pub use lineage::Ancestry;

@@ -4,6 +4,7 @@
 //!
 //! **Invariant:** pure. The time is an argument.
 
+use crate::object::annotations;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -38,9 +39,6 @@ const REMEMBERED: usize = 1024;
 
 /// The longest name of an object, less what an Event's name has behind it.
 const LONGEST_NAME: usize = 253 - 24;
-
-/// The annotation with the revision that an Event follows from.
-const REVISION: &str = "rhumb.dev/revision";
 
 /// The identity of an Event for counting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -189,7 +187,8 @@ impl EventCorrelator {
             (waiting.occurrence.last, waiting.occurrence.message) = (notice.at, message);
             return;
         }
-        let revision = notice.revision.iter().map(|revision| (REVISION.to_owned(), revision.clone()));
+        let revision =
+            notice.revision.iter().map(|revision| (annotations::REVISION.to_owned(), revision.clone()));
         let occurrence = KubernetesEvent {
             reason: notice.reason.to_string(),
             severity: if notice.reason.is_warning() { EventType::Warning } else { EventType::Normal },

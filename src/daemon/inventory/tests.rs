@@ -101,7 +101,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     let inventory = InventoryObject {
         kinds: ["ConfigMap", "Secret", "Node"].map(GroupKind::parse).into(),
         namespaces: ["one", "two"].map(str::to_owned).into(),
-        annotations: [(PLACE.to_owned(), "/srv/old".to_owned())].into(),
+        annotations: [(annotations::SOURCE.to_owned(), "/srv/old".to_owned())].into(),
         ..InventoryObject::default()
     };
     let (here, both) = ("/srv/new", "/srv/old and /srv/new");
@@ -122,7 +122,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
         named.sort();
         assert_eq!(named.join(" "), kinds);
         assert_eq!(tidied.namespaces.into_iter().collect::<Vec<_>>().join(" "), namespaces, "{kinds}");
-        assert_eq!(tidied.annotations[PLACE], place, "{kinds}");
+        assert_eq!(tidied.annotations[annotations::SOURCE], place, "{kinds}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading the orders objects of the sources, and taking out of them what is done.
 
+use crate::object::annotations;
 use std::time::Duration;
 
 use super::super::event::LoopEvent;
@@ -199,7 +200,7 @@ impl Reconciler {
         for (source, id) in self.engine.take_misplaced_orders() {
             let message = format!(
                 "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
-                engine::ORDER
+                annotations::ORDER
             );
             self.notice(EventReason::OrderIgnored, source, Some(&id), (message, None));
         }

@@ -1,5 +1,6 @@
 //! Objects whose annotations ask to leave them alone.
 
+use crate::object::annotations;
 use std::sync::Arc;
 
 use super::harness::Harness;
@@ -216,7 +217,7 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
         drift(&mut harness, &a);
         harness.settle();
         let told: Vec<_> = harness.engine.opt_outs(0, harness.now).into_iter().collect();
-        assert_eq!(told, [(a.clone(), RECONCILE)], "{opt_out:?}");
+        assert_eq!(told, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");
         let expected = match opt_out {
             OptOutPolicy::Allowed => vec![],
             OptOutPolicy::Denied => vec![AuditEntry::Changed(a.clone())],

@@ -1,8 +1,9 @@
+use crate::object::annotations;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::{OVERLAY, Overlay, UpdateStrategy, overlaid};
+use crate::engine::{Overlay, UpdateStrategy, overlaid};
 use crate::object::GroupKind;
 use crate::object::canonical_json;
 
@@ -60,7 +61,7 @@ fn each_overlay_lays_its_fields() {
         let content = workload(kind, spec.clone());
         let laid = overlaid(content.clone(), Some(overlay));
         let mut wanted = workload(kind, expected);
-        wanted["metadata"]["annotations"][OVERLAY] = json!(overlay.to_string());
+        wanted["metadata"]["annotations"][annotations::OVERLAY] = json!(overlay.to_string());
         assert_eq!(canonical_json(&laid), canonical_json(&wanted), "{kind} {spec} {overlay}");
         assert_eq!(overlaid(laid.clone(), Some(overlay)), laid, "laying it twice");
     }
@@ -149,7 +150,7 @@ fn without_an_overlay_there_is_no_annotation() {
     let plain = workload("Deployment", json!({}));
     assert_eq!(overlaid(plain.clone(), None), plain);
     let mut copied = plain.clone();
-    copied["metadata"]["annotations"][OVERLAY] = json!("surge=9 step=9");
+    copied["metadata"]["annotations"][annotations::OVERLAY] = json!("surge=9 step=9");
     assert_eq!(overlaid(copied, None), plain);
 }
 

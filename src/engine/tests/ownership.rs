@@ -1,5 +1,6 @@
 //! Foreign marks on our object: its owner then, and the source whose orders count.
 
+use crate::object::annotations::RELEASE;
 use std::sync::Arc;
 
 use super::harness::{Harness, release_key};

@@ -1,5 +1,6 @@
 //! Restarts for data that changed: what fails, what comes in between, and what people hold.
 
+use crate::object::annotations::{CONFIG_HASH, RELEASE};
 use std::sync::Arc;
 
 use super::harness::Harness;

@@ -1,5 +1,6 @@
 //! A cluster of a few objects, as far as the engine can tell it from a real one.
 
+use crate::object::annotations::{self, RELEASE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,7 +208,8 @@ impl World {
             release: thing.release.clone(),
             claim: None,
             ours: thing.release.as_ref().map(|_| {
-                let hashed = thing.started.and_then(ConfigStamp::template).map_or("", |_| CONFIG_HASH);
+                let hashed =
+                    thing.started.and_then(ConfigStamp::template).map_or("", |_| annotations::CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
             }),
             values: None,
@@ -233,7 +235,7 @@ impl World {
             deleting: false,
             keep: KeepPolicy::No,
             asked: thing.asked.clone(),
-            opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(crate::engine::RECONCILE),
+            opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
     }
 

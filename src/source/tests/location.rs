@@ -98,9 +98,9 @@ const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
         "Host key verification failed",
     ),
     (
-        "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
+        "annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::@\n\
          @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
-         @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n\
+         annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::annotations::@\n\
          Host key verification failed.\nfatal: Could not read from remote repository.\n",
         GitErrorKind::HostKey,
         ErrorClass::Config,

@@ -162,7 +162,7 @@ fn events_are_about_the_object_and_about_the_source() {
     let KubernetesEvent { id, uid, annotations, severity, .. } = &write.occurrence;
     assert_eq!(id.to_string(), "ConfigMap rhumb-system/shop");
     assert_eq!((uid.as_ref().map(|uid| &*uid.0), *severity), (Some("p"), EventType::Normal));
-    assert_eq!(annotations[REVISION], "1a2b");
+    assert_eq!(annotations["rhumb.dev/revision"], "1a2b");
     assert_eq!(fixture.written(), [""; 0], "what is merely made is told nowhere");
 }
 
