@@ -68,12 +68,13 @@ const FOUNDATION: [&str; 10] = [
 ];
 
 /// The allowed entries of the top level, and whether they must be there.
-const TOP_LEVEL: [(&str, bool); 20] = [
+const TOP_LEVEL: [(&str, bool); 22] = [
     (".cargo", false),
     (".ci", true),
     (".gitignore", true),
     ("ARCHITECTURE.md", true),
     ("CHANGELOG.md", true),
+    ("CONTRIBUTING.md", true),
     ("Cargo.lock", true),
     ("Cargo.toml", true),
     ("LICENSE", true),
@@ -83,6 +84,7 @@ const TOP_LEVEL: [(&str, bool); 20] = [
     ("clippy.toml", true),
     ("deny.toml", true),
     ("dist", true),
+    ("docs", true),
     ("examples", true),
     ("justfile", true),
     ("rustfmt.toml", true),
@@ -316,8 +318,9 @@ fn nothing_is_left_of_the_workshop() {
     let places = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
     // The people in the examples.
     let ann = format!("{}ann", places[0]);
-    let documents = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Cargo.toml", "justfile", ".ci/run"];
-    let documents = documents.map(|path| Source { path: path.to_owned(), text: read(path) });
+    let texts = ["Cargo.toml", "justfile", ".ci/run"];
+    let mut documents = documents::documents();
+    documents.extend(texts.map(|path| Source { path: path.to_owned(), text: read(path) }));
     let mut broken = Vec::new();
     for file in files(&["src", "tests", "examples", "benches", "systemd"]).iter().chain(&documents) {
         for (number, line) in file.text.lines().enumerate() {

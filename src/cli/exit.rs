@@ -28,6 +28,32 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
+    /// All codes, in their order.
+    pub const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Differs,
+        Self::Unreadable,
+        Self::Unreachable,
+        Self::Guarded,
+        Self::TimedOut,
+        Self::BadConfiguration,
+        Self::Aborted,
+    ];
+
+    /// Returns the meaning of the code, as a sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "Done, or no difference.",
+            Self::Differs => "Something differs, waits, was refused or did not parse.",
+            Self::Unreadable => "Wrong usage, or nothing could be read.",
+            Self::Unreachable => "The API server or the git server is not reachable, or denies access.",
+            Self::Guarded => "A guard says no: deletions wait for rhumb prune confirm.",
+            Self::TimedOut => "Timed out: not all is healthy, or an order is not acknowledged yet.",
+            Self::BadConfiguration => "The configuration is wrong; systemd does not start the service again.",
+            Self::Aborted => "A second signal ended it at once, whatever was on its way.",
+        }
+    }
+
     /// Returns the one of two ends that says more of what went wrong.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {

@@ -1,7 +1,8 @@
-//! `rhumb generate`: man pages and completions, for packages. Hidden: nobody but a packager needs
-//! it.
+//! `rhumb generate`: man pages, completions and `docs/reference/`. Hidden: nobody but a packager
+//! needs it.
 
 mod manual;
+mod reference;
 
 use std::fs;
 use std::path::Path;
@@ -25,6 +26,7 @@ pub(super) fn carry_out(args: &GenerateArgs) -> Result<ExitStatus, CommandError>
     let made = match args.target {
         GenerateTarget::Man => manuals(&args.directory),
         GenerateTarget::Completions => completions(&args.directory),
+        GenerateTarget::Reference => references(&args.directory),
     };
     made.map(|()| ExitStatus::Done).map_err(|error| {
         let place = args.directory.display();
@@ -64,7 +66,17 @@ fn manuals(folder: &Path) -> std::io::Result<()> {
     fs::write(folder.join("rhumb.yaml.5"), manual::configuration())
 }
 
-/// Returns the page of a command, and those of its subcommands.
+fn references(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut whole = visible_command().disable_help_subcommand(true);
+    whole.build();
+    for (name, text) in reference::pages(&whole) {
+        fs::write(folder.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Writes the page of a command, and those of its subcommands.
 fn page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<()> {
     let subcommands = command.get_subcommands().filter(|command| !command.is_hide_set());
     for subcommand in subcommands {

@@ -66,7 +66,7 @@ impl CallMetrics {
     }
 
     /// One call has been answered, or not.
-    pub(super) fn called(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
+    pub(crate) fn called(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
         let verb = method.as_str().to_owned();
         let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
         self.calls.get_or_create(&CallLabels { verb: verb.clone(), code }).inc();
@@ -93,7 +93,7 @@ impl CallMetrics {
     }
 
     /// A watch ended, and begins again.
-    pub(super) fn watch_restarted(&self, kind: &str) {
+    pub(crate) fn watch_restarted(&self, kind: &str) {
         self.restarts.get_or_create(&InformerLabels { kind: kind.to_owned() }).inc();
     }
 }

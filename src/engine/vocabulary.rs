@@ -1,7 +1,7 @@
 //! The words of other tools on an object, and what each means here.
 //!
-//! Owns the one table from which words are read, off manifests and off live objects, and which
-//! README.md repeats.
+//! Owns the one table from which words are read, off manifests and off live objects, and from which
+//! `docs/reference/annotations.md` is generated.
 //!
 //! **Invariant:** a word by which another tool would do something else with the object, and that
 //! cannot be carried over, is never passed over. It holds its object back.
@@ -341,7 +341,7 @@ impl ToolRequests {
             (_, annotations::PRUNE, "first") => self.keep = self.keep.stricter(KeepPolicy::First),
             (_, annotations::PRUNE, _) => self.keep = self.keep.stricter(KeepPolicy::Confirm),
             (_, annotations::RECONCILE, "disabled") => {
-                self.leave(ReconcilePolicy::Disabled, annotations::RECONCILE)
+                self.leave(ReconcilePolicy::Disabled, annotations::RECONCILE);
             }
             (_, annotations::RECREATE, "true") => self.recreates = true,
             _ => {}

@@ -382,10 +382,13 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use http::Method;
     use serde_json::json;
 
     use super::*;
-    use crate::report::WebhookOutcome;
+    use crate::report::{METRICS, MetricType, RequestRejection, WebhookOutcome};
 
     fn text(metrics: &Metrics) -> String {
         let (reloads, endpoints) = (ReloadCounts::default(), EndpointMetrics::default());
@@ -472,6 +475,65 @@ mod tests {
             before.lines().filter(|line| line.contains("source=\"shop\"") || line.contains("\"other\""))
         {
             assert!(after.lines().any(|found| found == line), "{line} is not in\n{after}");
+        }
+    }
+    /// Returns the names that a text of metrics shows, each with its type and help.
+    fn shown(text: &str) -> BTreeSet<(String, String, String)> {
+        let of = |word: &str| -> Vec<(String, String)> {
+            let rest = text.lines().filter_map(|line| line.strip_prefix(word)?.split_once(' '));
+            rest.map(|(name, rest)| (name.to_owned(), rest.to_owned())).collect()
+        };
+        let types: BTreeMap<String, String> = of("# TYPE ").into_iter().collect();
+        let helps = of("# HELP ").into_iter();
+        helps
+            .map(|(name, help)| (types[&name].clone(), name, help.trim_end_matches('.').to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn each_metric_is_described_as_it_is_shown() {
+        let calls = cluster::CallMetrics::default();
+        calls.called(&Method::GET, None, Duration::from_secs(1));
+        calls.watch_restarted("Pod");
+        let metrics = Metrics::new(calls, queue::QueueMetrics::default());
+        let endpoints = EndpointMetrics::default();
+        endpoints.hook(None, WebhookOutcome::Refused);
+        endpoints.unanswered(RequestRejection::Name);
+        metrics.wrote("create", None);
+        metrics.rolled("shop", RolloutResult::Failed, Some(Duration::from_secs(7)));
+        let now = Instant::now();
+        let name = format!("{}Pod", cluster::WATCH_OVER).into();
+        let watch = HeartbeatStatus { name, last: now, due: now };
+        let process =
+            ProcessFacts { signs: &[watch], now, reloads: ReloadCounts::default(), endpoints: &endpoints };
+        let mut status = status(&["shop"]);
+        status.sources[0].revision = Some("1a2b".to_owned());
+        status.sources[0].looked = Some(status.at);
+        let text = metrics.text(Some(&status), &process);
+        let described: BTreeSet<(String, String, String)> = METRICS
+            .iter()
+            .map(|metric| {
+                let (kind, end) = match metric.kind {
+                    MetricType::Counter => ("counter", "_total"),
+                    MetricType::Gauge => ("gauge", ""),
+                    MetricType::Histogram => ("histogram", ""),
+                    MetricType::Info => ("info", "_info"),
+                };
+                let name = metric.name.strip_suffix(end).unwrap();
+                (kind.to_owned(), name.to_owned(), metric.help.to_owned())
+            })
+            .collect();
+        assert_eq!(shown(&text), described, "{text}");
+        for metric in METRICS {
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            let mut lines = lines.filter(|line| line.starts_with(metric.name));
+            let line =
+                lines.find(|line| !line[metric.name.len()..].starts_with('_') || line.contains("_count"));
+            let line = line.unwrap_or_else(|| panic!("{} has no sample in\n{text}", metric.name));
+            for label in metric.labels {
+                assert!(line.contains(&format!("{label}=\"")), "{line}: {label}");
+            }
+            assert_eq!(line.matches("=\"").count(), metric.labels.len(), "{line}");
         }
     }
 }

@@ -17,6 +17,7 @@ mod metrics;
 mod notice;
 mod notify;
 mod phase;
+mod reference;
 mod stand;
 mod status;
 mod summary;
@@ -31,10 +32,11 @@ pub use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
 pub use log::{MACHINE_FIELDS, ObjectEvent, brief, has_line, log, log_notice};
 pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub use notice::{
-    EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription, HAPPENINGS,
+    EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription,
     LosslessSubscription,
 };
 pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, well_words};
+pub use reference::{CONDITION_REASONS, ConditionReason, METRICS, MetricDescriptor, MetricType};
 pub use stand::{NAMED, RecordedObject, STATUS, StatusSummary};
 pub use status::{
     BoundUsage, CommitStatus, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus,

@@ -71,31 +71,31 @@ pub enum EventReason {
     OrderIgnored,
 }
 
-/// All kinds of events.
-pub const HAPPENINGS: [EventReason; 20] = [
-    EventReason::RevisionRead,
-    EventReason::RevisionSettled,
-    EventReason::SourceIncomplete,
-    EventReason::RecordUnreadable,
-    EventReason::RolloutStarted,
-    EventReason::RolloutSucceeded,
-    EventReason::RolloutFailed,
-    EventReason::RolledBack,
-    EventReason::DriftRepaired,
-    EventReason::PruneWaiting,
-    EventReason::Conflict,
-    EventReason::OptedOut,
-    EventReason::OptOutEnded,
-    EventReason::Refused,
-    EventReason::Created,
-    EventReason::Configured,
-    EventReason::Pruned,
-    EventReason::Recreated,
-    EventReason::OrderDone,
-    EventReason::OrderIgnored,
-];
-
 impl EventReason {
+    /// All reasons.
+    pub const ALL: [Self; 20] = [
+        Self::RevisionRead,
+        Self::RevisionSettled,
+        Self::SourceIncomplete,
+        Self::RecordUnreadable,
+        Self::RolloutStarted,
+        Self::RolloutSucceeded,
+        Self::RolloutFailed,
+        Self::RolledBack,
+        Self::DriftRepaired,
+        Self::PruneWaiting,
+        Self::Conflict,
+        Self::OptedOut,
+        Self::OptOutEnded,
+        Self::Refused,
+        Self::Created,
+        Self::Configured,
+        Self::Pruned,
+        Self::Recreated,
+        Self::OrderDone,
+        Self::OrderIgnored,
+    ];
+
     /// Returns whether a person should look at it.
     pub const fn is_warning(self) -> bool {
         matches!(

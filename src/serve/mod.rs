@@ -25,6 +25,9 @@ mod session;
 mod socket;
 mod tls;
 
+/// The description of the HTTP API, as an `OpenAPI` document.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
 pub use error::ServeError;
 pub use guard::RequestGuard;
 pub use hook::{UnservedSources, WebhookReceiver};

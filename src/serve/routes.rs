@@ -182,7 +182,7 @@ struct DifferenceQuery {
 }
 
 async fn described_by() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
+    ([(header::CONTENT_TYPE, "application/json")], super::OPENAPI)
 }
 
 /// Alive is what makes progress: the loop, what reads each source, and each watch.

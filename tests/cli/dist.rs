@@ -15,19 +15,21 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn man_pages_and_completions_are_those_of_the_program() {
-    for what in ["man", "completions"] {
+fn man_pages_completions_and_reference_are_those_of_the_program() {
+    for (what, folder) in
+        [("man", "dist/man"), ("completions", "dist/completions"), ("reference", "docs/reference")]
+    {
         let made = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         assert!(command.args(["generate", what]).arg(made.path()).status().unwrap().success());
-        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("dist").join(what);
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let (made, committed) = (files(made.path()), files(&committed));
         let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(&made), names(&committed), "`rhumb generate {what} dist/{what}` writes them");
+        assert_eq!(names(&made), names(&committed), "`rhumb generate {what} {folder}` writes them");
         for (name, text) in made {
             assert!(
                 text == committed[&name],
-                "dist/{what}/{name}: `rhumb generate {what} dist/{what}` writes it anew"
+                "{folder}/{name}: `rhumb generate {what} {folder}` writes it anew"
             );
         }
     }

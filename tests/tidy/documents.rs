@@ -6,11 +6,11 @@ use std::path::Path;
 use rhumb::config::{self, Environment};
 
 use crate::rust;
-use crate::tree::{files, read, root, sources};
+use crate::tree::{Source, files, read, root, sources};
 use crate::{none, order};
 
 /// Flags of other programs, and of the demo.
-const FOREIGN_FLAGS: [&str; 11] = [
+const FOREIGN_FLAGS: [&str; 13] = [
     "--armor",
     "--export",
     "--unshallow",
@@ -22,7 +22,19 @@ const FOREIGN_FLAGS: [&str; 11] = [
     "--local",
     "--document-private-items",
     "--open",
+    "--lib",
+    "--test",
 ];
+
+/// Returns all documents for people: those of the top level, and the book.
+pub(crate) fn documents() -> Vec<Source> {
+    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let mut found: Vec<Source> =
+        top.iter().map(|path| Source { path: (*path).to_owned(), text: read(path) }).collect();
+    let is_page = |file: &Source| Path::new(&file.path).extension().is_some_and(|end| end == "md");
+    found.extend(files(&["docs"]).into_iter().filter(is_page));
+    found
+}
 
 /// Returns the texts in backticks outside of code blocks.
 fn quoted(text: &str) -> Vec<String> {
@@ -40,6 +52,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 /// The first cells of the rows of a table below a heading, without backticks.
 fn first_cells(text: &str, heading: &str) -> Vec<String> {
+    let text = format!("\n{text}");
     let (_, after) = text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     let section = after.lines().take_while(|line| !line.starts_with('#'));
     let rows = section.filter(|line| line.starts_with('|')).skip(2);
@@ -65,20 +78,10 @@ fn troubleshooting_quotes_the_program() {
         .filter(|file| !file.is_test())
         .flat_map(|file| rust::strings(&file.text))
         .collect();
-    let texts = first_cells(&read("README.md"), "## Troubleshooting");
+    let texts = first_cells(&read("docs/troubleshooting.md"), "# Troubleshooting");
     assert!(texts.len() >= 20, "{texts:?}");
     let unknown = texts.into_iter().filter(|text| !literals.iter().any(|literal| holds(literal, text)));
-    none("README.md: the program says no such thing", unknown.collect());
-}
-
-#[test]
-fn the_exit_codes_are_those_of_the_program() {
-    let code = rust::code(&read("src/cli/exit.rs"));
-    let (_, after) = code.split_once("pub enum ExitStatus {").unwrap();
-    let body = after.split('}').next().unwrap();
-    let codes = body.lines().filter_map(|line| line.split_once(" = "));
-    let codes: Vec<&str> = codes.map(|(_, code)| code.trim_end_matches(',')).collect();
-    assert_eq!(first_cells(&read("README.md"), "### Exit codes"), codes);
+    none("docs/troubleshooting.md: the program says no such thing", unknown.collect());
 }
 
 #[test]
@@ -95,10 +98,12 @@ fn quoted_flags_exist() {
     };
     let known = words(&help);
     let mut unknown = Vec::new();
-    for path in ["README.md", "ARCHITECTURE.md", "systemd/rhumb.service", "systemd/rhumb@.service"] {
-        let others = ["kubectl", "systemctl", "journalctl"];
+    let units = ["systemd/rhumb.service", "systemd/rhumb@.service"];
+    let units = units.map(|path| Source { path: path.to_owned(), text: read(path) });
+    for Source { path, text } in documents().iter().chain(&units) {
+        let others = ["kubectl", "systemctl", "journalctl", "--clusterrole"];
         let is_ours = |line: &&str| !others.iter().any(|other| line.contains(other));
-        for line in read(path).lines().filter(is_ours) {
+        for line in text.lines().filter(is_ours) {
             for flag in words(line) {
                 if !known.contains(&flag) && !FOREIGN_FLAGS.contains(&flag.as_str()) {
                     unknown.push(format!("{path}: {flag}"));
@@ -112,34 +117,93 @@ fn quoted_flags_exist() {
 #[test]
 fn quoted_keys_are_read() {
     let code: String = sources(&["src"]).iter().flat_map(|file| rust::strings(&file.text)).collect();
-    let text = read("README.md");
+    let text: String = documents().into_iter().map(|document| document.text + "\n").collect();
     let keys = quoted(&text).into_iter().filter_map(|quote| {
         let key = quote.split(':').next().unwrap().to_owned();
         let named = ["rhumb.dev/", "argocd.", "kustomize.", "config.kubernetes.io/", "applyset."];
         named.iter().any(|start| key.starts_with(start)).then_some(key)
     });
-    let unknown = keys.filter(|key| !code.contains(key));
-    none("README.md: nothing in src/ knows this key", unknown.collect());
+    let unknown = keys.filter(|key| !key.ends_with('*') && !code.contains(key));
+    none("nothing in src/ knows this key", unknown.collect());
 }
 
 #[test]
-fn every_annotation_is_explained() {
-    let texts = sources(&["src"]).into_iter().filter(|file| !file.is_test());
-    let words: BTreeSet<String> = texts
-        .flat_map(|file| rust::strings(&file.text))
-        .flat_map(|literal| {
-            let ends = |c: char| c.is_whitespace() || "\"`:,;".contains(c);
-            literal
-                .split(ends)
-                .filter(|word| word.starts_with("rhumb.dev/"))
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+fn each_key_is_spelled_in_one_place() {
+    // An API version, a finalizer, a domain of seals and a schema are no annotations.
+    let others =
+        ["rhumb.dev/", "rhumb.dev/v1alpha1", "rhumb.dev/prune", "rhumb.dev/release v1", "rhumb.dev/plan/v1"];
+    let mut broken = Vec::new();
+    for file in sources(&["src"]).iter().filter(|file| !file.is_test()) {
+        let text = file.text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let is_registry = file.path == "src/object/annotations.rs";
+        for literal in rust::strings(text) {
+            if literal.starts_with("rhumb.dev/") && !is_registry && !others.contains(&&*literal) {
+                broken.push(format!("{}: {literal}", file.path));
+            }
+        }
+    }
+    none("src/object/annotations.rs has all keys", broken);
+}
+
+/// Returns the anchors of a document's headings, as GitHub and mdBook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+            words.chars().filter(|c| c.is_alphanumeric() || *c == '-' || *c == '_').collect()
         })
-        .filter(|word| word.len() > "rhumb.dev/".len() && !word.contains("/v1") && !word.contains("/plan/"))
-        .collect();
-    assert!(words.len() >= 5, "{words:?}");
-    let text = read("README.md");
-    none("README.md: not explained", words.into_iter().filter(|word| !text.contains(&**word)).collect());
+        .collect()
+}
+
+#[test]
+fn each_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let folder = Path::new(&document.path).parent().unwrap().to_path_buf();
+        for rest in document.text.split("](").skip(1) {
+            let link = rest.split(')').next().unwrap();
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { document.path.clone().into() } else { folder.join(path) };
+            let found = root().join(&target);
+            let is_known = anchor.is_empty()
+                || std::fs::read_to_string(&found).is_ok_and(|text| anchors(&text).contains(anchor));
+            if !found.exists() || !is_known {
+                broken.push(format!("{}: {link}", document.path));
+            }
+        }
+    }
+    none("no such file or heading", broken);
+}
+
+#[test]
+fn each_page_is_in_the_book() {
+    let summary = read("docs/SUMMARY.md");
+    let is_page = |path: &String| path.starts_with("docs/") && *path != "docs/SUMMARY.md";
+    let pages = documents().into_iter().map(|document| document.path).filter(is_page);
+    let missing = pages.filter(|path| !summary.contains(&format!("]({})", &path["docs/".len()..])));
+    none("docs/SUMMARY.md does not name", missing.collect());
+}
+
+#[test]
+fn documents_are_short_and_narrow() {
+    assert!(read("README.md").len() <= 8_000, "README.md has at most 8 kB");
+    assert!(read("ARCHITECTURE.md").lines().count() <= 200, "ARCHITECTURE.md has at most 200 lines");
+    let mut broken = Vec::new();
+    for document in documents().iter().filter(|document| !document.path.starts_with("docs/reference/")) {
+        let mut is_code = false;
+        for (number, line) in document.text.lines().enumerate() {
+            is_code ^= line.starts_with("```");
+            let cannot_wrap = is_code || line.starts_with('|') || line.contains("](") || line.contains("://");
+            if !cannot_wrap && line.chars().count() > 100 {
+                broken.push(format!("{}:{}", document.path, number + 1));
+            }
+        }
+    }
+    none("a line of prose has at most 100 characters", broken);
 }
 
 #[test]
@@ -172,15 +236,17 @@ fn the_code_map_is_the_tree() {
 
 #[test]
 fn configurations_that_are_shown_are_read() {
-    let text = read("README.md");
-    let blocks = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let shown: Vec<&str> = blocks.filter(|block| block.contains("rhumb.dev/")).collect();
-    assert!(!shown.is_empty());
-    for block in shown {
-        let environment = Environment { home: Some("/tmp".into()), ..Environment::default() };
-        let config = config::read("README.md", block, &environment);
-        assert!(config.is_ok(), "{config:?}");
+    let mut count = 0;
+    for document in documents() {
+        let blocks = document.text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        for block in blocks.filter(|block| block.contains("apiVersion: rhumb.dev/")) {
+            let environment = Environment { home: Some("/tmp".into()), ..Environment::default() };
+            let config = config::read(&document.path, block, &environment);
+            assert!(config.is_ok(), "{}: {config:?}", document.path);
+            count += 1;
+        }
     }
+    assert!(count >= 5, "{count}");
 }
 
 #[test]

@@ -117,6 +117,8 @@ pub enum GenerateTarget {
     Man,
     /// Completions for bash, zsh and fish
     Completions,
+    /// The pages of docs/reference
+    Reference,
 }
 
 /// `rhumb events`.

@@ -3,26 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use crate::cli::ExitStatus;
+
 /// The configuration with every key, its default and its meaning.
 const EXAMPLE: &str = include_str!("../../../examples/rhumb.yaml");
 
 /// A heading, and terms each with its meaning.
 type ManualSection = (&'static str, &'static [(&'static str, &'static str)]);
 
-const SECTIONS: [ManualSection; 5] = [
-    (
-        "EXIT STATUS",
-        &[
-            ("0", "Done, or no difference."),
-            ("1", "Something differs, waits, was refused or did not parse."),
-            ("2", "Wrong usage, or nothing could be read."),
-            ("3", "The API server or the git server is not reachable, or denies access."),
-            ("4", "A guard says no: deletions wait for rhumb prune confirm."),
-            ("5", "Timed out: not all is healthy, or an order is not acknowledged yet."),
-            ("78", "The configuration is wrong; systemd does not start the service again."),
-            ("130", "A second signal ended it at once, whatever was on its way."),
-        ],
-    ),
+const SECTIONS: [ManualSection; 4] = [
     (
         "SIGNALS",
         &[
@@ -88,7 +77,10 @@ const SECTIONS: [ManualSection; 5] = [
 
 /// Returns the sections on the program's own page, below the commands.
 pub(super) fn program() -> String {
-    let mut text = String::new();
+    let mut text = String::from(".SH \"EXIT STATUS\"\n");
+    for status in ExitStatus::ALL {
+        let _ = write!(text, ".TP\n{}\n{}\n", bold(&(status as u8).to_string()), escaped(status.meaning()));
+    }
     for (heading, terms) in SECTIONS {
         let _ = writeln!(text, ".SH \"{heading}\"");
         for (term, meaning) in terms {
@@ -108,43 +100,114 @@ pub(super) fn help_after_flags(command: &clap::Command) -> String {
     format!(".SH NOTES\n.nf\n{}\n.fi\n", lines.join("\n"))
 }
 
-/// `rhumb.yaml(5)`: each key of the example with its default, and what its comment says.
-pub(super) fn configuration() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut text = format!(
-        ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n.TH RHUMB.YAML 5 \"\" \"rhumb {version}\" rhumb\n.SH NAME\nrhumb.yaml \\- the \
-         configuration of rhumb\n.SH DESCRIPTION\n"
-    );
-    let (head, documents) = EXAMPLE.split_once("\n\n").unwrap_or((EXAMPLE, ""));
-    let _ = writeln!(text, "{}", escaped(&joined(head.lines())));
+/// A key of the configuration, as the example shows it.
+pub(super) struct ConfigurationKey {
+    /// `Configuration` or `Source`.
+    pub(super) kind: String,
+    /// Its path, with dots.
+    pub(super) name: String,
+    /// The value in the example; empty for a mapping.
+    value: String,
+    /// The comment before it, as running text.
+    comment: String,
+}
+
+impl ConfigurationKey {
+    /// Returns the type of its value.
+    pub(super) fn value_type(&self) -> &'static str {
+        let value = self.value.as_str();
+        let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+        match value {
+            "" | "{}" => "mapping",
+            "true" | "false" => "boolean",
+            _ if value.starts_with('[') => "list",
+            _ if is_number(value) => "integer",
+            _ if value.ends_with('%') => "integer or percentage",
+            _ if is_number(digits) && matches!(&value[digits.len()..], "s" | "m" | "h" | "ms") => "duration",
+            _ => "string",
+        }
+    }
+
+    /// Returns its default as the comment names it: `none` where nothing counts, `required` where it
+    /// must be there.
+    pub(super) fn default(&self) -> String {
+        match self.comment.split_once("Default: ") {
+            Some((_, default)) => default.trim_end_matches('.').to_owned(),
+            None if self.comment.ends_with("Required.") => "required".to_owned(),
+            None => String::new(),
+        }
+    }
+
+    /// Returns what it means, without its default.
+    pub(super) fn meaning(&self) -> String {
+        let comment = self.comment.split("Default: ").next().unwrap_or_default();
+        comment.trim().trim_end_matches("Required.").trim().to_owned()
+    }
+
+    /// Returns the example, as code.
+    pub(super) fn example(&self) -> String {
+        if self.value.is_empty() { String::new() } else { format!("`{}`", self.value) }
+    }
+}
+
+/// Returns each key of the example once, in its order.
+pub(super) fn keys() -> Vec<ConfigurationKey> {
+    let (_, documents) = EXAMPLE.split_once("\n\n").unwrap_or((EXAMPLE, ""));
+    let mut found = Vec::new();
     let mut path: Vec<(usize, String)> = Vec::new();
     let mut comment: Vec<&str> = Vec::new();
     let mut kind = "";
-    let mut told = BTreeSet::new();
+    let mut known = BTreeSet::new();
     for line in documents.lines() {
         let trimmed = line.trim_start();
         let depth = line.len() - trimmed.len();
         if trimmed.starts_with('#') {
             comment.push(trimmed);
         } else if let Some((key, value)) = trimmed.split_once(':') {
-            if key == "kind" && kind != value.trim() {
+            if key == "kind" {
                 kind = value.trim();
-                let _ = writeln!(text, ".SH \"KIND {}\"", kind.to_uppercase());
             }
             path.retain(|(other, _)| *other < depth);
             path.push((depth, key.trim_start_matches("- ").to_owned()));
             let names: Vec<&str> = path.iter().map(|(_, key)| key.as_str()).collect();
             let name = names.join(".");
             // A second document of a kind shows the same keys.
-            let is_new = !matches!(key, "apiVersion" | "kind") && told.insert((kind, name.clone()));
-            if is_new {
-                let _ = write!(text, ".TP\n{}{}\n", bold(&name), escaped(&escape(value)));
-                let _ = writeln!(text, "{}", escaped(&joined(comment.iter().copied())));
+            if !matches!(key, "apiVersion" | "kind") && known.insert((kind, name.clone())) {
+                found.push(ConfigurationKey {
+                    kind: kind.to_owned(),
+                    name,
+                    value: value.trim().to_owned(),
+                    comment: joined(comment.iter().copied()),
+                });
             }
             comment.clear();
         } else if trimmed.is_empty() || trimmed == "---" {
             comment.clear();
         }
+    }
+    // The keys of a kind stand together, also where its documents do not.
+    found.sort_by(|one, other| one.kind.cmp(&other.kind));
+    found
+}
+
+/// Returns `rhumb.yaml(5)`: each key of the example with its value, and what its comment says.
+pub(super) fn configuration() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!(
+        ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n.TH RHUMB.YAML 5 \"\" \"rhumb {version}\" rhumb\n.SH NAME\nrhumb.yaml \\- the \
+         configuration of rhumb\n.SH DESCRIPTION\n"
+    );
+    let (head, _) = EXAMPLE.split_once("\n\n").unwrap_or((EXAMPLE, ""));
+    let _ = writeln!(text, "{}", escaped(&joined(head.lines())));
+    let mut kind = String::new();
+    for key in keys() {
+        if key.kind != kind {
+            kind.clone_from(&key.kind);
+            let _ = writeln!(text, ".SH \"KIND {}\"", kind.to_uppercase());
+        }
+        let _ = write!(text, ".TP\n{}{}\n", bold(&key.name), escaped(&escape(&key.value)));
+        let _ = writeln!(text, "{}", escaped(&key.comment));
     }
     text + ".SH \"SEE ALSO\"\n.BR rhumb (8)\n"
 }
@@ -192,5 +255,15 @@ mod tests {
         }
         assert_eq!(text.matches("\\fBspec.git.url\\fR").count(), 1);
         assert_eq!(text.matches("KIND SOURCE").count(), 1);
+    }
+
+    #[test]
+    fn every_key_says_its_default_or_that_it_is_required() {
+        let without: Vec<String> = keys()
+            .into_iter()
+            .filter(|key| key.default().is_empty() && !key.value.is_empty())
+            .map(|key| key.name)
+            .collect();
+        assert_eq!(without, Vec::<String>::new());
     }
 }

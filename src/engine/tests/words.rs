@@ -129,10 +129,11 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
 }
 
 #[test]
-fn the_readme_names_each_word_of_another_tool() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+fn the_reference_names_each_word_of_another_tool() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/annotations.md");
+    let reference = std::fs::read_to_string(page).unwrap();
     let missing: Vec<&str> =
-        PEER_WORDS.iter().map(|word| word.key).filter(|key| !readme.contains(key)).collect();
+        PEER_WORDS.iter().map(|word| word.key).filter(|key| !reference.contains(key)).collect();
     assert_eq!(missing, Vec::<&str>::new());
     for word in PEER_WORDS {
         let count = PEER_WORDS.iter().filter(|other| other.key == word.key).count();
@@ -140,7 +141,7 @@ fn the_readme_names_each_word_of_another_tool() {
         for (value, meaning) in word.meanings() {
             let keeps = matches!(meaning, WordEffect::Keep(_) | WordEffect::Leave(_) | WordEffect::Recreate);
             assert!(
-                !keeps || value == "*" || value.is_empty() || readme.contains(value),
+                !keeps || value == "*" || value.is_empty() || reference.contains(value),
                 "{}: {value}",
                 word.key
             );

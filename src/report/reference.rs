@@ -1,0 +1,315 @@
+//! Owns the descriptions of everything that is reported: phases, events, conditions and metrics.
+//!
+//! `docs/reference/` is generated from these tables.
+//!
+//! **Invariant:** does no I/O, and decides nothing.
+
+use super::{EventReason, Phase};
+
+impl Phase {
+    /// Returns the description of the phase, as Markdown in full sentences.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Settled => "The object is as wanted, and healthy.",
+            Self::Progressing => "The object is as wanted, and its controller is still working on it.",
+            Self::Failed => "The object is as wanted, and its controller gave up.",
+            Self::RollingOut => "The pods of the workload are being replaced.",
+            Self::Waiting => "A change is pending. The reason says what it waits for.",
+            Self::Refused => "The object cannot be as wanted until somebody changes something.",
+            Self::RolledBack => "The wanted content failed, and the object is back at its last good one.",
+            Self::Quarantined => "The wanted content failed, and the object stays as it is.",
+            Self::Held => "Somebody holds the object with `rhumb hold`. Drift is shown and not repaired.",
+            Self::Paused => "Somebody paused the object or its source.",
+            Self::PruneWaiting => "No source wants the object any more, and its deletion is pending.",
+            Self::LeftAlone => "The manifest asks to leave the object alone.",
+            Self::OptedOut => "An annotation on the live object keeps rhumb away from it.",
+        }
+    }
+}
+
+impl EventReason {
+    /// Returns the description of the event, as Markdown in full sentences.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::RevisionRead => "Another revision of the source is in force.",
+            Self::RevisionSettled => "Everything that the revision asks for is as wanted and healthy.",
+            Self::SourceIncomplete => {
+                "The newest state of the source could not be read whole. Nothing is pruned until it can."
+            }
+            Self::RecordUnreadable => {
+                "One of rhumb's own records in its namespace cannot be read until somebody mends it."
+            }
+            Self::RolloutStarted => "The pods of a workload are being replaced.",
+            Self::RolloutSucceeded => "The pods are replaced, and healthy.",
+            Self::RolloutFailed => "The new pods do not become healthy.",
+            Self::RolledBack => "A failed unit was put back to its last good content.",
+            Self::DriftRepaired => {
+                "A change by somebody else was undone. The message names the field manager and the fields."
+            }
+            Self::PruneWaiting => "Deletions wait for a confirmation.",
+            Self::Conflict => "Somebody else owns, or changes again and again, what the source wants.",
+            Self::OptedOut => "An annotation on the live object keeps rhumb away from it.",
+            Self::OptOutEnded => "That annotation is gone.",
+            Self::Refused => "A wanted object is refused until somebody changes something.",
+            Self::Created => "The object was created.",
+            Self::Configured => "The object was changed.",
+            Self::Pruned => "An object that no source wants any more was deleted.",
+            Self::Recreated => "The object was deleted, to be created again.",
+            Self::OrderDone => {
+                "An order was carried out, or there was nothing to do. The message names who gave it."
+            }
+            Self::OrderIgnored => "An order is not valid, or stands where none is obeyed.",
+        }
+    }
+
+    /// Returns whether it is about a source as a whole, and never about one object.
+    pub const fn is_about_source(self) -> bool {
+        matches!(
+            self,
+            Self::RevisionRead
+                | Self::RevisionSettled
+                | Self::SourceIncomplete
+                | Self::RecordUnreadable
+                | Self::PruneWaiting
+        )
+    }
+
+    /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of it.
+    pub const fn is_logged_only(self) -> bool {
+        matches!(self, Self::Created | Self::Configured | Self::Pruned | Self::Recreated)
+    }
+}
+
+/// A reason of the condition that is true.
+#[derive(Clone, Copy, Debug)]
+pub struct ConditionReason {
+    /// `Ready`, `Reconciling` or `Stalled`.
+    pub condition: &'static str,
+    /// The reason word.
+    pub reason: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn reason(condition: &'static str, reason: &'static str, meaning: &'static str) -> ConditionReason {
+    ConditionReason { condition, reason, meaning }
+}
+
+/// The conditions of an object of kind `Source`, with their reasons.
+pub const CONDITION_REASONS: [ConditionReason; 17] = [
+    reason("Ready", "Settled", "Everything is as wanted and healthy."),
+    reason(
+        "Ready",
+        "PruneWaiting",
+        "Everything wanted is healthy. Deletions wait for a confirmation, and the message has its command; or a kind cannot be listed.",
+    ),
+    reason("Reconciling", "Starting", "The source has not been read yet."),
+    reason("Reconciling", "Progressing", "Changes are under way."),
+    reason("Reconciling", "NotReadWhole", "The newest state could not be read whole."),
+    reason(
+        "Reconciling",
+        "Deleting",
+        "The Source was deleted, and its objects are being deleted. The message names one that is left.",
+    ),
+    reason("Stalled", "ObjectsFailed", "Objects are `Failed`, `Refused`, `RolledBack` or `Quarantined`."),
+    reason(
+        "Stalled",
+        "InventoryUnread",
+        "The ConfigMap of the source cannot be read or written until somebody mends it.",
+    ),
+    reason(
+        "Stalled",
+        "InventoryLost",
+        "The Source was deleted, and the inventory that named its objects is gone.",
+    ),
+    reason("Stalled", "PruneWaiting", "The Source was deleted, and deletions wait for a confirmation."),
+    reason("Stalled", "Held", "Somebody holds objects, and nothing else is under way."),
+    reason("Stalled", "Paused", "Somebody paused objects or the source, and nothing else is under way."),
+    reason(
+        "Stalled",
+        "OptedOut",
+        "Annotations on live objects keep rhumb away, and nothing else is under way.",
+    ),
+    reason("Stalled", "Invalid", "The spec is not valid; the message says why."),
+    reason("Stalled", "NameTaken", "A source of the configuration file has that name."),
+    reason("Stalled", "Failed", "The source cannot be followed; the message says why."),
+    reason(
+        "Stalled",
+        "FinalizerRefused",
+        "The finalizer cannot be set, which takes the right to patch `sources`.",
+    ),
+];
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricType {
+    /// It only rises.
+    Counter,
+    /// It rises and falls.
+    Gauge,
+    /// It counts observations in buckets.
+    Histogram,
+    /// It is always 1, and its labels tell something.
+    Info,
+}
+
+/// The description of a metric.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricDescriptor {
+    /// The name as Prometheus shows it; of a histogram without `_bucket`, `_sum` and `_count`.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: MetricType,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it measures.
+    pub help: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    kind: MetricType,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> MetricDescriptor {
+    MetricDescriptor { name, kind, labels, help }
+}
+
+/// All metrics, in the order in which the reference lists them.
+pub const METRICS: [MetricDescriptor; 35] = [
+    metric("rhumb_build_info", MetricType::Info, &["version"], "The program"),
+    metric("rhumb_apply_total", MetricType::Counter, &["action", "class"], "Writes by what came of them"),
+    metric(
+        "rhumb_drift_repaired_total",
+        MetricType::Counter,
+        &["source"],
+        "Objects that somebody else had changed, and that were repaired",
+    ),
+    metric(
+        "rhumb_rollouts_total",
+        MetricType::Counter,
+        &["source", "outcome"],
+        "Rollouts that ended, by how",
+    ),
+    metric(
+        "rhumb_rollout_seconds",
+        MetricType::Histogram,
+        &["source", "outcome"],
+        "Seconds from the first write of a rollout to its end",
+    ),
+    metric("rhumb_rollout_in_flight", MetricType::Gauge, &[], "Workloads whose pods are being replaced"),
+    metric("rhumb_rollout_queue", MetricType::Gauge, &[], "Workloads that wait to be rolled out"),
+    metric("rhumb_budget_workloads", MetricType::Gauge, &[], "Workloads that may roll at a time"),
+    metric("rhumb_budget_window", MetricType::Gauge, &[], "Workloads that may roll at a time just now"),
+    metric(
+        "rhumb_budget_pods_unavailable",
+        MetricType::Gauge,
+        &[],
+        "Pods that are unavailable, or may become so by what was begun",
+    ),
+    metric(
+        "rhumb_budget_pods_unavailable_max",
+        MetricType::Gauge,
+        &[],
+        "Pods that may be unavailable at a time",
+    ),
+    metric("rhumb_budget_starts", MetricType::Gauge, &[], "Rollouts that began in the last minute"),
+    metric("rhumb_budget_starts_max", MetricType::Gauge, &[], "Rollouts that may begin in a minute"),
+    metric("rhumb_objects", MetricType::Gauge, &["source", "phase"], "Objects of each source by phase"),
+    metric(
+        "rhumb_source_revision_info",
+        MetricType::Gauge,
+        &["source", "revision"],
+        "The revision in force; always 1",
+    ),
+    metric(
+        "rhumb_source_complete",
+        MetricType::Gauge,
+        &["source"],
+        "Whether the newest state was read whole",
+    ),
+    metric("rhumb_source_findings", MetricType::Gauge, &["source"], "Findings in the files of each source"),
+    metric(
+        "rhumb_source_age_seconds",
+        MetricType::Gauge,
+        &["source"],
+        "Seconds since the newest state of each source was last looked at, with success",
+    ),
+    metric("rhumb_prune_pending", MetricType::Gauge, &["source"], "Deletions that wait for a person"),
+    metric(
+        "rhumb_api_requests_total",
+        MetricType::Counter,
+        &["verb", "code"],
+        "Calls to the API server by HTTP method and status code",
+    ),
+    metric(
+        "rhumb_api_request_seconds",
+        MetricType::Histogram,
+        &["verb"],
+        "Seconds until the whole answer of a call was there",
+    ),
+    metric(
+        "rhumb_watch_restarts_total",
+        MetricType::Counter,
+        &["kind"],
+        "Watches that ended and were begun again",
+    ),
+    metric(
+        "rhumb_watch_age_seconds",
+        MetricType::Gauge,
+        &["kind"],
+        "Seconds since each watch last heard of its server",
+    ),
+    metric(
+        "rhumb_last_progress_seconds",
+        MetricType::Gauge,
+        &["part"],
+        "Seconds since each part that must make progress gave its last sign of life",
+    ),
+    metric("rhumb_progress_late", MetricType::Gauge, &["part"], "Whether its next sign of life is overdue"),
+    metric(
+        "rhumb_config_reloads_total",
+        MetricType::Counter,
+        &["outcome"],
+        "New configurations by what became of them",
+    ),
+    metric(
+        "rhumb_http_refused_total",
+        MetricType::Counter,
+        &["why"],
+        "Requests and connections over HTTP that were not answered",
+    ),
+    metric("rhumb_hooks_total", MetricType::Counter, &["source", "outcome"], "Webhooks by what came of them"),
+    metric(
+        "workqueue_depth",
+        MetricType::Gauge,
+        &["name"],
+        "Keys that wait to be taken, or are being processed",
+    ),
+    metric("workqueue_adds_total", MetricType::Counter, &["name"], "Keys that were added"),
+    metric("workqueue_retries_total", MetricType::Counter, &["name"], "Keys that came back after a failure"),
+    metric(
+        "workqueue_queue_duration_seconds",
+        MetricType::Histogram,
+        &["name"],
+        "Seconds that a key waited until it was taken",
+    ),
+    metric(
+        "workqueue_work_duration_seconds",
+        MetricType::Histogram,
+        &["name"],
+        "Seconds that the processing of a key took",
+    ),
+    metric(
+        "workqueue_unfinished_work_seconds",
+        MetricType::Gauge,
+        &["name"],
+        "Seconds that what is being processed has been, in sum",
+    ),
+    metric(
+        "workqueue_longest_running_processor_seconds",
+        MetricType::Gauge,
+        &["name"],
+        "Seconds that the longest of what is being processed has been",
+    ),
+];
