@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::action::{Action, Decision};
-use super::authors;
-use super::claim::ReleaseProofs;
-use super::decide::{DecisionInput, Observation, decide};
-use super::entry::{AcceptedContent, LiveLookup, ObjectEntry, SourceId, WaitTopic};
-use super::handover::{self, Handover};
-use super::lookups;
-use super::orders::OrderState;
-use super::restart::ConfigDataState;
-use super::rolls::Rollouts;
-use super::room::RecordSizes;
-use super::sources::{Inventory, SourceReading, SourceState};
-use super::watchers::WatcherSet;
-use super::{AdoptPolicy, Budget, InventoryHolder, LiveObject, Reason, RollbackContent, WantedObject};
+use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::decide::{DecisionInput, Observation, decide};
+use crate::engine::deletion::handover::{self, Handover};
+use crate::engine::facts::authors;
+use crate::engine::facts::entry::{AcceptedContent, LiveLookup, ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::lookup_counts;
+use crate::engine::facts::record_size::RecordSizes;
+use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
+use crate::engine::facts::watchers::WatcherSet;
+use crate::engine::orders::pauses::OrderState;
+use crate::engine::restart::config_restart::ConfigDataState;
+use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::{
+    AdoptPolicy, Budget, InventoryHolder, LiveObject, Reason, RollbackContent, WantedObject,
+};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
@@ -134,25 +136,25 @@ impl Engine {
 
     /// Returns the facts about one object.
     pub fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
-        lookups::count(1);
+        lookup_counts::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
-        lookups::count(self.entries.len());
+        lookup_counts::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
     pub fn live(&self, id: &ObjectId) -> Option<&LiveObject> {
-        lookups::count(1);
+        lookup_counts::count(1);
         self.live.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
     pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
-        lookups::count(self.live.len());
+        lookup_counts::count(self.live.len());
         self.live.iter().map(|(id, live)| (id, &**live))
     }
 
@@ -336,7 +338,7 @@ impl Engine {
             self.named.remove(id);
         }
         let ours = self.live.get(id).is_some_and(
-            |live| matches!(&live.owner, super::ObjectOwner::Ours(set) if self.applysets.contains(set)),
+            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
         if ours && self.entries.get(id).is_none_or(|entry| entry.wants.is_empty()) {
             self.unwanted.insert(id.clone());
@@ -496,7 +498,7 @@ impl Engine {
         if let Some((written, at)) = entry.written
             && seen.is_none_or(|live| live.rv < written)
         {
-            let overdue = now.duration_since(at) >= super::ECHO;
+            let overdue = now.duration_since(at) >= crate::engine::ECHO;
             return match &entry.looked {
                 Some(LiveLookup::Found(live)) if live.rv >= written => Observation::Seen(live),
                 _ if overdue => Observation::NotSeen,
