@@ -27,11 +27,11 @@ pub use decide::action::{
 };
 pub use decide::competing_sources::PriorSource;
 pub use decide::cycles::waiting_for_themselves;
-pub use decide::decide::{
-    DecisionInput, ECHO, FIGHT, FIGHT_PAUSE, FIGHT_WINDOW, Observation, ReplicaOwner, decide,
-};
+pub use decide::decide::{ECHO, decide};
+pub use decide::input::{DecisionInput, Observation, ReplicaOwner};
 pub use decide::outcome::{ActionResult, WriteFailure, WriteResult, replaceable};
 pub use decide::reason::Reason;
+pub use decide::repair::{FIGHT, FIGHT_PAUSE, FIGHT_WINDOW};
 pub use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub use deletion::peer_sources::{
     ContentClaims, NAMED, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement, mark,

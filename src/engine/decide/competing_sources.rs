@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::decide::as_the_first_asks;
+use crate::engine::decide::ownership::as_the_first_asks;
 use crate::engine::state::Engine;
 use crate::engine::{SourceId, WaitTopic, WantedObject};
 use crate::object::ObjectId;

@@ -8,7 +8,11 @@ pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]
 pub(super) mod decide;
 pub(super) mod gates;
+pub(super) mod input;
 pub(super) mod opt_outs;
 pub(super) mod outcome;
+pub(super) mod ownership;
 pub(super) mod reason;
+pub(super) mod repair;
 pub(super) mod service_switch;
+pub(super) mod waits;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
-use crate::engine::decide::decide::FIGHT_WINDOW;
+use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{AcceptedContent, ApiRefusal, LiveLookup, RefusalRule, VerifiedCoverage};
 use crate::engine::state::Engine;
 use crate::engine::{DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, is_workload};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, Decision, DeletionReason};
-use crate::engine::decide::decide::Observation;
+use crate::engine::decide::input::Observation;
 use crate::engine::deletion::peer_sources::{
     ContentClaims, DeletionConsent, NAMED, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
     mark,

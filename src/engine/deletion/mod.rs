@@ -7,5 +7,6 @@ pub(super) mod handover;
 pub(super) mod peer_sources;
 pub(super) mod prune_counts;
 pub(super) mod prune_guard;
+pub(super) mod prune_inputs;
 pub(super) mod unlisted_kinds;
 pub(super) mod unwatched_objects;

@@ -14,6 +14,7 @@ pub(super) mod hash_seal;
 pub(super) mod ignore_fields;
 pub(super) mod label_selector;
 pub(super) mod live_object;
+pub(super) mod live_views;
 pub(super) mod lookup_counts;
 pub(super) mod nodes;
 pub(super) mod object_counts;
