@@ -40,8 +40,7 @@ mod tasks;
 mod watchers;
 
 pub use inventory::{
-    PendingPrune, acknowledged, confirmed, is_made_from, pending_prunes, place, rejections, unlisted,
-    untold_prunes,
+    PendingPrune, acknowledged, is_made_from, pending_prunes, place, rejections, unlisted, untold_prunes,
 };
 pub use kube_events::write_events;
 pub use leases::{Leases, SourceNames};

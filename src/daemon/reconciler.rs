@@ -11,6 +11,7 @@ mod deleted_sources;
 mod dispatch;
 mod inventories;
 mod object_events;
+mod opt_outs;
 mod orders;
 mod orders_objects;
 mod other_daemons;
@@ -365,6 +366,7 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.stores.iter().all(|store| store.call == CallState::None)
+            && self.orders.iter().all(OrderStore::is_quiet)
             && !self.watched.is_asking()
             && self.keeper.is_quiet()
             && self.configs.is_quiet()

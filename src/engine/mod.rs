@@ -73,7 +73,9 @@ pub use facts::update_strategy::UpdateStrategy;
 pub use facts::watchers::{OWN, WatchScope, WatcherId};
 pub use lease_shares::{BEAT, LASTS, LeaseMark, LeaseMoves, LeaseShares, TERM};
 pub use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
-pub use orders::order::{IS_SERVED, Order, OrderList, OrderVerb, order_text, parse_orders};
+pub use orders::order::{
+    IS_SERVED, MOST_CONFIRMED, Order, OrderList, OrderVerb, confirmation_text, order_text, parse_orders,
+};
 pub use orders::pauses::{MOST_STATES, pause_reason};
 pub use orders::undo::{PastRevision, UndoRequest};
 pub use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};

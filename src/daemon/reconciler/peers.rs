@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::handover;
+use super::super::handover::peers;
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::FeedRequest;
@@ -59,11 +60,6 @@ impl Reconciler {
             });
         }
     }
-}
-
-async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
-    let inventories = cluster.kept_inventories(namespace).await?;
-    Ok(inventories.iter().map(|(name, inventory)| handover::peer(namespace, name, inventory)).collect())
 }
 
 async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), ClusterError> {

@@ -39,7 +39,7 @@ pub(in crate::engine) fn left_alone(
 
 /// Returns an ApplySet in words, where nobody knows its source. Its id says nothing to people, but
 /// its parent can be found by it.
-pub(super) fn apply_set(set: &str) -> Arc<str> {
+pub(in crate::engine) fn apply_set(set: &str) -> Arc<str> {
     let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
     format!("the ApplySet {set}: `{find}` finds its parent").into()
 }

@@ -6,6 +6,7 @@ mod authors;
 mod budget;
 mod budget_loads;
 mod config_hash;
+mod confirmations;
 mod daemon_set_steps;
 mod decisions;
 mod dry_run_impact;
