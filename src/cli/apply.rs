@@ -2,6 +2,7 @@
 
 mod progress;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -18,7 +19,7 @@ use progress::{PROGRESS_INTERVAL, PassProgress};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, PassEnding, PassResult, Reconciler, StopCondition};
-use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, precious};
+use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, precious};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
 use crate::report::{ObjectEvent, Outcome, brief};
@@ -73,12 +74,11 @@ async fn apply(
         ApplyOutput::Json => Some(diff::plan(once, cluster).await?),
     };
     let source = once.source()?;
-    let mut pass = one_pass(args, once, cluster, terminal).await?;
-    if let Some(confirmed) =
-        confirm_deletions(args, &once.config, &source.name, cluster, &pass, terminal).await?
-    {
-        terminal.report(&confirmed);
-        pass = one_pass(args, once, cluster, terminal).await?;
+    let mut pass = one_pass(args, once, cluster, BTreeSet::new(), terminal).await?;
+    let confirmed = confirm_deletions(args, &once.config, &source.name, cluster, &pass, terminal).await?;
+    if !confirmed.is_empty() {
+        terminal.report(&format!("{} confirmed\n", count_objects(confirmed.len())));
+        pass = one_pass(args, once, cluster, confirmed, terminal).await?;
     }
     match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
         // A closed pipe: nobody reads, but the exit code says what was done.
@@ -91,9 +91,11 @@ async fn one_pass(
     args: &ApplyArgs,
     once: &OneShotSource,
     cluster: &Cluster,
+    confirmed: BTreeSet<Uid>,
     terminal: &Terminal,
 ) -> Result<PassResult, CommandError> {
     let mut setup = once.setup(cluster).await?;
+    setup.confirmed = confirmed;
     if args.yes {
         setup.radius = BlastRadius { count: u32::MAX, percent: 100 };
     }
@@ -153,24 +155,22 @@ async fn confirm_deletions(
     cluster: &Cluster,
     pass: &PassResult,
     terminal: &Terminal,
-) -> Result<Option<String>, CommandError> {
+) -> Result<BTreeSet<Uid>, CommandError> {
+    let nothing = BTreeSet::new();
     if args.output == ApplyOutput::Json || !pass.told.values().any(Outcome::is_guarded) {
-        return Ok(None);
+        return Ok(nothing);
     }
-    let Some(inventory) = cluster.inventory(&config.namespace, source).await? else { return Ok(None) };
+    let Some(inventory) = cluster.inventory(&config.namespace, source).await? else { return Ok(nothing) };
     let pending = daemon::pending_prunes(&inventory);
     let pending: Vec<_> = pending.iter().filter(|pending| precious(&pending.id).is_none()).collect();
-    let Some(first) = pending.first() else { return Ok(None) };
+    let Some(first) = pending.first() else { return Ok(nothing) };
     let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
     let question =
         format!("{}:\n  {}\nDelete {}?", first.reason, names.join("\n  "), count_objects(pending.len()));
     if terminal.ask(&question) != Some(Confirmation::Yes) {
-        return Ok(None);
+        return Ok(nothing);
     }
-    let uids = pending.iter().map(|pending| pending.uid.clone()).collect();
-    let after = daemon::confirmed(&inventory, &uids);
-    cluster.save_inventory(&config.namespace, source, Some(&inventory), &after).await?;
-    Ok(Some(format!("{} confirmed\n", count_objects(uids.len()))))
+    Ok(pending.iter().map(|pending| pending.uid.clone()).collect())
 }
 
 fn count_objects(objects: usize) -> String {
@@ -181,6 +181,7 @@ pub(super) fn line(id: &ObjectId, told: &Outcome, palette: Palette) -> String {
     let text;
     let outcome = match told {
         Outcome::Created => ApplyOutcome::Created,
+        Outcome::Adopted(owner) => ApplyOutcome::Adopted(owner),
         Outcome::Configured | Outcome::Repaired(_) => ApplyOutcome::Configured,
         Outcome::Unchanged => ApplyOutcome::Unchanged,
         Outcome::Pruned => ApplyOutcome::Pruned,

@@ -11,7 +11,7 @@ use super::object_name::ObjectName;
 use super::overview::clean;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal};
-use crate::cluster::{AnnotationTarget, InventoryObject, orders_name};
+use crate::cluster::{AnnotationTarget, Cluster, InventoryObject, orders_name};
 use crate::daemon;
 use crate::engine::{HoldIntent, PauseIntent, is_workload, order_text};
 use crate::object::ErrorClass;
@@ -136,18 +136,49 @@ pub(super) async fn order(
     let text = order_text(&target.id, order, (&by, Timestamp::now()))
         .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let source = target.source.clone();
-    let object = format!("ConfigMap {}/{}", session.system, orders_name(&source));
-    session.cluster.give_order(&session.system, &source, (&token, &text)).await.map_err(|error| {
+    give(&session.cluster, (&session.system, &source), (&token, &text)).await?;
+    let place = format!("in {}", object_text(&session.system, &source));
+    acknowledged(session, (&source, &place), (&token, StateDuration::Yes), terminal).await
+}
+
+/// Returns the orders object of a source in words.
+pub(super) fn object_text(system: &str, source: &str) -> String {
+    format!("ConfigMap {system}/{}", orders_name(source))
+}
+
+/// Writes an order.
+pub(super) async fn give(
+    cluster: &Cluster,
+    (system, source): (&str, &str),
+    order: (&str, &str),
+) -> Result<(), CommandError> {
+    cluster.give_order(system, source, order).await.map_err(|error| {
         let is_forbidden = error.class() == ErrorClass::Forbidden;
-        let error = CommandError::from(error);
+        let (error, object) = (CommandError::from(error), object_text(system, source));
         if is_forbidden {
             error
                 .hint(format!("who may `get` and `patch` {object} may order what becomes of source {source}"))
         } else {
             error
         }
-    })?;
-    acknowledged(session, (&source, &format!("in {object}")), (&token, StateDuration::Yes), terminal).await
+    })
+}
+
+/// Waits until the source's parent says what came of an order; none where it does not in time.
+pub(super) async fn answer(
+    cluster: &Cluster,
+    (system, source): (&str, &str),
+    token: &str,
+) -> Result<Option<String>, CommandError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let inventory = cluster.inventory(system, source).await?;
+        let outcome = inventory.and_then(|inventory| outcome(&inventory, token, StateDuration::Yes));
+        if outcome.is_some() || Instant::now() >= deadline {
+            return Ok(outcome);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// Sets a state: the words behind its token.
@@ -227,6 +258,11 @@ fn outcome(inventory: &InventoryObject, token: &str, lasts: StateDuration) -> Op
     (lasts == StateDuration::Yes || !begun).then(|| found.outcome.to_string())
 }
 
+/// Returns whether an order or intent has changed nothing.
+pub(super) fn is_idle(outcome: &str) -> bool {
+    ["nothing ", "not "].iter().any(|word| outcome.starts_with(word))
+}
+
 /// Waits until the source's parent says what came of an intent, which stands at some place.
 async fn acknowledged(
     session: &ClusterSession,
@@ -238,9 +274,8 @@ async fn acknowledged(
     loop {
         let inventory = session.inventory(source).await?;
         if let Some(outcome) = outcome(&inventory, token, lasts) {
-            let idle = ["nothing ", "not "].iter().any(|word| outcome.starts_with(word));
             terminal.print(&format!("{}\n", clean(&outcome)))?;
-            return Ok(if idle { ExitStatus::Differs } else { ExitStatus::Done });
+            return Ok(if is_idle(&outcome) { ExitStatus::Differs } else { ExitStatus::Done });
         }
         if Instant::now() >= deadline {
             let message = format!("it stands {place}, but rhumb has not acknowledged it within 5 s");

@@ -75,6 +75,8 @@ pub(super) struct Overview {
     pub(super) more: Option<String>,
     /// The process.
     pub(super) process: Option<String>,
+    /// What could not be known.
+    pub(super) notes: Vec<String>,
 }
 
 impl Overview {
@@ -101,7 +103,14 @@ impl Overview {
             let silence = silence.map_or_else(String::new, |words| format!("{words}; "));
             format!("{silence}rhumb {} since {since}; next resync {next}", process.version)
         });
-        Self { sources, budget: budget(&view.rollout), objects, more, process }
+        Self {
+            sources,
+            budget: budget(&view.rollout),
+            objects,
+            more,
+            process,
+            notes: view.notes.iter().map(|note| clean(note)).collect(),
+        }
     }
 
     /// Returns the whole text.
@@ -110,7 +119,8 @@ impl Overview {
         lines.extend((self.sources.len() == 1).then(|| "no sources".to_owned()));
         lines.push(String::new());
         lines.push(palette.paint(TextStyle::Faint, &self.budget).into_owned());
-        lines.extend(self.process.iter().map(|text| palette.paint(TextStyle::Faint, text).into_owned()));
+        let asides = self.process.iter().chain(&self.notes);
+        lines.extend(asides.map(|text| palette.paint(TextStyle::Faint, text).into_owned()));
         if !self.objects.is_empty() {
             lines.push(String::new());
             lines.extend(aligned(&self.objects, palette));

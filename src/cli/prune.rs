@@ -1,28 +1,27 @@
 //! `rhumb prune`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 
 use super::args::{PruneCommand, PruneConfirmArgs, PruneListOutput};
 use super::object_name::ObjectName;
 use super::overview::clean;
-use super::{CommandError, ExitStatus, Terminal, diff, session};
-use crate::cluster::{Cluster, ClusterFault, InventoryObject};
+use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
+use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::Uid;
+use crate::engine::{MOST_CONFIRMED, confirmation_text};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{Palette, TextStyle};
 
 use super::overview::{Cell, Row, aligned};
 
-/// The maximum number of retries of a confirmation after a conflict.
-const TRIES: u32 = 10;
-
 /// A source's ConfigMap, with the source's name.
 type NamedInventory = (String, InventoryObject);
 
-/// The confirmed deletions of one source.
-type SourceConfirmation<'a> = (&'a str, &'a InventoryObject, BTreeSet<Uid>);
+/// The deletions of one source that are confirmed.
+type SourceConfirmation = (String, Vec<PendingPrune>);
 
 /// Carries the command out, for the source of this name, or for all.
 pub(super) fn carry_out(
@@ -39,9 +38,7 @@ pub(super) fn carry_out(
                 list(&read_inventories(&cluster, &config, name).await?, name, args.output, terminal)
             }
             PruneCommand::Confirm(args) => {
-                let text = confirm(&cluster, &config, args.source.as_ref().or(name), args).await?;
-                terminal.print(&text)?;
-                Ok(ExitStatus::Done)
+                confirm(&cluster, &config, args.source.as_ref().or(name), args, terminal).await
             }
         }
     })
@@ -70,48 +67,69 @@ fn count_pending(inventory: &InventoryObject) -> usize {
     daemon::pending_prunes(inventory).len() + daemon::untold_prunes(inventory)
 }
 
-/// Confirms on the newest state: a daemon may write the same ConfigMap at any moment.
+/// Orders the deletions, each source by orders of its own, and tells what came of that.
 async fn confirm(
     cluster: &Cluster,
     config: &Config,
     name: Option<&DnsLabel>,
     args: &PruneConfirmArgs,
-) -> Result<String, CommandError> {
-    let (mut tries, mut confirmed) = (0, 0);
-    loop {
-        let before = read_inventories(cluster, config, name).await?;
-        let chosen = match args.count {
-            Some(expected) => vec![all_of(&before, expected)?],
-            None => select_deletions(&before, &args.objects)?,
-        };
-        let (mut stale, mut left) = (false, 0);
-        for (source, inventory, uids) in chosen {
-            let after = daemon::confirmed(inventory, &uids);
-            left += if args.count.is_some() { daemon::untold_prunes(inventory) } else { 0 };
-            match cluster.save_inventory(&config.namespace, source, Some(inventory), &after).await {
-                Err(error) if *error.fault() == ClusterFault::VersionConflict && tries < TRIES => {
-                    stale = true;
-                }
-                saved => drop(saved?),
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    let inventories = read_inventories(cluster, config, name).await?;
+    let chosen = match args.count {
+        Some(expected) => vec![all_of(&inventories, expected)?],
+        None => select_deletions(&inventories, &args.objects)?,
+    };
+    // The name is informational; the right to write there decides.
+    let by = cluster.user().await.unwrap_or_default();
+    let mut exit = ExitStatus::Done;
+    for (source, deletions) in &chosen {
+        for batch in deletions.chunks(MOST_CONFIRMED) {
+            let place = (config.namespace.as_str(), source.as_str());
+            let outcome = order(cluster, place, batch, &by).await?;
+            if outcome.as_deref().is_some_and(orders::is_idle) {
+                exit = ExitStatus::Differs;
             }
-            confirmed += uids.len();
+            let words = outcome.unwrap_or_else(|| unacknowledged(place, batch.len()));
+            terminal.print(&format!("{}\n", clean(&words)))?;
         }
-        if !stale {
-            let more = if left == 0 {
-                String::new()
-            } else {
-                format!("{left} more are listed, and can be confirmed, once these are deleted\n")
-            };
-            return Ok(format!(
-                "{confirmed} confirmed; `rhumb run` deletes them in some seconds, `rhumb apply --prune` at its next pass\n{more}"
-            ));
-        }
-        (tries, confirmed) = (tries + 1, 0);
     }
+    if args.count.is_some() {
+        let left: usize = inventories.iter().map(|(_, inventory)| daemon::untold_prunes(inventory)).sum();
+        if left > 0 {
+            terminal
+                .print(&format!("{left} more are listed, and can be confirmed, once these are deleted\n"))?;
+        }
+    }
+    Ok(exit)
+}
+
+/// Writes one order, and returns what came of it; none where nobody has taken note of it in time.
+async fn order(
+    cluster: &Cluster,
+    place: (&str, &str),
+    deletions: &[PendingPrune],
+    by: &str,
+) -> Result<Option<String>, CommandError> {
+    let Some(first) = deletions.first() else { return Ok(None) };
+    let uids = deletions.iter().map(|pending| &pending.uid);
+    let text = confirmation_text(&first.id, uids, (by, Timestamp::now()))
+        .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
+    let token = orders::token();
+    orders::give(cluster, place, (&token, &text)).await?;
+    orders::answer(cluster, place, &token).await
+}
+
+/// Returns what is said of a confirmation that nobody has taken note of yet.
+fn unacknowledged((system, source): (&str, &str), count: usize) -> String {
+    format!(
+        "{count} confirmed in {}; `rhumb run` deletes them once it follows source {source}, `rhumb apply --prune` at its next pass",
+        orders::object_text(system, source)
+    )
 }
 
 /// Returns all that the list of one source shows, if exactly so many deletions wait there.
-fn all_of(inventories: &[NamedInventory], expected: usize) -> Result<SourceConfirmation<'_>, CommandError> {
+fn all_of(inventories: &[NamedInventory], expected: usize) -> Result<SourceConfirmation, CommandError> {
     let [(source, inventory)] = inventories else {
         return Err(CommandError::usage("--count is about one source").hint("name it with --source"));
     };
@@ -123,8 +141,7 @@ fn all_of(inventories: &[NamedInventory], expected: usize) -> Result<SourceConfi
             CommandError::usage(message).hint(format!("`rhumb prune list --source {source}` shows them"))
         );
     }
-    let uids = daemon::pending_prunes(inventory).into_iter().map(|pending| pending.uid).collect();
-    Ok((source, inventory, uids))
+    Ok((source.clone(), daemon::pending_prunes(inventory)))
 }
 
 fn list(
@@ -193,19 +210,24 @@ fn table(inventories: &[NamedInventory], palette: Palette) -> String {
 }
 
 /// Returns the deletions to confirm by name, for each source that has some.
-fn select_deletions<'a>(
-    inventories: &'a [NamedInventory],
+fn select_deletions(
+    inventories: &[NamedInventory],
     names: &[ObjectName],
-) -> Result<Vec<SourceConfirmation<'a>>, CommandError> {
+) -> Result<Vec<SourceConfirmation>, CommandError> {
     let pending: Vec<Vec<PendingPrune>> =
         inventories.iter().map(|(_, inventory)| daemon::pending_prunes(inventory)).collect();
-    let mut uids: Vec<BTreeSet<Uid>> = vec![BTreeSet::new(); inventories.len()];
+    let mut chosen: BTreeMap<&str, Vec<PendingPrune>> = BTreeMap::new();
     for wanted in names {
         let all =
             pending.iter().enumerate().flat_map(|(source, all)| all.iter().map(move |one| (source, one)));
         let found: Vec<(usize, &PendingPrune)> = all.filter(|(_, one)| is_meant(wanted, &one.id)).collect();
         match found[..] {
-            [(source, one)] => drop(uids[source].insert(one.uid.clone())),
+            [(source, one)] => {
+                let of_source = chosen.entry(&inventories[source].0).or_default();
+                if !of_source.contains(one) {
+                    of_source.push(one.clone());
+                }
+            }
             [] => {
                 return Err(CommandError::usage(format!("no deletion of {wanted} waits for a confirmation"))
                     .hint("`rhumb prune list` shows those that do"));
@@ -216,8 +238,7 @@ fn select_deletions<'a>(
             }
         }
     }
-    let chosen = inventories.iter().zip(uids).filter(|(_, uids)| !uids.is_empty());
-    Ok(chosen.map(|((source, inventory), uids)| (source.as_str(), inventory, uids)).collect())
+    Ok(chosen.into_iter().map(|(source, deletions)| (source.to_owned(), deletions)).collect())
 }
 
 /// Returns a namespace that is left out may be any, as long as only one object is meant.
@@ -253,7 +274,8 @@ mod tests {
     #[test]
     fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
         let check = |told: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
-            let found = all_of(told, count).map(|(.., uids)| uids.len()).map_err(|error| error.to_string());
+            let found =
+                all_of(told, count).map(|(_, deletions)| deletions.len()).map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
         };
         let shop = || told("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
@@ -276,9 +298,8 @@ mod tests {
         let check = |name: &str, expected: Result<&[(&str, &str)], &str>| {
             let found = select_deletions(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
             let found = found.map(|found| {
-                let uid =
-                    |uids: BTreeSet<Uid>| uids.into_iter().map(|uid| uid.to_string()).collect::<String>();
-                found.into_iter().map(|(source, _, uids)| (source.to_owned(), uid(uids))).collect::<Vec<_>>()
+                let uids = |all: Vec<PendingPrune>| all.iter().map(|one| one.uid.to_string()).collect();
+                found.into_iter().map(|(source, all)| (source, uids(all))).collect::<Vec<(_, String)>>()
             });
             let expected = expected.map(|all| {
                 all.iter().map(|(source, uid)| ((*source).to_owned(), (*uid).to_owned())).collect::<Vec<_>>()

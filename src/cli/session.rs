@@ -1,5 +1,6 @@
 //! The parts that commands with a cluster share: a runtime, the connection, the sources.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,6 +211,7 @@ fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetu
             SourceWrites::Allowed
         },
         life: config.life,
+        confirmed: BTreeSet::new(),
         budget: (&config.budget).into(),
         files,
     }

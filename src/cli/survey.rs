@@ -1,6 +1,7 @@
 //! The status as the cluster alone shows it, for when no daemon answers.
 
 mod last_status;
+mod unlabelled;
 
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use self::last_status::LastStatus;
+use self::unlabelled::UnlabelledObjects;
+pub(super) use self::unlabelled::source_by_seal;
 use super::members::{by_namespace, is_too_wide};
 use super::target::{ClusterSession, ManagedObject};
 use super::view::StatusView;
@@ -45,18 +48,23 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     told.sort_by(|one, other| one.name.cmp(&other.name));
     let (ledger, unreadable) = facts::ledger(session).await?;
     let members = members(session, &mut told).await;
-    let there: BTreeSet<&ObjectId> = members.iter().map(|(id, _)| id).collect();
-    let objects = told.iter().flat_map(|source| {
+    let UnlabelledObjects { proven, notes } = unlabelled::find(session, &told).await;
+    let there: BTreeSet<&ObjectId> =
+        members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
+    let objects = told.iter().enumerate().flat_map(|(number, source)| {
         let ours =
             members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.applyset.clone()));
-        let ours: Vec<ObjectStatus> = ours.map(|(id, live)| object(source, &ledger, id, live)).collect();
+        let ours = ours.map(|(id, live)| (id, live));
+        let bare = proven.iter().filter(|(of, ..)| *of == number).map(|(_, id, live)| (id, live));
+        let ours: Vec<ObjectStatus> =
+            ours.chain(bare).map(|(id, live)| object(source, &ledger, id, live)).collect();
         let others = source.last.ids().filter(|id| !there.contains(id));
         ours.into_iter().chain(others.filter_map(|id| source.last.absent(&source.name, id)))
     });
     let objects: Vec<ObjectStatus> = objects.collect();
     let sources = told.iter().map(|source| source_status(source, &ledger, &objects)).collect();
     let rollout = RolloutStatus { unreadable, ..rollout(&told, &ledger, &members) };
-    Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects })
+    Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
 }
 
 /// The state of one object.
@@ -293,6 +301,9 @@ fn obstacle(
             format!("its deletion waits: {}", pending.reason),
         ));
     }
+    let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
+    let unlabelled =
+        || is_unlabelled.then(|| FoundObstacle::recorded_only_here(Obstacle::Wait, unlabelled::reason()));
     let set = recorded_as(Phase::Refused, Obstacle::Refusal)
         .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
         .or_else(|| {
@@ -312,7 +323,8 @@ fn obstacle(
     let is_paused =
         || source.inventory.annotations.contains_key(annotations::PAUSED) || paused(source, live).is_some();
     let queued = || queue(source, ledger).into_iter().find(|queued| queued.id == *id);
-    set.or_else(rejected)
+    set.or_else(unlabelled)
+        .or_else(rejected)
         .or_else(|| hold_obstacle(source, live))
         .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
         .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, rejection?.cause.to_string())))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::object_name::ObjectName;
-use super::{CommandError, session};
+use super::{CommandError, session, survey};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, applyset_id};
 use crate::config::Config;
 use crate::engine::Release;
@@ -118,9 +118,18 @@ impl ClusterSession {
             return Err(CommandError::new(ErrorClass::Config, format!("there is no {id}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         };
-        let set = text_at(&object, &["metadata", "labels", PART_OF]).to_owned();
-        let inventories = self.candidates().await?;
-        let inventory = inventories.into_iter().find(|(name, _)| applyset_id(&self.system, name) == set);
+        let set = text_at(&object, &["metadata", "labels", PART_OF]);
+        let mut inventories = self.candidates().await?;
+        let sets: Vec<Arc<str>> =
+            inventories.iter().map(|(name, _)| applyset_id(&self.system, name).into()).collect();
+        let labelled = sets.iter().position(|one| **one == *set);
+        // Somebody may have taken the label off.
+        let live = self.cluster.view(&kind, &object).filter(|_| set.is_empty());
+        let found = match (labelled, &live) {
+            (None, Some(live)) => survey::source_by_seal(self, &id, live, &sets).await,
+            _ => labelled,
+        };
+        let inventory = found.map(|found| inventories.swap_remove(found));
         let Some((source, inventory)) = inventory else {
             let message = format!("{id} is in no source whose ConfigMap is in namespace {}", self.system);
             return Err(CommandError::new(ErrorClass::Config, message).hint(

@@ -20,7 +20,7 @@ use crate::cluster::{
     applyset_id, orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, FINALIZER, SourceConfig, custom_path};
-use crate::daemon::{self, Reconciler, StopCondition};
+use crate::daemon::{Reconciler, StopCondition};
 use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, KeepPolicy, ObjectOwner, ResourceVersion, Uid};
 use crate::object::{ErrorClass, Gvk, ObjectId, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
@@ -68,7 +68,6 @@ type InventoryNamespaces = Option<BTreeSet<Arc<str>>>;
 /// A source with what it has.
 struct InstalledSource {
     name: DnsLabel,
-    inventory: InventoryObject,
     members: Vec<RemovableObject>,
     reach: InventoryNamespaces,
 }
@@ -135,7 +134,7 @@ impl Uninstallation<'_> {
             // No source has a name that is not a DNS label.
             let Ok(name) = name.parse::<DnsLabel>() else { continue };
             let (members, reach) = self.members(&name, &inventory).await?;
-            holders.push(InstalledSource { name, inventory, members, reach });
+            holders.push(InstalledSource { name, members, reach });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(holders)
@@ -316,14 +315,12 @@ impl Uninstallation<'_> {
     /// Deletes what a source has, as it is done for a `Source` that a person deletes. Returns
     /// whether nothing is left.
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
-        let InstalledSource { name, inventory, reach, .. } = holder;
-        // All were listed and counted: also those that are deleted only when a person names them.
-        let uids: BTreeSet<Uid> = holder.removable().map(|member| member.uid.clone()).collect();
-        let after = daemon::confirmed(inventory, &uids);
-        self.cluster.save_inventory(&self.config.namespace, name.as_str(), Some(inventory), &after).await?;
+        let InstalledSource { name, reach, .. } = holder;
         let state = session::state(self.config, &self.cluster).await?;
         let mut setup = session::ending(&SourceConfig::ending(name, &AllowList::default()), &state)?;
         setup.prune_delay = Duration::ZERO;
+        // All were listed and counted: also those that are deleted only when a person names them.
+        setup.confirmed = holder.removable().map(|member| member.uid.clone()).collect();
         setup.namespaces.clone_from(reach);
         let setup = session::daemon(self.config, self.cluster.clone(), vec![setup]);
         let (listener, mut told) = mpsc::unbounded_channel();

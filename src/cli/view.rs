@@ -27,6 +27,8 @@ pub(super) struct StatusView {
     pub(super) rollout: RolloutStatus,
     /// The objects that are not as they should be.
     pub(super) objects: Vec<ObjectStatus>,
+    /// What could not be known.
+    pub(super) notes: Vec<String>,
 }
 
 /// A list of objects, as the daemon gives it.
@@ -47,7 +49,8 @@ impl StatusView {
             objects.extend(list.items);
         }
         let (at, process) = (status.at, Some(status.process));
-        Ok(Self { at, process, sources: status.sources, rollout: status.rollout, objects })
+        let (sources, rollout) = (status.sources, status.rollout);
+        Ok(Self { at, process, sources, rollout, objects, notes: Vec::new() })
     }
 
     /// Returns the objects by their names: a queue may be as long as they are many.

@@ -66,7 +66,7 @@ pub use measures::CallMetrics;
 pub use orders::{OrdersObject, orders_name, source_of_orders};
 pub use path::{ListSelector, NamespaceSelector};
 pub use pods::{EvictionResult, ObjectWarning, PodFollower, PodsChange, PodsEvent, pod_selector};
-pub use read::LiveLookup;
+pub use read::{LiveLookup, PartialList};
 pub use reclaim::{FieldOwners, ReclaimResult};
 pub use rolling::of as rolling;
 pub use wire::{ScaleTarget, Scaler};

@@ -14,6 +14,8 @@ pub enum ListSelector {
     All,
     /// The members of these sets, by label.
     ApplySets(BTreeSet<Arc<str>>),
+    /// Those without the label of any set.
+    Unlabelled,
     /// Some objects of one namespace.
     Namespace(Arc<NamespaceSelector>),
 }
@@ -40,7 +42,7 @@ impl ListSelector {
     /// Returns the namespace; none for the whole cluster.
     pub(super) fn namespace(&self) -> Option<&str> {
         match self {
-            Self::All | Self::ApplySets(_) => None,
+            Self::All | Self::ApplySets(_) | Self::Unlabelled => None,
             Self::Namespace(within) => Some(&within.namespace),
         }
     }
@@ -50,6 +52,7 @@ impl ListSelector {
         match self {
             Self::All => Vec::new(),
             Self::ApplySets(sets) => vec![("labelSelector", part_of(sets).into())],
+            Self::Unlabelled => vec![("labelSelector", format!("!{PART_OF}").into())],
             Self::Namespace(within) => {
                 let labels = within.labels.as_deref().map(|labels| ("labelSelector", labels.into()));
                 let fields = within.fields.as_deref().map(|fields| ("fieldSelector", fields.into()));

@@ -28,6 +28,19 @@ const FEW: usize = 2;
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
+/// The maximum number of pages that are read of what carries no label of a set: nothing bounds how
+/// many such objects there are.
+const UNLABELLED_PAGES: usize = 20;
+
+/// Some objects of a kind.
+#[derive(Debug)]
+pub struct PartialList {
+    /// The objects, by their metadata alone.
+    pub objects: Vec<(ObjectId, LiveObject)>,
+    /// Indicates whether these are all.
+    pub is_whole: bool,
+}
+
 /// The result of looking at one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveLookup {
@@ -135,6 +148,33 @@ impl Cluster {
             }
             next = Some(token.to_owned());
         }
+    }
+
+    /// Lists the objects of a kind that carry the label of no set, and a release annotation all the
+    /// same, by their metadata. The namespace is none for the whole cluster.
+    pub async fn list_unlabelled(
+        &self,
+        kind: &Arc<ServedKind>,
+        namespace: Option<&str>,
+    ) -> Result<PartialList, ClusterError> {
+        let on = CallSubject::Kind(kind.gvk.group_kind());
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
+        let (mut objects, mut next): (Vec<_>, Option<String>) = (Vec::new(), None);
+        for _ in 0..UNLABELLED_PAGES {
+            let url = page_url(path::collection(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
+            let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
+            let page: ListPage<'_> =
+                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+            let seen =
+                page.items.unwrap_or_default().into_iter().filter_map(|item| decoder.decode(item.get()));
+            let released = seen.filter(|seen| seen.record.shown_release().is_some());
+            objects.extend(released.map(|seen| (seen.id, seen.record)));
+            match page.metadata.next() {
+                Some(token) => next = Some(token.to_owned()),
+                None => return Ok(PartialList { objects, is_whole: true }),
+            }
+        }
+        Ok(PartialList { objects, is_whole: false })
     }
 
     async fn look_at(

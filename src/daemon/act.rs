@@ -29,8 +29,14 @@ pub(super) struct Executor {
 }
 
 impl Executor {
-    /// Writes a content.
-    pub(super) async fn apply(self, kind: Arc<ServedKind>, id: ObjectId, apply: ApplyRequest) -> LoopEvent {
+    /// Writes a content, into an object that this owner may have.
+    pub(super) async fn apply(
+        self,
+        kind: Arc<ServedKind>,
+        id: ObjectId,
+        apply: ApplyRequest,
+        owner: Option<Arc<str>>,
+    ) -> LoopEvent {
         let force = if apply.guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
         let (body, guard) = match self.prepared(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
@@ -49,7 +55,7 @@ impl Executor {
                 let told = match drift {
                     _ if applied.created => Outcome::Created,
                     Some(drift) => Outcome::Repaired(drift.into()),
-                    None => Outcome::Configured,
+                    None => owner.map_or(Outcome::Configured, Outcome::Adopted),
                 };
                 (ActionResult::Applied(WriteResult { live: applied.live }), Some(told))
             }

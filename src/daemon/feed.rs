@@ -25,6 +25,7 @@ use super::act::blocking;
 use super::event::LoopEvent;
 use super::pins::RevisionPins;
 use super::reading::ReadSettings;
+use super::setup::SourceFiles;
 use crate::engine::{Authorship, FileFacts, RepositoryIdentity, SourceReading, UndoRequest};
 use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
@@ -57,6 +58,22 @@ pub(super) enum FeedRequest {
     LookBack(UndoRequest),
     /// Look up contents of an older revision.
     Resolve(Revision, Vec<(ObjectId, ContentHash)>),
+}
+
+/// Returns the repository that these files come from.
+pub(super) fn repository_of(files: &SourceFiles) -> RepositoryIdentity {
+    match files {
+        SourceFiles::Followed(source) => followed_by(source),
+        SourceFiles::Once(_) => RepositoryIdentity::Nowhere,
+    }
+}
+
+fn followed_by(source: &Source) -> RepositoryIdentity {
+    match source.repository() {
+        Some(repository) => RepositoryIdentity::At(repository.into()),
+        None if source.is_awaited() => RepositoryIdentity::Unknown,
+        None => RepositoryIdentity::Nowhere,
+    }
 }
 
 /// A source with what was last told of it.
@@ -292,11 +309,7 @@ impl SourceFeed {
     }
 
     fn followed(&self) -> RepositoryIdentity {
-        match self.source.repository() {
-            Some(repository) => RepositoryIdentity::At(repository.into()),
-            None if self.source.is_awaited() => RepositoryIdentity::Unknown,
-            None => RepositoryIdentity::Nowhere,
-        }
+        followed_by(&self.source)
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the

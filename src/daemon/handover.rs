@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::inventory::InventoryWriteMode;
-use crate::cluster::{InventoryObject, applyset_id};
+use crate::cluster::{Cluster, ClusterError, InventoryObject, applyset_id};
 use crate::engine::{ContentClaims, Engine, PeerSource, SourceId, SourceProgress, SourceStatement};
 
 /// Data key with what a source says to the others.
@@ -15,12 +15,18 @@ fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement
 }
 
 /// Another source, as its parent shows it.
-pub(super) fn peer(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
+fn peer(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(STATEMENT) {
         Some(text) => SourceStatement::parse(text),
         None => Err("it says nothing to other sources yet".into()),
     };
     PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
+}
+
+/// Reads what all sources of the cluster say.
+pub(super) async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
+    let inventories = cluster.kept_inventories(namespace).await?;
+    Ok(inventories.iter().map(|(name, inventory)| peer(namespace, name, inventory)).collect())
 }
 
 /// Returns whether a parent says what it should.

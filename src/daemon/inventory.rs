@@ -37,6 +37,9 @@ const REJECTED: &str = "rejected";
 /// Data key with what became of that which people asked for: one line each, `<token> <outcome>`.
 const ACKNOWLEDGED: &str = "acknowledged";
 
+/// Data key with the confirmed deletions: one uid a line.
+const CONFIRMED: &str = "confirmed-prunes";
+
 /// Data key with how many more deletions wait for a person than have room in the list.
 const PENDING_LEFT: &str = "pending-prunes-left";
 
@@ -178,16 +181,6 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObje
     Some(told.unwrap_or_else(now))
 }
 
-/// Returns the parent with these deletions confirmed, besides those that were already.
-#[must_use]
-pub fn confirmed(inventory: &InventoryObject, uids: &BTreeSet<Uid>) -> InventoryObject {
-    let before = read(Some(inventory), "", &HashSeals::default()).confirmed;
-    let all: Vec<String> = before.union(uids).map(ToString::to_string).collect();
-    let mut inventory = inventory.clone();
-    inventory.annotations.insert(annotations::PRUNE_CONFIRMED.to_owned(), all.join(","));
-    inventory
-}
-
 /// Returns the deletions of a source that wait for a person, and the number of those that have no
 /// room in the list.
 fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static str, Option<String>); 2] {
@@ -240,6 +233,7 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
     }
     engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
+        && engine.next_confirmed(source).is_none()
         && !is_overlong(inventory)
         && !is_to_be_sealed(engine, inventory)
         && handover::is_recorded(engine, source, inventory)
@@ -257,8 +251,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
     };
     let annotation = |key: &str| inventory.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(annotations::SOURCE);
-    let confirmed =
-        annotation(annotations::PRUNE_CONFIRMED).split(',').map(str::trim).filter(|uid| !uid.is_empty());
+    let confirmed = inventory.data.get(CONFIRMED).map(String::as_str).unwrap_or_default();
     Inventory {
         kinds: inventory.kinds.clone(),
         namespaces: inventory.namespaces.iter().map(|name| name.as_str().into()).collect(),
@@ -267,7 +260,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
             other => (other != place).then(|| other.into()),
         },
         unplaced: !made_from.is_empty() && !is_among(place, made_from),
-        confirmed: confirmed.map(|uid| Uid(uid.into())).collect(),
+        confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
         finished: inventory.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
             .into_iter()
@@ -363,19 +356,13 @@ pub(super) fn wanted_inventory(
         // After a return to the other location these objects must not pass for that one's.
         *made_from = among(place, made_from);
     }
-    if tidy == InventoryWriteMode::Exact && inventory.annotations.contains_key(annotations::PRUNE_CONFIRMED) {
-        // A confirmation is for one removal: an object that is wanted again has to be confirmed
-        // again.
-        let unwanted = |id: &ObjectId| engine.entry(id).is_none_or(|entry| entry.wants.is_empty());
-        let members = engine.all_live().filter(|(_, live)| engine.source_of(live) == Some(source));
-        let uids: BTreeSet<Uid> =
-            members.filter(|(id, _)| unwanted(id)).map(|(_, live)| live.uid.clone()).collect();
-        let left: Vec<String> = recorded.confirmed.intersection(&uids).map(ToString::to_string).collect();
-        if left.is_empty() {
-            inventory.annotations.remove(annotations::PRUNE_CONFIRMED);
-        } else {
-            inventory.annotations.insert(annotations::PRUNE_CONFIRMED.to_owned(), left.join(","));
-        }
+    let confirmed = match tidy {
+        InventoryWriteMode::Grow => engine.next_confirmed(source),
+        InventoryWriteMode::Exact => Some(engine.open_confirmations(source)),
+    };
+    if let Some(confirmed) = confirmed {
+        let uids: Vec<String> = confirmed.iter().map(ToString::to_string).collect();
+        replace(&mut inventory, CONFIRMED, (!uids.is_empty()).then(|| uids.join("\n")));
     }
     replace(&mut inventory, UNLISTED, unlisted_text(engine, source, known));
     let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));

@@ -42,8 +42,7 @@ mod watchers;
 pub use customs::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
 pub use events::write_events;
 pub use inventory::{
-    PendingPrune, acknowledged, confirmed, is_made_from, pending_prunes, place, rejections, unlisted,
-    untold_prunes,
+    PendingPrune, acknowledged, is_made_from, pending_prunes, place, rejections, unlisted, untold_prunes,
 };
 pub use leases::{Leases, SourceNames};
 pub use objects::{GatheredManifests, SourceObjects, gathered};

@@ -62,6 +62,9 @@ impl PassResult {
             let (verdict, reason) = match told {
                 Outcome::Created => (PlannedAction::Create, None),
                 Outcome::Configured => (PlannedAction::Configure, None),
+                Outcome::Adopted(owner) => {
+                    (PlannedAction::Configure, Some(format!("it is taken over from {owner}")))
+                }
                 Outcome::Repaired(who) => (PlannedAction::Configure, Some(who.to_string())),
                 Outcome::Unchanged | Outcome::Unhealthy(_) => (PlannedAction::Unchanged, None),
                 Outcome::Pruned => (PlannedAction::Delete, None),

@@ -5,7 +5,7 @@ mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -13,7 +13,8 @@ use super::acceptance;
 use super::act::blocking;
 use super::contents::{ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
-use super::feed::read_disk;
+use super::feed::{read_disk, repository_of};
+use super::handover::peers;
 use super::kinds::scopes;
 use super::proofs::name_owners;
 use super::reading::{ReadSettings, TextInterner};
@@ -128,6 +129,8 @@ struct PreviewRun {
     engine: Engine,
     contents: ContentStore,
     kinds: KindTable,
+    /// What could not be known, of the source that is planned for.
+    notes: Vec<String>,
 }
 
 /// The view of a source on the cluster.
@@ -142,10 +145,12 @@ struct SourceView {
 impl PreviewRun {
     fn new(cluster: Cluster, namespace: &str, kinds: KindTable) -> Self {
         let mut engine = Engine::new(Budget::default()).foreseeing();
+        engine.mind_others();
         engine.clock(std::time::Instant::now(), jiff::Timestamp::now());
         engine.scoped(scopes(Some(&kinds)));
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
-        Self { cluster, namespace, outlooks: Vec::new(), source: 0, engine, contents, kinds }
+        let (outlooks, notes) = (Vec::new(), Vec::new());
+        Self { cluster, namespace, outlooks, source: 0, engine, contents, kinds, notes }
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
@@ -155,6 +160,9 @@ impl PreviewRun {
         let mut source = SourceState::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
         source.allow = setup.allow.clone();
+        source.repository = repository_of(&setup.files);
+        // A plan says who may come to want what it deletes, and waits for nobody.
+        source.prune_delay = Duration::ZERO;
         let bytes = match &setup.files {
             SourceFiles::Followed(source) => SourceBytes::Store(source.reader()),
             SourceFiles::Once(disk) => SourceBytes::Disk(disk.clone()),
@@ -215,15 +223,37 @@ impl PreviewRun {
     /// Turns to a source, and decides about all that it wants or has.
     async fn decided(&mut self, source: SourceId) -> Result<BTreeMap<ObjectId, Decision>, PreviewError> {
         self.source = source;
+        self.notes.clear();
         self.list().await?;
         self.scalers().await;
         self.configs().await?;
         let mut decisions = self.decide().await?;
+        if self.engine.needs_peers() {
+            self.ask_others().await?;
+            decisions = self.decide().await?;
+        }
         name_owners(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
         if self.engine.source(source).prune == PrunePolicy::Partial {
             decisions.retain(|id, _| self.want(id).is_some());
         }
         Ok(decisions)
+    }
+
+    /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made
+    /// without it, and says so.
+    async fn ask_others(&mut self) -> Result<(), ClusterError> {
+        match peers(&self.cluster, &self.namespace).await {
+            Ok(peers) => drop(self.engine.peers_read(peers, Instant::now())),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(error) => {
+                self.engine.mind_no_others();
+                self.notes.push(format!(
+                    "what other sources of the cluster want is not known, and may be among what would be deleted: \
+                     {error}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn outlook(&self) -> &SourceView {

@@ -11,6 +11,7 @@ mod fleets;
 mod given;
 mod inventories;
 mod notices;
+mod opt_outs;
 mod orders;
 mod peers;
 mod pods;
@@ -365,6 +366,7 @@ impl Reconciler {
         let quiet = depth.ready == 0
             && depth.processing == 0
             && self.stores.iter().all(|store| store.call == CallState::None)
+            && self.orders.iter().all(OrderStore::is_quiet)
             && !self.watched.is_asking()
             && self.keeper.is_quiet()
             && self.configs.is_quiet()

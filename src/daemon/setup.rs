@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
-    RepositoryIdentity, SourceLifecycle, SourceWrites,
+    RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::source::{DiskSnapshot, Source};
 
@@ -53,6 +53,8 @@ pub struct SourceSetup {
     /// Indicates whether it goes on. Of one that ends, the files only tell what its objects were
     /// made from.
     pub life: SourceLifecycle,
+    /// Incarnations whose deletion whoever runs this has confirmed for this run.
+    pub confirmed: BTreeSet<Uid>,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: Narrowing,
     /// Its files.
@@ -74,6 +76,7 @@ impl SourceSetup {
         source.budget = self.budget.clone();
         source.life = self.life;
         source.prune_delay = self.prune_delay;
+        source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Once(_) = self.files {
             source.repository = RepositoryIdentity::Nowhere;
         }

@@ -130,18 +130,30 @@ impl Engine {
     /// Does what people have ordered, where that can be done now. To be called at the beginning of
     /// each turn.
     pub fn carry_out_orders(&mut self) {
+        if self.carry_out_given() {
+            self.answer_states();
+        }
+    }
+
+    /// Does what the orders ask for that stand, and no more: a single pass is given confirmations
+    /// alone. Returns whether there may have been something to do.
+    pub fn carry_out_given(&mut self) -> bool {
         if !std::mem::take(&mut self.orders.stale) {
-            return;
+            return false;
         }
         for (source, orders) in self.orders.given.clone() {
-            if !self.knows_enough(source) {
-                self.orders.stale |= !orders.is_empty();
-                continue;
-            }
             for order in orders {
                 let token = &order.token;
                 let waits = self.orders.undos.contains_key(token);
                 if waits || self.is_carried_out(source, token) {
+                    continue;
+                }
+                let knows_enough = match order.verb {
+                    OrderVerb::Confirm(_) => self.sees_what_waits(source),
+                    _ => self.knows_enough(source),
+                };
+                if !knows_enough {
+                    self.orders.stale = true;
                     continue;
                 }
                 if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
@@ -149,17 +161,18 @@ impl Engine {
                 }
             }
         }
-        self.answer_states();
+        true
     }
 
     fn carry_out(&mut self, source: SourceId, order: &Order) -> OrderAnswer {
         let (id, by) = (&order.object, &order.by);
-        // The rights over one source's orders must not reach another's.
-        if self.shown(id).is_none() || self.source_for(id) != Some(source) {
-            let name = &self.sources[source].name;
-            return OrderAnswer::Now(format!("nothing was done: {id} is no object of source {name}"));
-        }
         match &order.verb {
+            OrderVerb::Confirm(uids) => OrderAnswer::Now(self.confirm(source, id, uids)),
+            // The rights over one source's orders must not reach another's.
+            _ if self.shown(id).is_none() || self.source_for(id) != Some(source) => {
+                let name = &self.sources[source].name;
+                OrderAnswer::Now(format!("nothing was done: {id} is no object of source {name}"))
+            }
             OrderVerb::Undo(to) => self.undo(source, order, to.clone()),
             OrderVerb::Retry => self.retry(source, id),
             OrderVerb::Abort => OrderAnswer::Now(self.abort(source, id, by)),

@@ -118,7 +118,8 @@ impl ReleaseKey {
         ReleaseSeal(seal)
     }
 
-    fn proves(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
+    /// Returns whether a source with this inventory has put into the object what the claim says.
+    pub fn proves(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
         let Some(ReleaseSeal(found)) = claim.seal else { return false };
         let ReleaseSeal(made) = self.seal(applyset, id, &claim.release);
         // Takes as long wherever they differ.

@@ -356,7 +356,7 @@ fn guard(live: &LiveObject, exact: bool) -> Precondition {
 
 /// Returns an ApplySet in words, where nobody knows its source. Its id says nothing to people, but
 /// its parent can be found by it.
-fn apply_set(set: &str) -> Arc<str> {
+pub(super) fn apply_set(set: &str) -> Arc<str> {
     let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
     format!("the ApplySet {set}: `{find}` finds its parent").into()
 }

@@ -378,7 +378,6 @@ impl Engine {
 
     /// Judges all that one source no longer wants.
     pub fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
-        let empty = std::collections::BTreeSet::new();
         let state = &self.sources[source];
         let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
@@ -393,7 +392,7 @@ impl Engine {
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
             life: state.life,
-            confirmed: parent.map_or(&empty, |parent| &parent.confirmed),
+            confirmed: &self.confirmations(source),
             inventory: state.members.by_kind(),
         };
         judge(&pending, &guard)

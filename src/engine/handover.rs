@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::action::{Action, Decision, DeletionReason};
-use super::decide::Observation;
+use super::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
+use super::decide::{Observation, apply_set};
 use super::entry::{ObjectEntry, SourceId};
 use super::peers::{
     ContentClaims, DeletionConsent, NAMED, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
@@ -106,6 +106,22 @@ impl Engine {
     /// over.
     pub fn mind_others(&mut self) {
         self.handover.minds = true;
+    }
+
+    /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
+    /// nothing.
+    pub fn mind_no_others(&mut self) {
+        self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
+        self.judge_again();
+    }
+
+    /// Returns a source of another process that may still come to want an object, though it does not
+    /// claim it now.
+    pub fn may_come_to_want(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
+        let found = others.find(|peer| peer.leaves(mark(id), &own) == DeletionConsent::AfterDelay)?;
+        Some(&found.name)
     }
 
     /// Takes over what the sources of the cluster are called, by the ids of their inventories.
@@ -297,6 +313,25 @@ impl Engine {
             }
         }
         holder
+    }
+
+    /// Returns in words from whom a write takes its object over; none where that is nobody's, or its
+    /// own source's.
+    pub fn taken_from(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+        if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
+            return None;
+        }
+        match &self.shown(&apply.want.id)?.owner {
+            ObjectOwner::Nobody => None,
+            ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
+            ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
+                let own = self.applysets.iter().position(|one| one == set);
+                let own = own.map(|source| &self.sources[source].name);
+                let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
+                let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
+                Some(name.map_or_else(|| apply_set(set), |name| format!("source {name}").into()))
+            }
+        }
     }
 
     /// Returns when an object that waits for its holder is to be decided on again.

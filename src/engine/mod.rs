@@ -23,6 +23,7 @@ mod carry_out;
 mod catalog;
 mod claim;
 mod config_hash;
+mod confirmations;
 mod counts;
 mod cycles;
 mod decide;
@@ -137,7 +138,9 @@ pub use node_steps::{
 };
 pub use nodes::{NodeChange, NodeFacts};
 pub use object_counts::ObjectCounts;
-pub use order::{IS_SERVED, Order, OrderList, OrderVerb, order_text, parse_orders};
+pub use order::{
+    IS_SERVED, MOST_CONFIRMED, Order, OrderList, OrderVerb, confirmation_text, order_text, parse_orders,
+};
 pub use orders::{MOST_STATES, pause_reason};
 pub use others::SPENT;
 pub use outcome::{ActionResult, WriteFailure, WriteResult, replaceable};

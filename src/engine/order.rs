@@ -4,12 +4,13 @@
 //! which is its token. Who may write there is who may order. Every text in it is bounded, as it is
 //! written by others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Uid;
 use super::ledger::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId};
 
@@ -23,11 +24,23 @@ pub(super) const LONGEST_TOKEN: usize = 64;
 /// The longest order in bytes: names of objects have at most 253, and so has nearly every user's.
 const LONGEST_ORDER: usize = 2048;
 
+/// The maximum number of deletions that one order confirms: as many as an inventory lists.
+pub const MOST_CONFIRMED: usize = 2000;
+
+/// The longest uid in bytes: those of API servers have 36.
+const LONGEST_UID: usize = 64;
+
+/// The longest confirmation in bytes: there is room for as many usual uids as it may name.
+const LONGEST_CONFIRMATION: usize = 96 << 10;
+
 /// The longest argument in bytes: a hash in hexadecimal digits, and a step.
 const LONGEST_ARGUMENT: usize = 128;
 
 /// The longest name of a user in bytes that is told; of a longer one its beginning is.
 const LONGEST_USER: usize = 256;
+
+/// The verb that confirms deletions.
+const CONFIRM: &str = "confirm";
 
 /// The text in place of an order that asks if anybody serves the source. Taking it out is the
 /// answer.
@@ -40,7 +53,7 @@ pub struct Order {
     pub token: Arc<str>,
     /// The verb.
     pub verb: OrderVerb,
-    /// With what.
+    /// With what; of a confirmation, the first object that it names.
     pub object: ObjectId,
     /// The giver, as whoever wrote it says; empty where that is not said.
     pub by: Arc<str>,
@@ -59,6 +72,8 @@ pub enum OrderVerb {
     Promote(ContentHash, u32),
     /// Take all steps of the rollout of this content at once.
     PromoteFull(ContentHash),
+    /// Delete these incarnations, which the source no longer wants.
+    Confirm(Arc<BTreeSet<Uid>>),
     /// A word that means nothing here.
     Unknown(Arc<str>),
 }
@@ -92,6 +107,8 @@ struct OrderText {
     object: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     argument: String,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    uids: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +125,28 @@ pub fn order_text(
         verb: verb.to_owned(),
         object: object_word(object),
         argument: argument.to_owned(),
+        uids: BTreeSet::new(),
+        by: cut(by, LONGEST_USER).to_owned(),
+        at: Some(at),
+    })
+}
+
+/// Returns the text of an order that confirms deletions, as [`parse_orders`] reads it. The object
+/// is the first of those that are meant, and the others are told by their number.
+///
+/// # Errors
+///
+/// The text cannot be written as JSON.
+pub fn confirmation_text<'a>(
+    object: &ObjectId,
+    uids: impl IntoIterator<Item = &'a Uid>,
+    (by, at): (&str, Timestamp),
+) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&OrderText {
+        verb: CONFIRM.to_owned(),
+        object: object_word(object),
+        argument: String::new(),
+        uids: uids.into_iter().map(ToString::to_string).collect(),
         by: cut(by, LONGEST_USER).to_owned(),
         at: Some(at),
     })
@@ -156,10 +195,13 @@ fn parse_order(key: &str, text: &str) -> Result<Order, String> {
     if key.len() > LONGEST_TOKEN {
         return Err(format!("a token has at most {LONGEST_TOKEN} bytes"));
     }
-    if text.len() > LONGEST_ORDER {
-        return Err(format!("an order has at most {LONGEST_ORDER} bytes"));
+    if text.len() > LONGEST_CONFIRMATION {
+        return Err(format!("a confirmation has at most {LONGEST_CONFIRMATION} bytes"));
     }
     let read: OrderText = serde_json::from_str(text).map_err(|_| "it is no order".to_owned())?;
+    if text.len() > LONGEST_ORDER && read.verb != CONFIRM {
+        return Err(format!("an order has at most {LONGEST_ORDER} bytes"));
+    }
     if read.argument.len() > LONGEST_ARGUMENT {
         return Err(format!("an argument has at most {LONGEST_ARGUMENT} bytes"));
     }
@@ -167,7 +209,25 @@ fn parse_order(key: &str, text: &str) -> Result<Order, String> {
         return Err("it names no object".to_owned());
     };
     let by = cut(&read.by, LONGEST_USER).into();
-    Ok(Order { token: key.into(), verb: OrderVerb::parse(&read.verb, &read.argument), object, by })
+    let verb = match &*read.verb {
+        CONFIRM => OrderVerb::Confirm(Arc::new(confirmed_uids(&read.uids)?)),
+        verb => OrderVerb::parse(verb, &read.argument),
+    };
+    Ok(Order { token: key.into(), verb, object, by })
+}
+
+/// Returns the incarnations whose deletion an order confirms.
+fn confirmed_uids(uids: &BTreeSet<String>) -> Result<BTreeSet<Uid>, String> {
+    if uids.is_empty() || uids.len() > MOST_CONFIRMED {
+        return Err(format!("a confirmation names 1 to {MOST_CONFIRMED} uids"));
+    }
+    let is_uid = |uid: &&String| {
+        (1..=LONGEST_UID).contains(&uid.len()) && uid.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if !uids.iter().all(|uid| is_uid(&uid)) {
+        return Err("it names no uid".to_owned());
+    }
+    Ok(uids.iter().map(|uid| Uid(uid.as_str().into())).collect())
 }
 
 /// Returns the beginning of a text, of at most so many bytes.
@@ -227,10 +287,42 @@ mod tests {
         check("a", r#"{"verb":"undo"}"#, "it is no order");
         check("a", &order("web", ""), "it names no object");
         check("a", &order("Deployment.apps/shop/web", &"f".repeat(129)), "an argument has at most 128 bytes");
-        check("a", &"x".repeat(2049), "an order has at most 2048 bytes");
+        check("a", &"x".repeat(2049), "it is no order");
+        check(
+            "a",
+            &order(&format!("ConfigMap/shop/{}", "e".repeat(2048)), ""),
+            "an order has at most 2048 bytes",
+        );
+        check("a", &"x".repeat(98_305), "a confirmation has at most 98304 bytes");
+        let confirm =
+            |uids: &str| format!(r#"{{"verb":"confirm","object":"ConfigMap/shop/env","uids":{uids}}}"#);
+        check("a", &confirm("[]"), "a confirmation names 1 to 2000 uids");
+        check("a", &confirm("\"u1\""), "it is no order");
+        check("a", &confirm("{}"), "it is no order");
+        check("a", &confirm("[1]"), "it is no order");
+        check("a", &confirm("[\"\"]"), "it names no uid");
+        check("a", &confirm("[\"u 1\"]"), "it names no uid");
+        check("a", &confirm(&format!("[{:?}]", "u".repeat(65))), "it names no uid");
+        let many: Vec<String> = (0..2001).map(|number| number.to_string()).collect();
+        check("a", &confirm(&format!("{many:?}")), "a confirmation names 1 to 2000 uids");
+        // It is for incarnations, and never for a name.
+        let named = r#"{"verb":"confirm","object":"ConfigMap/shop/env","argument":"u1"}"#;
+        check("a", named, "a confirmation names 1 to 2000 uids");
         check(&"t".repeat(65), &order("Deployment.apps/shop/web", ""), "a token has at most 64 bytes");
         let key = "t".repeat(240_000);
         check(&key, &order("Deployment.apps/shop/web", ""), "a token has at most 64 bytes");
+    }
+
+    #[test]
+    fn a_confirmation_of_all_that_an_inventory_lists_fits_into_one_order() {
+        let uids: BTreeSet<Uid> = (0..MOST_CONFIRMED)
+            .map(|number| Uid(format!("8d2f0f7e-0000-4000-8000-{number:012}").into()))
+            .collect();
+        let env = ObjectId::new(&GroupKind::parse("ConfigMap"), Some("shop"), &"e".repeat(253));
+        let text = confirmation_text(&env, &uids, (&"ä".repeat(300), at())).unwrap();
+        let orders = only("17-a0", &text).orders;
+        assert_eq!(orders[0].verb, OrderVerb::Confirm(Arc::new(uids)));
+        assert_eq!(orders[0].object, env);
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub enum Reason {
     NotAdopted,
     /// The manifest is not usable.
     Held(Arc<str>),
+    /// The record of what is released together with this workload is larger than one may be. All
+    /// that are released with it are refused for the same reason.
+    Oversized(ObjectId, Arc<str>),
     /// It is being deleted.
     Terminating,
     /// The view is older than our own last write.
@@ -87,7 +90,12 @@ impl Reason {
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Refused(..) | Self::Owned(_) | Self::NotAdopted | Self::Held(_) | Self::Rejected(_)
+            Self::Refused(..)
+                | Self::Owned(_)
+                | Self::NotAdopted
+                | Self::Held(_)
+                | Self::Oversized(..)
+                | Self::Rejected(_)
         )
     }
 }
@@ -97,6 +105,16 @@ impl Reason {
     /// waiting.
     pub fn is_as_asked(&self) -> bool {
         matches!(self, Self::Kept(_) | Self::LeftAlone(_) | Self::OptedOut(_))
+    }
+}
+
+impl Reason {
+    /// Returns the object of which it is told, where it is one reason for many.
+    pub fn stands_for_many(&self) -> Option<&ObjectId> {
+        match self {
+            Self::Oversized(first, _) => Some(first),
+            _ => None,
+        }
     }
 }
 
@@ -137,6 +155,7 @@ impl fmt::Display for Reason {
             Self::Refused(why, _)
             | Self::Unrecorded(why)
             | Self::Held(why)
+            | Self::Oversized(_, why)
             | Self::Step(why)
             | Self::Rejected(why)
             | Self::Paused(why)

@@ -146,7 +146,7 @@ impl Engine {
                 "{objects} objects are released together with {first}, and the record of what was good before \
                  ({is} kB) is larger than one may be ({most} kB); change fewer of them in one commit"
             );
-            return Some(Reason::Held(why.into()));
+            return Some(Reason::Oversized(first.clone(), why.into()));
         }
         let taken = self.rollouts.taken;
         (taken + bytes > FULL).then(|| {

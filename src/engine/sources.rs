@@ -25,7 +25,7 @@ pub struct Inventory {
     /// It does not name the present location beside the others yet. An object written before it
     /// does would pass for one of theirs that is not wanted any more.
     pub unplaced: bool,
-    /// Incarnations whose deletion a person has confirmed.
+    /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
     pub finished: BTreeMap<ObjectId, ContentHash>,
@@ -91,6 +91,12 @@ pub struct SourceState {
     pub budget: Narrowing,
     /// The watcher whose informers show its objects.
     pub watcher: WatcherId,
+    /// Incarnations whose deletion whoever began this process has confirmed for as long as it runs.
+    pub confirmed: BTreeSet<Uid>,
+    /// Confirmed deletions that are to be written down.
+    pub(super) confirming: BTreeSet<Uid>,
+    /// Confirmed deletions of what has come back since, which the parent still says.
+    pub(super) withdrawn: BTreeSet<Uid>,
     /// Rejections that are to be written down.
     pub(super) rejecting: Vec<Rejection>,
     /// Objects with something else instead of what the newest revision asks for.
@@ -142,6 +148,9 @@ impl SourceState {
             prune_delay: PRUNE_DELAY,
             budget: Narrowing::default(),
             watcher: OWN,
+            confirmed: BTreeSet::new(),
+            confirming: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
             rejecting: Vec::new(),
             instead: BTreeSet::new(),
             kinds: ObjectCounts::default(),

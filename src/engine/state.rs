@@ -338,7 +338,10 @@ impl Engine {
         let ours = self.live.get(id).is_some_and(
             |live| matches!(&live.owner, super::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
-        if ours && self.entries.get(id).is_none_or(|entry| entry.wants.is_empty()) {
+        if self.entries.get(id).is_some_and(|entry| !entry.wants.is_empty()) {
+            self.withdraw_confirmation(id);
+            self.unwanted.remove(id);
+        } else if ours {
             self.unwanted.insert(id.clone());
         } else {
             self.unwanted.remove(id);
@@ -361,6 +364,7 @@ impl Engine {
                 self.restarting.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
+            self.confirmations_read(source);
             self.inventory_updated(source);
             self.apply_rejections(source);
             self.rejections_forgotten(source);

@@ -51,8 +51,6 @@ pub const REVISION: &str = "rhumb.dev/revision";
 pub const ACCEPT: &str = "rhumb.dev/accept";
 /// The inventory that a `ConfigMap` of orders belongs to.
 pub const ORDERS_OF: &str = "rhumb.dev/orders-of";
-/// The deletions that a person has confirmed.
-pub const PRUNE_CONFIRMED: &str = "rhumb.dev/prune-confirmed";
 /// The repository or folder that an inventory was made from.
 pub const SOURCE: &str = "rhumb.dev/source";
 
@@ -95,7 +93,7 @@ const fn key(
 }
 
 /// All keys, in the order in which the reference lists them.
-pub const ANNOTATIONS: [AnnotationKey; 24] = [
+pub const ANNOTATIONS: [AnnotationKey; 23] = [
     key(
         WAVE,
         AnnotationPlace::Manifest,
@@ -258,13 +256,6 @@ pub const ANNOTATIONS: [AnnotationKey; 24] = [
         "",
         "Names what the inventory was made from. Another repository under the same source name prunes \
          nothing of the old one until somebody confirms it.",
-    ),
-    key(
-        PRUNE_CONFIRMED,
-        AnnotationPlace::Inventory,
-        "objects",
-        "",
-        "Lists the deletions that a person has confirmed. `rhumb prune confirm` writes it.",
     ),
     key(
         ACCEPT,

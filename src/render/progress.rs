@@ -11,6 +11,8 @@ pub enum ApplyOutcome<'a> {
     Created,
     /// It was changed.
     Configured,
+    /// It was changed, and taken from this owner.
+    Adopted(&'a str),
     /// It was as wanted.
     Unchanged,
     /// It was deleted and created again.
@@ -32,7 +34,7 @@ pub enum ApplyOutcome<'a> {
 pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
         ApplyOutcome::Created => ("created", TextStyle::Added),
-        ApplyOutcome::Configured => ("configured", TextStyle::Changed),
+        ApplyOutcome::Configured | ApplyOutcome::Adopted(_) => ("configured", TextStyle::Changed),
         ApplyOutcome::Unchanged => ("unchanged", TextStyle::Faint),
         ApplyOutcome::Recreated => ("recreated", TextStyle::Changed),
         ApplyOutcome::Pruned => ("pruned", TextStyle::Removed),
@@ -52,6 +54,10 @@ pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> S
         | ApplyOutcome::Failed(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{name}{place} {word}: {}\n", harmless(&reason))
+        }
+        ApplyOutcome::Adopted(owner) => {
+            let owner = owner.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{name} {word}{place}: taken over from {}\n", harmless(&owner))
         }
         _ => format!("{name} {word}{place}\n"),
     }

@@ -174,7 +174,7 @@ impl Outcome {
     pub const fn action(&self) -> &'static str {
         match self {
             Self::Created => "create",
-            Self::Configured | Self::Repaired(_) => "configure",
+            Self::Configured | Self::Adopted(_) | Self::Repaired(_) => "configure",
             Self::Unchanged => "none",
             Self::Pruned => "prune",
             Self::Recreating => "delete",

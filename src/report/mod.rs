@@ -57,6 +57,8 @@ pub enum Outcome {
     Created,
     /// It was changed.
     Configured,
+    /// It was changed, and taken from this owner.
+    Adopted(Arc<str>),
     /// A foreign change was repaired: who made it, and in which fields.
     Repaired(Arc<str>),
     /// It is as wanted.
@@ -84,6 +86,7 @@ impl Outcome {
             Self::Refused(_) => true,
             Self::Created
             | Self::Configured
+            | Self::Adopted(_)
             | Self::Repaired(_)
             | Self::Unchanged
             | Self::Pruned
@@ -105,6 +108,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Created => f.write_str("created"),
             Self::Configured => f.write_str("configured"),
+            Self::Adopted(owner) => write!(f, "configured: taken over from {owner}"),
             Self::Repaired(who) => write!(f, "configured: {who}; put back"),
             Self::Unchanged => f.write_str("unchanged"),
             Self::Pruned => f.write_str("pruned"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Site, yaml};
+use crate::support::{Folder, Repo, Site, run, until, yaml};
 
 /// An object that somebody made by hand, with a key that the manifest does not have.
 fn by_hand(site: &Site<'_>, name: &str, metadata: &Value) {
@@ -54,11 +54,42 @@ fn the_policy_always_takes_over_what_carries_another_owners_mark() {
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
     site.apply(folder.path(), &[]).ends(1).says(&["Argo CD Application shop"]);
-    site.apply(folder.path(), &["--adopt", "always"]).ends(0);
+    let from = "taken over from Argo CD Application shop";
+    site.diff(folder.path(), &["--adopt", "always"]).ends(1).says(&["it exists and is ", from]);
+    let run = site.apply(folder.path(), &["--adopt", "always"]).ends(0);
+    run.says(&[&format!("configmap/env configured (adopt-always): {from}")]);
     assert_eq!(site.data("env", "key"), "ours");
     let window = site.window();
     site.apply(folder.path(), &["--adopt", "always"]).ends(0);
     window.assert_silent();
+}
+
+#[test]
+fn whom_a_daemon_takes_an_object_from_is_told() {
+    let site = Site::new("adopt-told");
+    by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
+    let theirs = Folder::new(&[("own.yaml", yaml::config_map("own", "key", "theirs"))]);
+    let mut before = site.bare_command();
+    before.args(["apply", theirs.path().to_str().unwrap(), "--name", "adopt-before", "-n", &site.name]);
+    run(before).ends(0);
+    let repo = Repo::new(&[
+        ("env.yaml", yaml::config_map("env", "key", "ours")),
+        ("own.yaml", yaml::config_map("own", "key", "ours")),
+    ]);
+    let daemon = site.daemon_with(repo.path(), &["--adopt", "always"]);
+    for (name, owner) in [("env", "Argo CD Application shop"), ("own", "source adopt-before")] {
+        site.await_data(name, "key", "ours");
+        let words = format!("taken over from {owner}");
+        daemon.says(&[&format!("configured: {words}")]);
+        until("an Event names the owner before", || {
+            let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
+            let told = |event: &Value| {
+                event["involvedObject"]["name"] == name
+                    && event["message"].as_str().is_some_and(|message| message.contains(&words))
+            };
+            events.iter().any(told)
+        });
+    }
 }
 
 #[test]

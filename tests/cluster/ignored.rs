@@ -225,6 +225,27 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
 }
 
 #[test]
+fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
+    let site = Site::new("opted-out-once");
+    let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
+    let mut first = site.daemon(repo.path());
+    site.await_data("b", "a", "1");
+    annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
+    first.says(&["opted out: somebody put rhumb.dev/reconcile on it"]);
+    until("it is recorded that it was told", || {
+        site.inventory().unwrap().pointer("/data/told-opt-outs").is_some()
+    });
+    first.stop();
+    let second = site.daemon(repo.path());
+    // It sees both, and tells of what is new alone.
+    annotate(&site, "b", "rhumb.dev/reconcile", &json!("disabled"));
+    second.says(&["opted out: somebody put rhumb.dev/reconcile on it", "opted-out-once/b"]);
+    until("both are counted", || status(&site).ends_with("2 objects: 2 OptedOut"));
+    let log = second.whole_log();
+    assert_eq!(log.matches("opted out: ").count(), 1, "{log}");
+}
+
+#[test]
 fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
     let site = Site::new("opt-out-denied");
     let repo = Repo::new(&[("map.yaml", marked("map", "", "1", "1"))]);

@@ -295,7 +295,7 @@ fn whoever_may_not_order_is_told_so() {
 }
 
 /// The orders object of a source.
-fn orders_of(site: &Site<'_>, source: &str) -> String {
+pub(crate) fn orders_of(site: &Site<'_>, source: &str) -> String {
     at("ConfigMap", &site.system(), &format!("orders.{source}.rhumb.dev"))
 }
 
@@ -449,7 +449,7 @@ fn a_flood_of_tokens_stops_nothing() {
 }
 
 /// Lets the user of the place do something everywhere.
-fn grant(site: &Site<'_>, rules: &serde_json::Value) {
+pub(crate) fn grant(site: &Site<'_>, rules: &serde_json::Value) {
     let api = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

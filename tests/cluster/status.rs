@@ -180,6 +180,33 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     unnamed.says(&["because  it may be one of 5 that are not as wanted"]);
 }
 
+/// No list by label shows it, so only its seal tells whose it is.
+#[test]
+fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
+    let site = Site::new("unlabelled");
+    let maps = ["env", "other"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "one")));
+    let repo = Repo::new(&maps);
+    site.apply(repo.path(), &[]).ends(0);
+    let bare = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
+    site.api.merge(&site.at("ConfigMap", "env"), "somebody", &bare);
+    // A claim of anybody's is none: its seal is of another object.
+    let release = site.value("ConfigMap", "env", "/metadata/annotations/rhumb.dev~1release");
+    let copy = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "copy", "annotations": {"rhumb.dev/release": release}}});
+    site.api.create(&site.at("ConfigMap", ""), "somebody", &copy);
+    let told = site.rhumb(&["status", "--exit-code"]).ends(1);
+    told.says(&[
+        "2",
+        "1 waiting",
+        "configmap/env",
+        "somebody took its label applyset.kubernetes.io/part-of off",
+    ]);
+    assert!(!told.stdout.contains("configmap/copy"), "{told:#?}");
+    let told = site.rhumb(&["why", "cm/env"]).ends(0);
+    told.says(&["source   unlabelled", "phase    Waiting", "somebody took its label"]);
+    site.rhumb(&["why", "cm/copy"]).ends(2).says(&["is in no source"]);
+}
+
 #[test]
 fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     let site = Site::new("untold-status");

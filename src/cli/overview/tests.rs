@@ -70,6 +70,7 @@ fn troubled() -> StatusView {
         reason: "1 of 1 workloads are rolling".to_owned(),
     };
     StatusView {
+        notes: Vec::new(),
         at: "2030-01-02T03:04:05Z".parse().unwrap(),
         process: Some(ProcessStatus {
             server_silent_since: None,

@@ -11,7 +11,10 @@ use super::super::kinds::UNLISTED;
 use super::super::proofs::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
-use crate::engine::{GROUP_DOWN, Inventory, KindState, SealStatus, WatchScope};
+use crate::engine::{
+    GROUP_DOWN, Inventory, KindState, Order, OrderVerb, PrunePolicy, SealStatus, Uid, WatchScope,
+    parse_orders,
+};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The time limit for listing the autoscalers.
@@ -27,6 +30,7 @@ impl PreviewRun {
             self.read_key().await?;
         }
         let mut known = inventory::read(inventory.as_ref(), &self.outlook().place, self.engine.seals());
+        known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
         known.kinds.retain(|kind| self.engine.admits(self.source, kind));
         for held in &known.kinds {
             match self.kinds.preferred(held) {
@@ -65,6 +69,28 @@ impl PreviewRun {
             }
         }
         Ok(())
+    }
+
+    /// Returns the deletions that a standing order confirms, as a pass over this source would take
+    /// note of it.
+    async fn ordered_deletions(&mut self, name: &str, known: &Inventory) -> Result<Vec<Uid>, ClusterError> {
+        if self.engine.source(self.source).prune != PrunePolicy::On {
+            return Ok(Vec::new());
+        }
+        let data = match self.cluster.orders(&self.namespace, name).await {
+            Ok(orders) => orders.map(|orders| orders.data).unwrap_or_default(),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Err(error) => {
+                self.notes.push(format!("what was confirmed lately is not known: {error}"));
+                return Ok(Vec::new());
+            }
+        };
+        let is_new = |order: &Order| known.acknowledged.iter().all(|one| one.token != order.token);
+        let confirmed = parse_orders(&data).orders.into_iter().filter(is_new).filter_map(|order| {
+            let OrderVerb::Confirm(uids) = order.verb else { return None };
+            Some(uids.iter().cloned().collect::<Vec<_>>())
+        });
+        Ok(confirmed.flatten().collect())
     }
 
     /// Returns the list of a kind as a whole.

@@ -43,7 +43,7 @@ impl PreviewRun {
             complete: source.incomplete.is_none(),
             objects: planned,
             units,
-            notes: self.engine.notes(self.source).collect(),
+            notes: self.engine.notes(self.source).chain(self.notes.iter().cloned()).collect(),
             diagnostics: source.diagnostics(),
         }
     }
@@ -231,7 +231,11 @@ impl PreviewRun {
             None => None,
         };
         let (verdict, reason) = match removal {
-            DeletionReason::Prune => (PlannedAction::Delete, Some("not wanted any more".to_owned())),
+            DeletionReason::Prune => {
+                let other = self.engine.may_come_to_want(self.source, &base.id);
+                let other = other.map(|name| format!("; source {name} may still come to want it"));
+                (PlannedAction::Delete, Some(format!("not wanted any more{}", other.unwrap_or_default())))
+            }
             DeletionReason::Recreate => (PlannedAction::Recreate, None),
         };
         PlannedObject { verdict, ..with_differences(base, before, None, reason) }
@@ -240,8 +244,10 @@ impl PreviewRun {
 
 fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
-        ApplyPurpose::Adopt => Some("it exists and is taken over".to_owned()),
-        ApplyPurpose::Transfer => Some("it is taken over from another source".to_owned()),
+        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.taken_from(apply) {
+            Some(owner) => format!("it exists and is taken over from {owner}"),
+            None => "it exists and is taken over".to_owned(),
+        }),
         ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
         ApplyPurpose::Step => Some("its rollout goes on".to_owned()),
         ApplyPurpose::Restart => {

@@ -51,6 +51,7 @@ impl Reconciler {
             | Reason::Owned(_)
             | Reason::NotAdopted
             | Reason::Held(_)
+            | Reason::Oversized(..)
             | Reason::Rejected(_)
             | Reason::Paused(_)
             | Reason::OnHold(_)
@@ -115,7 +116,9 @@ impl Reconciler {
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
             left: self.endings(),
-            notes: (0..sources.len()).flat_map(|source| self.engine.notes(source)).collect(),
+            notes: (0..sources.len())
+                .flat_map(|source| self.engine.notes(source).chain(self.orders[source].notes().cloned()))
+                .collect(),
             revision: sources
                 .first()
                 .and_then(|s| s.head.as_ref())

@@ -155,9 +155,10 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
+                let owner = self.engine.taken_from(&apply);
                 self.engine.dispatched(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
-                self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply));
+                self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
             }
             (action @ Action::Delete(..), Some(kind)) => {
                 self.engine.dispatched(&id, &action);
@@ -254,7 +255,9 @@ impl Reconciler {
                     let content =
                         self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
-                    if self.refused.insert(id.clone(), told.clone()) != Some(told) {
+                    let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
+                    // One reason for thousands of objects is one line, and one Event.
+                    if is_new && reason.stands_for_many().is_none_or(|first| first == id) {
                         let told = Outcome::Refused(reason.clone());
                         self.record_outcome(id, told);
                     }
@@ -369,5 +372,58 @@ impl Reconciler {
                 WriteFailure::Conflict(if failures < SWIFT { Duration::ZERO } else { rest })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::super::super::setup::Setup;
+    use super::*;
+    use crate::cluster::Connection;
+    use crate::engine::Budget;
+
+    fn id(kind: &str, name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::parse(kind), Some("shop"), name)
+    }
+
+    #[tokio::test]
+    async fn a_reason_that_stands_for_many_is_told_of_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let kubeconfig = dir.path().join("config");
+        let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: \"http://127.0.0.1:9\"}}], \
+                    users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
+        std::fs::write(&kubeconfig, text).unwrap();
+        let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
+        let setup = Setup {
+            cluster: Cluster::connect(&connection).await.unwrap(),
+            namespace: "rhumb-system".to_owned(),
+            resync: Duration::from_mins(5),
+            budget: Budget::default(),
+            concurrency: 8,
+            sources: Vec::new(),
+        };
+        let (listener, mut told) = mpsc::unbounded_channel();
+        let mut reconciler = Reconciler::new(setup, StopCondition::Stopped, listener);
+        let first = id("Deployment.apps", "web");
+        let all: Vec<ObjectId> =
+            (0..3000).map(|number| id("ConfigMap", &number.to_string())).chain([first.clone()]).collect();
+        let oversized = Reason::Oversized(first.clone(), "3001 objects are released together".into());
+        // Each resync decides on all of them again.
+        for _ in 0..2 {
+            for object in &all {
+                reconciler.take_note(object, Some(oversized.clone()), &Action::Nothing);
+            }
+        }
+        let event = told.try_recv().unwrap();
+        assert_eq!((event.id, event.told), (first, Outcome::Refused(oversized)));
+        assert!(told.try_recv().is_err());
+        assert_eq!(reconciler.open.len(), 3001);
+        // What is refused for its own sake is told of each.
+        for object in &all[..3] {
+            reconciler.take_note(object, Some(Reason::NotAdopted), &Action::Nothing);
+        }
+        assert_eq!(std::iter::from_fn(|| told.try_recv().ok()).count(), 3);
     }
 }

@@ -7,7 +7,7 @@ use super::super::event::LoopEvent;
 use super::super::inventory::CallState;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
-use crate::engine::{self, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{self, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::ErrorClass;
 use crate::report::EventReason;
 
@@ -31,6 +31,20 @@ pub(super) struct OrderStore {
     refused: Vec<String>,
     /// The reason for the last failed call about it, as logged.
     trouble: Option<String>,
+    /// What whoever began a single pass is to know of it.
+    notes: Vec<String>,
+}
+
+impl OrderStore {
+    /// Returns whether no call about it is on its way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.call == CallState::None
+    }
+
+    /// Returns what whoever began a single pass is to know of it.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter()
+    }
 }
 
 /// The state of an orders object.
@@ -54,6 +68,7 @@ impl Default for OrderStore {
             questions,
             refused,
             trouble: None,
+            notes: Vec::new(),
         }
     }
 }
@@ -80,12 +95,11 @@ impl Reconciler {
     }
 
     /// Reads the orders objects of which there is something new, makes those that are missing, and
-    /// takes out what is done. A source goes on whatever becomes of its own.
+    /// takes out what is done. A source goes on whatever becomes of its own. A single pass reads
+    /// them once, for confirmations alone, and makes none.
     pub(super) fn keep_orders(&mut self) {
-        if self.until != StopCondition::Stopped {
-            return;
-        }
         self.log_orders();
+        let stays = self.until == StopCondition::Stopped;
         for source in 0..self.orders.len() {
             let state = self.engine.source(source);
             let inventory =
@@ -101,7 +115,7 @@ impl Reconciler {
             }
             let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             match store.object.clone() {
-                OrdersState::Absent if lives => {
+                OrdersState::Absent if lives && stays => {
                     self.call_begins(source);
                     self.spawn_write(async move {
                         let made = cluster.make_orders(&namespace, &name, &inventory).await;
@@ -112,9 +126,9 @@ impl Reconciler {
                 OrdersState::Says(object) if object.known.1 >= store.seen => {
                     let spent = self.engine.spent_orders(source);
                     let spent = spent.iter().map(ToString::to_string);
-                    let others = store.questions.iter().chain(&store.refused);
+                    let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
                     let keys: Vec<String> = spent.chain(others.cloned()).collect();
-                    if keys.is_empty() && object.is_labelled {
+                    if keys.is_empty() && (object.is_labelled || !stays) {
                         self.orders[source].trouble = None;
                         continue;
                     }
@@ -159,6 +173,13 @@ impl Reconciler {
                 store.object = OrdersState::Unread;
                 return;
             }
+            // Nobody waits here for a person to help.
+            Err(error) if self.until != StopCondition::Stopped && error.class() != ErrorClass::Transient => {
+                let name = &self.engine.source(source).name;
+                store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
+                store.object = OrdersState::Absent;
+                return;
+            }
             Err(error) => {
                 let words = format!("orders wait until this passes: {error}");
                 let wait = if error.class() == ErrorClass::Transient { AGAIN } else { PERSON };
@@ -173,7 +194,10 @@ impl Reconciler {
             store.object = OrdersState::Absent;
             return self.engine.take_orders(source, Vec::new());
         };
-        let list = engine::parse_orders(&object.data);
+        let mut list = engine::parse_orders(&object.data);
+        if self.until != StopCondition::Stopped {
+            list.orders.retain(|order| matches!(order.verb, OrderVerb::Confirm(_)));
+        }
         let news = list.why.filter(|_| store.refused != list.refused);
         store.object = OrdersState::Says(object);
         (store.questions, store.refused) = (list.questions, list.refused);
@@ -195,6 +219,9 @@ impl Reconciler {
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();
+            if self.until != StopCondition::Stopped {
+                self.orders[source].notes.push(format!("{id}: {words}"));
+            }
             self.notice(EventReason::OrderDone, source, Some(&id), (words, head));
         }
         for (source, id) in self.engine.take_misplaced_orders() {

@@ -224,13 +224,7 @@ impl Reconciler {
                     InventoryWriteMode::Exact
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup
-                    if self.read.contains(&source)
-                        && !(inventory::is_current(
-                            &self.engine,
-                            source,
-                            self.stores[source].inventory.inventory(),
-                        ) && self.records_status(source)
-                            && self.records_accepted(source)) =>
+                    if self.read.contains(&source) && !self.says_all(source) =>
                 {
                     InventoryWriteMode::Grow
                 }
@@ -255,6 +249,7 @@ impl Reconciler {
             if let Some(stand) = self.status_summary(source) {
                 stand.write_to(&mut wanted.data);
             }
+            self.record_opt_outs(source, &mut wanted.data);
             acceptance::record(&mut wanted, self.stores[source].accepted.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Stopped;
@@ -270,6 +265,14 @@ impl Reconciler {
                 LoopEvent::Parent(source, saved.map(Some))
             });
         }
+    }
+
+    /// Returns whether a parent tells all that it should.
+    fn says_all(&mut self, source: SourceId) -> bool {
+        inventory::is_current(&self.engine, source, self.stores[source].inventory.inventory())
+            && self.records_status(source)
+            && self.records_opt_outs(source)
+            && self.records_accepted(source)
     }
 
     /// Returns a source that could not be read yet is to be known to the others: it may want what

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::super::feed::LastLook;
 use super::super::inventory::{InventoryState, pending_prunes};
+use super::opt_outs::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Authorship, MOST_STATES, OptOutPolicy, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId,
-    SourceWrites,
+    Authorship, MOST_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
 };
 use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
@@ -49,8 +49,8 @@ struct SourceEventState {
     incomplete: Option<String>,
     /// The objects whose deletion waits for a person.
     pending: BTreeSet<ObjectId>,
-    /// The objects that an annotation takes out of our hands, with its key.
-    opted_out: BTreeMap<ObjectId, &'static str>,
+    /// The objects that an annotation takes out of our hands.
+    opt_outs: OptOutHistory,
     /// Indicates whether more is paused or held than its parent says.
     is_crowded: bool,
 }
@@ -135,7 +135,13 @@ impl EventHistory {
     pub(super) fn go_on(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
         let (Some(told), Some(inventory)) = (self.sources.get_mut(source), inventory) else { return };
         told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&inventory.data));
+        told.opt_outs = OptOutHistory::after(&inventory.data);
         told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
+    }
+
+    /// Returns what was told of opt-outs of a source.
+    pub(super) fn opt_outs(&mut self, source: SourceId) -> &mut OptOutHistory {
+        &mut self.sources[source].opt_outs
     }
 
     /// Returns why a rollout failed, as it was told, where these words repeat it.
@@ -351,29 +357,6 @@ impl Reconciler {
         self.notice(EventReason::PruneWaiting, source, None, (message, head));
     }
 
-    /// Tells which objects somebody takes out of our hands, once when it begins and once when it
-    /// ends.
-    fn notice_opt_outs(&mut self, source: SourceId) {
-        let now = self.engine.opt_outs(source, Instant::now());
-        let known = std::mem::replace(&mut self.history.sources[source].opted_out, now.clone());
-        let head = self.engine.source(source).head.clone();
-        let is_denied = self.engine.source(source).opt_out == OptOutPolicy::Denied;
-        for (id, word) in now.iter().filter(|(id, word)| known.get(*id) != Some(*word)) {
-            let message = if is_denied {
-                format!("somebody put {word} on it, without effect: optOut of the source is denied")
-            } else {
-                format!(
-                    "somebody put {word} on it: it is neither changed nor repaired while that stands there"
-                )
-            };
-            self.notice(EventReason::OptedOut, source, Some(id), (message, head.clone()));
-        }
-        for (id, word) in known.iter().filter(|(id, _)| !now.contains_key(*id)) {
-            let message = format!("{word} does not keep rhumb away any more");
-            self.notice(EventReason::OptOutEnded, source, Some(id), (message, head.clone()));
-        }
-    }
-
     /// Says once that more pauses and holds stand than are acknowledged.
     fn log_crowd(&mut self, source: SourceId) {
         let untold = self.engine.untold_states(source);
@@ -463,7 +446,7 @@ fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (
 fn happening_of(told: &Outcome) -> Option<EventReason> {
     Some(match told {
         Outcome::Created => EventReason::Created,
-        Outcome::Configured | Outcome::Repaired(_) => EventReason::Configured,
+        Outcome::Configured | Outcome::Adopted(_) | Outcome::Repaired(_) => EventReason::Configured,
         Outcome::Pruned => EventReason::Pruned,
         Outcome::Recreating => EventReason::Recreated,
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {

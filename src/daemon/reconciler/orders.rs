@@ -11,9 +11,10 @@ use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
     /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out
-    /// nothing.
+    /// nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
         if self.until != StopCondition::Stopped {
+            self.engine.carry_out_given();
             return;
         }
         self.engine.carry_out_orders();

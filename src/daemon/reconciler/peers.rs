@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::event::LoopEvent;
 use super::super::feed::FeedRequest;
 use super::super::handover;
+use super::super::handover::peers;
 use super::super::inventory::CallState;
 use super::Reconciler;
 use crate::cluster::{Cluster, ClusterError};
@@ -59,11 +60,6 @@ impl Reconciler {
             });
         }
     }
-}
-
-async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
-    let inventories = cluster.kept_inventories(namespace).await?;
-    Ok(inventories.iter().map(|(name, inventory)| handover::peer(namespace, name, inventory)).collect())
 }
 
 async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), ClusterError> {

@@ -15,7 +15,13 @@ impl Reconciler {
         let told = self.told.get(id);
         let is_written = matches!(
             told,
-            Some(Outcome::Created | Outcome::Configured | Outcome::Recreated | Outcome::Repaired(_))
+            Some(
+                Outcome::Created
+                    | Outcome::Configured
+                    | Outcome::Adopted(_)
+                    | Outcome::Recreated
+                    | Outcome::Repaired(_)
+            )
         );
         if !is_written || !live.is_stamped() {
             return None;

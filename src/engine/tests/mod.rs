@@ -8,6 +8,7 @@ mod budget;
 mod carried;
 mod claims;
 mod config_hash;
+mod confirmations;
 mod counted;
 mod decisions;
 mod evictions;

@@ -20,7 +20,7 @@ fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) ->
 }
 
 /// Returns an engine that watches these kinds and shows nothing yet.
-fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
+pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     let mut engine = Engine::new(super::world::budget(3));
     engine.release_key(ReadState::Value(super::harness::release_key()));
     for set in sets {
@@ -37,7 +37,7 @@ fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     engine
 }
 
-fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
+pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
     engine.settle();
     let found = engine.judgements(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {

@@ -78,6 +78,7 @@ fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectS
         sources,
         rollout,
         objects,
+        notes: Vec::new(),
     };
     Refresh { view, notices: Vec::new(), object: None }
 }

@@ -1,0 +1,187 @@
+//! Telling who takes objects out of rhumb's hands: once when it begins and once when it ends,
+//! whichever process tells it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::super::inventory::InventoryState;
+use super::{Reconciler, StopCondition};
+use crate::engine::{OptOutPolicy, SourceId, SourceWrites};
+use crate::object::{ContentHash, ObjectId};
+use crate::report::EventReason;
+
+/// Data key with the opt-outs that were told: one mark a line.
+const TOLD: &str = "told-opt-outs";
+
+/// The maximum number of marks in an inventory: 17 kB of it. Anybody who may write an object can
+/// add one, and of more the surplus is told again by the next process.
+const MOST: usize = 500;
+
+/// The opt-outs of one source, as they were told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct OptOutHistory {
+    /// The objects that an annotation takes out of our hands, with its key.
+    known: BTreeMap<ObjectId, &'static str>,
+    /// The marks of what an earlier process told, as far as it was not seen yet.
+    earlier: BTreeSet<ContentHash>,
+}
+
+/// What is new of the opt-outs of one source: each with the key of its annotation.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct OptOutNews {
+    begun: Vec<(ObjectId, &'static str)>,
+    ended: Vec<(ObjectId, &'static str)>,
+}
+
+/// Returns the mark of an opt-out.
+fn mark(id: &ObjectId, word: &str) -> ContentHash {
+    ContentHash::of_bytes(format!("{word} {id} {}", id.group()).as_bytes())
+}
+
+impl OptOutHistory {
+    /// Goes on where an earlier process has ended.
+    pub(super) fn after(data: &BTreeMap<String, String>) -> Self {
+        let told = data.get(TOLD).map(String::as_str).unwrap_or_default();
+        let earlier = told.lines().take(MOST).filter_map(ContentHash::parse).collect();
+        Self { known: BTreeMap::new(), earlier }
+    }
+
+    /// Takes over those that are there now, and returns what is new. Before all was seen, what an
+    /// earlier process told may be there still.
+    fn note(&mut self, now: BTreeMap<ObjectId, &'static str>, is_all_seen: bool) -> OptOutNews {
+        let begun = now.iter().filter(|(id, word)| self.known.get(*id) != Some(*word));
+        let begun = begun.filter(|(id, word)| !self.earlier.contains(&mark(id, word)));
+        let ended = self.known.iter().filter(|(id, _)| !now.contains_key(*id));
+        let copied = |(id, word): (&ObjectId, &&'static str)| (id.clone(), *word);
+        let news = OptOutNews { begun: begun.map(copied).collect(), ended: ended.map(copied).collect() };
+        for (id, word) in &now {
+            self.earlier.remove(&mark(id, word));
+        }
+        if is_all_seen {
+            self.earlier.clear();
+        }
+        self.known = now;
+        news
+    }
+
+    /// Returns the record of what was told; none where nothing was.
+    fn text(&self) -> Option<String> {
+        let known = self.known.iter().map(|(id, word)| mark(id, word));
+        let all: BTreeSet<ContentHash> = known.chain(self.earlier.iter().copied()).collect();
+        let marks: Vec<String> = all.iter().take(MOST).map(ToString::to_string).collect();
+        (!marks.is_empty()).then(|| marks.join("\n"))
+    }
+}
+
+impl Reconciler {
+    /// Tells which objects somebody takes out of our hands.
+    pub(super) fn notice_opt_outs(&mut self, source: SourceId) {
+        let state = self.engine.source(source);
+        if state.writes == SourceWrites::Allowed && self.stores[source].inventory == InventoryState::Unread {
+            return;
+        }
+        let (head, is_denied) = (state.head.clone(), state.opt_out == OptOutPolicy::Denied);
+        let now = self.engine.opt_outs(source, Instant::now());
+        let is_all_seen = self.is_seen(source);
+        let news = self.history.opt_outs(source).note(now, is_all_seen);
+        for (id, word) in news.begun {
+            let message = if is_denied {
+                format!("somebody put {word} on it, without effect: optOut of the source is denied")
+            } else {
+                format!(
+                    "somebody put {word} on it: it is neither changed nor repaired while that stands there"
+                )
+            };
+            self.notice(EventReason::OptedOut, source, Some(&id), (message, head.clone()));
+        }
+        for (id, word) in news.ended {
+            let message = format!("{word} does not keep rhumb away any more");
+            self.notice(EventReason::OptOutEnded, source, Some(&id), (message, head.clone()));
+        }
+    }
+
+    /// Returns whether a parent says which opt-outs were told.
+    pub(super) fn records_opt_outs(&mut self, source: SourceId) -> bool {
+        let text = self.history.opt_outs(source).text();
+        let inventory = self.stores[source].inventory.inventory();
+        self.until != StopCondition::Stopped
+            || inventory.is_none_or(|inventory| inventory.data.get(TOLD) == text.as_ref())
+    }
+
+    /// Lets a parent say which opt-outs were told. A single pass tells of none.
+    pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
+        if self.until != StopCondition::Stopped {
+            return;
+        }
+        match self.history.opt_outs(source).text() {
+            Some(text) => drop(data.insert(TOLD.to_owned(), text)),
+            None => drop(data.remove(TOLD)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+    use crate::object::annotations::{HOLD, PAUSED};
+
+    fn id(name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name)
+    }
+
+    fn now(all: &[(&str, &'static str)]) -> BTreeMap<ObjectId, &'static str> {
+        all.iter().map(|(name, word)| (id(name), *word)).collect()
+    }
+
+    fn record(history: &OptOutHistory) -> BTreeMap<String, String> {
+        history.text().map(|text| (TOLD.to_owned(), text)).into_iter().collect()
+    }
+
+    #[track_caller]
+    fn check(
+        history: &mut OptOutHistory,
+        there: &[(&str, &'static str)],
+        is_all_seen: bool,
+        expected: [&[(&str, &'static str)]; 2],
+    ) {
+        let news = history.note(now(there), is_all_seen);
+        let [begun, ended] = expected.map(|all| now(all).into_iter().collect::<Vec<_>>());
+        assert_eq!(news, OptOutNews { begun, ended });
+    }
+
+    #[test]
+    fn an_opt_out_is_told_once_by_whichever_process() {
+        let mut first = OptOutHistory::default();
+        check(&mut first, &[("a", HOLD)], true, [&[("a", HOLD)], &[]]);
+        check(&mut first, &[("a", HOLD)], true, [&[], &[]]);
+        check(&mut first, &[("a", HOLD), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
+        let mut second = OptOutHistory::after(&record(&first));
+        // The kinds are listed one after another.
+        check(&mut second, &[], false, [&[], &[]]);
+        assert_eq!(record(&second), record(&first));
+        check(&mut second, &[("b", PAUSED)], false, [&[], &[]]);
+        // Another word is another opt-out.
+        check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("a", PAUSED)], &[]]);
+        check(&mut second, &[("a", PAUSED)], true, [&[], &[("b", PAUSED)]]);
+        // What ended and begins again is told again, by the same process and by the next one.
+        check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
+        check(&mut second, &[], true, [&[], &[("a", PAUSED), ("b", PAUSED)]]);
+        assert_eq!(second.text(), None);
+        let mut third = OptOutHistory::after(&record(&second));
+        check(&mut third, &[("a", PAUSED)], true, [&[("a", PAUSED)], &[]]);
+    }
+
+    #[test]
+    fn the_record_has_a_bound_and_garbage_in_it_counts_as_nothing() {
+        let names: Vec<String> = (0..2000).map(|number| format!("c{number}")).collect();
+        let all: Vec<(&str, &'static str)> = names.iter().map(|name| (name.as_str(), HOLD)).collect();
+        let mut history = OptOutHistory::default();
+        history.note(now(&all), true);
+        let text = history.text().unwrap();
+        assert!(text.lines().count() == MOST && text.len() < 20_000, "{}", text.len());
+        let garbage = format!("x\n\n{}\n", "f".repeat(300_000));
+        let data = BTreeMap::from([(TOLD.to_owned(), garbage)]);
+        assert_eq!(OptOutHistory::after(&data), OptOutHistory::default());
+    }
+}

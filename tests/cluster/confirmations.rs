@@ -1,0 +1,204 @@
+//! Confirmed deletions: who may confirm, where that stands, and how long it counts.
+
+use serde_json::{Value, json};
+
+use crate::orders::{grant, orders_of};
+use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+
+/// A ConfigMap whose deletion waits for a confirmation.
+fn asking(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: \
+         {{argocd.argoproj.io/sync-options: Prune=confirm}}\ndata: {{a: \"1\"}}\n"
+    )
+}
+
+/// The file of another ConfigMap, of which there are enough for some to go unasked.
+fn plain(number: u32) -> (String, String) {
+    (format!("c{number:03}.yaml"), yaml::config_map(&format!("c{number:03}"), "key", "one"))
+}
+
+fn files() -> Vec<(String, String)> {
+    let mut files: Vec<_> = (0..30).map(plain).collect();
+    files.push(("asking.yaml".to_owned(), asking("asking")));
+    files
+}
+
+#[track_caller]
+fn await_waiting(site: &Site<'_>, source: &str, name: &str) {
+    let expected = format!("{}/configmap/{name}\n", site.name);
+    eventually("its deletion is listed", SOON, || {
+        let list = site.rhumb(&["prune", "list", "-o", "name", "--source", source]).all();
+        if list == expected { Ok(()) } else { Err(list) }
+    });
+}
+
+fn is_empty(data: &Value) -> bool {
+    data.as_object().is_none_or(serde_json::Map::is_empty)
+}
+
+/// The right to the orders object of one source suffices for its deletions, and for no others.
+#[test]
+fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
+    let mut site = Site::new("confirm-team");
+    let mine = Repo::new(&files());
+    let theirs =
+        Repo::new(&[("theirs.yaml", asking("theirs")), ("other.yaml", yaml::config_map("other", "a", "1"))]);
+    let other = crate::support::source("confirm-other", "confirm-team", theirs.path(), "prune: true");
+    let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
+    let daemon = site.configured(&format!("{configuration}---\n{other}"));
+    for name in ["asking", "theirs", "other"] {
+        site.await_object("ConfigMap", name);
+    }
+    mine.remove("asking.yaml");
+    mine.commit("Remove");
+    theirs.remove("theirs.yaml");
+    theirs.commit("Remove");
+    await_waiting(&site, "confirm-team", "asking");
+    await_waiting(&site, "confirm-other", "theirs");
+    // Nothing that stands on the inventory itself confirms, as older versions read it there.
+    let uid = site.value("ConfigMap", "asking", "/metadata/uid");
+    let annotated = json!({"metadata": {"annotations": {"rhumb.dev/prune-confirmed": uid}}});
+    site.api.merge(&at("ConfigMap", &site.system(), "confirm-team"), "somebody", &annotated);
+    mine.remove("c000.yaml");
+    mine.commit("Remove one more");
+    site.await_absence("ConfigMap", "c000");
+    assert!(site.has("ConfigMap", "asking"));
+    site.limited();
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"],
+         "resourceNames": ["orders.confirm-team.rhumb.dev"]},
+    ]);
+    grant(&site, &rules);
+    let told = format!("confirmed: the deletion of ConfigMap confirm-team/asking (ordered by {})", site.user);
+    site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0).says(&[&told]);
+    site.await_absence("ConfigMap", "asking");
+    daemon.says(&["order: ", &told]);
+    until("an Event names who it was", || {
+        let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
+        events.iter().any(|event| event["reason"] == "OrderDone" && event["message"] == told.as_str())
+    });
+    until("the order is taken out, and the record with what it confirmed", || {
+        let record = site.inventory().unwrap().pointer("/data/confirmed-prunes").cloned();
+        is_empty(&site.api.value(&orders_of(&site, "confirm-team"), "/data")) && record.is_none()
+    });
+    let run = site.rhumb(&["prune", "confirm", "configmap/theirs", "--source", "confirm-other"]).ends(3);
+    run.says(&["orders.confirm-other.rhumb.dev", "cannot patch resource \"configmaps\""]);
+    run.says(&["may order what becomes of source confirm-other"]);
+    // Nor by the own orders object.
+    let uid = site.value("ConfigMap", "theirs", "/metadata/uid");
+    let order =
+        json!({"verb": "confirm", "object": "ConfigMap/confirm-team/theirs", "uids": [uid]}).to_string();
+    site.api.merge(&orders_of(&site, "confirm-team"), "somebody", &json!({"data": {"1-a": order}}));
+    let told = "1-a nothing was confirmed: of what is named, nothing waits for its deletion in confirm-team";
+    eventually("it is refused", SOON, || {
+        let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
+        if said.contains(told) { Ok(()) } else { Err(said) }
+    });
+    assert!(site.has("ConfigMap", "theirs"));
+}
+
+#[test]
+fn what_comes_back_before_it_went_needs_a_new_confirmation() {
+    let site = Site::new("confirm-back");
+    let repo = Repo::new(&files());
+    let _daemon = site.daemon(repo.path());
+    site.await_object("ConfigMap", "asking");
+    repo.remove("asking.yaml");
+    repo.commit("Remove");
+    await_waiting(&site, "confirm-back", "asking");
+    // Nothing is deleted for now, so that it can come back in time.
+    site.rhumb(&["rollout", "pause", "source/confirm-back"]).ends(0);
+    site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0).says(&["confirmed: the deletion of"]);
+    let recorded = || site.inventory().unwrap().pointer("/data/confirmed-prunes").cloned();
+    assert!(recorded().is_some());
+    repo.change("asking.yaml", &asking("asking"));
+    until("its confirmation is over", || recorded().is_none());
+    repo.remove("asking.yaml");
+    repo.remove("c000.yaml");
+    repo.commit("Remove again");
+    await_waiting(&site, "confirm-back", "asking");
+    site.rhumb(&["rollout", "resume", "source/confirm-back"]).ends(0);
+    site.await_absence("ConfigMap", "c000");
+    assert!(site.has("ConfigMap", "asking"));
+    site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0);
+    site.await_absence("ConfigMap", "asking");
+}
+
+#[test]
+fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
+    let site = Site::new("confirm-apply");
+    let folder = Folder::new(&files());
+    site.apply(folder.path(), &[]).ends(0);
+    let remove_it = || {
+        folder.remove("asking.yaml");
+        site.apply(folder.path(), &["--prune"])
+            .ends(4)
+            .says(&["configmap/asking", "asks for a confirmation"]);
+    };
+    let confirm = || {
+        let run = site.rhumb(&["prune", "confirm", "configmap/asking"]).ends(0);
+        run.says(&["1 confirmed in ConfigMap confirm-apply-rhumb/orders.confirm-apply.rhumb.dev"]);
+    };
+    remove_it();
+    confirm();
+    folder.write("asking.yaml", &asking("asking"));
+    let run = site.apply(folder.path(), &[]).ends(0);
+    run.says(&["nothing was confirmed: of what is named, nothing waits for its deletion in confirm-apply"]);
+    remove_it();
+    assert!(site.has("ConfigMap", "asking"));
+    confirm();
+    // A pass that prunes nothing takes note of it for the next one.
+    site.diff(folder.path(), &["--prune"]).ends(1).says(&["- configmap/asking"]);
+    let told =
+        format!("confirmed: the deletion of ConfigMap confirm-apply/asking (ordered by {})", site.user);
+    site.apply(folder.path(), &[]).ends(0).says(&[&told]);
+    assert!(site.has("ConfigMap", "asking"));
+    assert!(is_empty(&site.api.value(&orders_of(&site, "confirm-apply"), "/data")));
+    site.apply(folder.path(), &["--prune"]).ends(0).says(&["configmap/asking", "pruned"]);
+    assert!(!site.has("ConfigMap", "asking"));
+}
+
+/// What may be written into an orders object is bounded, and what is no confirmation confirms
+/// nothing.
+#[test]
+fn a_confirmation_that_is_none_is_taken_out_and_deletes_nothing() {
+    let site = Site::new("confirm-garbage");
+    let repo = Repo::new(&files());
+    let daemon = site.daemon(repo.path());
+    site.await_object("ConfigMap", "asking");
+    repo.remove("asking.yaml");
+    repo.commit("Remove");
+    await_waiting(&site, "confirm-garbage", "asking");
+    let uid = site.value("ConfigMap", "asking", "/metadata/uid");
+    let text = |verb: &str, object: &str, uids: Value| {
+        json!({"verb": verb, "object": object, "uids": uids}).to_string()
+    };
+    let asked = "ConfigMap/confirm-garbage/asking";
+    let many: Vec<String> = (0..2001).map(|number| format!("u{number}")).collect();
+    let named = json!({"verb": "confirm", "object": asked, "argument": uid}).to_string();
+    let orders = orders_of(&site, "confirm-garbage");
+    let garbage = [
+        ("1-none", text("confirm", asked, json!([]))),
+        ("1-text", text("confirm", asked, uid.clone())),
+        ("1-number", text("confirm", asked, json!([7]))),
+        ("1-many", text("confirm", asked, json!(many))),
+        ("1-long", text("confirm", asked, json!(["u".repeat(200_000)]))),
+        ("1-named", named),
+        ("1-nothing", text("confirm", "", json!([uid]))),
+    ];
+    let data: serde_json::Map<String, Value> =
+        garbage.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+    site.api.merge(&orders, "somebody", &json!({"data": data}));
+    until("all of it is taken out", || is_empty(&site.api.value(&orders, "/data")));
+    daemon.says(&["7 keys are no orders"]);
+    // Other orders name no uids, and these mean nothing there.
+    let retry = text("retry", asked, json!([uid]));
+    site.api.merge(&orders, "somebody", &json!({"data": {"2-retry": retry}}));
+    until("it is taken out", || is_empty(&site.api.value(&orders, "/data")));
+    repo.remove("c000.yaml");
+    repo.commit("Remove one more");
+    site.await_absence("ConfigMap", "c000");
+    assert!(site.has("ConfigMap", "asking"));
+}
