@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ApplyArgs, ApplyOutput};
 use super::object_name::ObjectName;
-use super::once::OneShotSource;
+use super::one_shot_input::OneShotSource;
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, diff, session};
 use progress::{PROGRESS_INTERVAL, PassProgress};

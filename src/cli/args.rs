@@ -2,7 +2,7 @@
 
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are, backticks included")]
 
-mod looking;
+mod inspection;
 mod rollout;
 mod suggestion;
 
@@ -17,7 +17,7 @@ use super::object_name::ObjectName;
 use crate::config::{DnsLabel, PositiveDuration, TreePath};
 use crate::engine::{AdoptPolicy, BlastRadius};
 
-pub(super) use looking::{
+pub(super) use inspection::{
     CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateTarget, RbacArgs, SourceSetArgs,
     StatusArgs, StatusOutputFormat, TopArgs,
 };

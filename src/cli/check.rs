@@ -12,11 +12,13 @@ use serde_json::json;
 use self::granted::{DeniedAccess, permissions};
 use super::accounts::AccountRights;
 use super::args::{CheckArgs, CheckOutput, GlobalArgs};
-use super::naming::{self, NameOrigin};
+use super::derived_name::{self, NameOrigin};
 use super::rbac;
 use super::rights::{Rights, SourceAccess, own_plurals};
 use super::session::patiently;
-use super::{CommandError, ExitStatus, Terminal, holdings, remains, session, settings, share};
+use super::{
+    CommandError, ExitStatus, Terminal, process_sources, session, settings, source_contents, unwanted_objects,
+};
 use crate::announce::unusable;
 use crate::cluster::{
     self, AccessRequest, Cluster, KindLookup, KindTable, LiveLookup, explain_unread_claims,
@@ -269,7 +271,7 @@ async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckRe
     } else {
         report.add(CheckLevel::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
     }
-    let settled = naming::settle(&mut config, naming, None, &cluster).await;
+    let settled = derived_name::settle(&mut config, naming, None, &cluster).await;
     if let Some(Some(note)) = report.record(settled, "the name of the source") {
         report.add(CheckLevel::Ok, note);
     }
@@ -403,7 +405,7 @@ async fn rights(
     report: &mut CheckReport,
 ) -> Option<AccountRights> {
     let mut rights = Rights::of_rhumb(&config.namespace, SourceAccess::of_all(config));
-    if share::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
+    if process_sources::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
@@ -413,7 +415,7 @@ async fn rights(
     for (kind, scope) in kinds.scopes() {
         scopes.insert(kind.clone(), scope.into());
     }
-    let read = report.record(holdings::read(&config.sources, scopes).await, "the sources")?;
+    let read = report.record(source_contents::read(&config.sources, scopes).await, "the sources")?;
     let mut all = Vec::new();
     for (source, held) in config.sources.iter().zip(read) {
         // One that cannot be read hides nothing of the others.
@@ -442,7 +444,7 @@ async fn rights(
     let ending: Vec<SourceConfig> = report.ending.clone();
     let held = all.iter().map(|(source, held)| (*source, &held[..]));
     for one in held.chain(ending.iter().map(|source| (source, &[][..]))) {
-        let seen = remains::add(cluster, kinds, &config.namespace, one, actors.of(one.0)).await;
+        let seen = unwanted_objects::add(cluster, kinds, &config.namespace, one, actors.of(one.0)).await;
         let name = format!("the inventory of source {}", one.0.name);
         for unseen in report.record(seen.map_err(CommandError::from), &name).into_iter().flatten() {
             report.add(CheckLevel::Missing, unseen);

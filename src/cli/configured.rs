@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::{GlobalArgs, OneShotArgs};
-use super::once::{self, STANDARD_INPUT};
+use super::one_shot_input::{self, STANDARD_INPUT};
 use super::settings::{self, FileRead};
 use super::{CommandError, Terminal, session};
 use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
@@ -70,9 +70,10 @@ impl SelectedSources {
         let mut configured = Self::read(global, (file, args.named.as_ref()), terminal)?;
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
-            None => {
-                Some(SourceOverride { disk: once::named_files(&args.files)?, prune: PrunePolicy::Partial })
-            }
+            None => Some(SourceOverride {
+                disk: one_shot_input::named_files(&args.files)?,
+                prune: PrunePolicy::Partial,
+            }),
             Some(text) => {
                 let is_name = configured.config.sources.iter().any(|source| source.name == *text);
                 let hinted = |error: CommandError| {
@@ -135,7 +136,7 @@ impl SelectedSources {
         };
         let mut notes = Vec::new();
         if substitute.prune == PrunePolicy::Partial {
-            notes.push(once::only_a_part(&source.name));
+            notes.push(one_shot_input::only_a_part(&source.name));
         }
         if matches!(source.location, SourceLocation::Git { verify: Some(_), .. }) {
             let name = &source.name;
@@ -153,11 +154,14 @@ impl SelectedSources {
 
 fn substitute(text: &str) -> Result<SourceOverride, CommandError> {
     if text == STANDARD_INPUT {
-        return Ok(SourceOverride { disk: once::named_files(&[text.into()])?, prune: PrunePolicy::Partial });
+        return Ok(SourceOverride {
+            disk: one_shot_input::named_files(&[text.into()])?,
+            prune: PrunePolicy::Partial,
+        });
     }
     match source::classify(text)? {
         LocationKind::File(path) => {
-            Ok(SourceOverride { disk: once::named_files(&[path])?, prune: PrunePolicy::Partial })
+            Ok(SourceOverride { disk: one_shot_input::named_files(&[path])?, prune: PrunePolicy::Partial })
         }
         LocationKind::Directory(path) | LocationKind::Repository(path) if !source::is_url(text) => {
             Ok(SourceOverride { disk: source::read_disk(&path)?.into(), prune: PrunePolicy::On })

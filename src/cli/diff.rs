@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::{DiffArgs, DiffOutput, GlobalArgs};
 use super::configured::SelectedSources;
-use super::once::OneShotSource;
+use super::one_shot_input::OneShotSource;
 use super::{CommandError, ExitStatus, Terminal, session};
 use crate::cluster::Cluster;
 use crate::daemon;

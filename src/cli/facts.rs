@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::cluster_status::ObjectStanding;
 use super::object_name::ObjectName;
 use super::rollout_words::{RolloutState, rollout_state};
-use super::survey::ObjectStanding;
 use super::target::{ClusterSession, ManagedObject};
-use super::{CommandError, steps, survey};
+use super::{CommandError, cluster_status, steps};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
@@ -54,7 +54,7 @@ impl ObjectFacts {
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&session.system, &target.source),
-            standing: survey::object_standing(session, target, &ledger),
+            standing: cluster_status::object_standing(session, target, &ledger),
             paused: own.or(whole),
             hold: HoldIntent::parse(target.annotation(annotations::HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
-use super::view::{StatusView, id};
+use super::status_view::{StatusView, id};
 use crate::object::Revision;
 use crate::render::{Palette, TextStyle, harmless_line};
 use crate::report::{

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::accounts::{ACTS, AccountRights};
 use super::args::{GlobalArgs, RbacArgs};
 use super::rights::{RightScope, RightSubject, Rights, SourceAccess, own_plurals};
-use super::{CommandError, ExitStatus, Terminal, holdings, session, settings};
+use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
 use crate::change::yaml;
 use crate::cluster::ServiceAccount;
 use crate::config::{Config, DnsLabel, LeaseMode, ServiceAccountName, SourceConfig};
@@ -132,7 +132,9 @@ async fn rights(
         rights.add_customs(&config.namespace);
     }
     let (mut holdings, mut refused, scopes) = (Vec::new(), Vec::new(), KindScopes::builtin());
-    for (source, held) in config.sources.iter().zip(holdings::read(&config.sources, scopes.clone()).await?) {
+    for (source, held) in
+        config.sources.iter().zip(source_contents::read(&config.sources, scopes.clone()).await?)
+    {
         let held = held?;
         if !held.complete {
             let message = format!("source {}: not all files are understood", source.name);

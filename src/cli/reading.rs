@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::once::{STANDARD_INPUT, STDIN, standard_input};
+use super::one_shot_input::{STANDARD_INPUT, STDIN, standard_input};
 use super::{CommandError, ExitStatus};
 use crate::manifest::{self, ManifestFile, ManifestItem};
 use crate::object::{Diagnostic, ErrorClass};

@@ -1,7 +1,7 @@
 //! The rights that a reconciler needs for what its sources hold, and no others.
 
 mod breadth;
-mod reach;
+mod namespace_scope;
 
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub(super) use self::reach::Reach;
+pub(super) use self::namespace_scope::Reach;
 
 use crate::cluster::AccessRequest;
 use crate::config::{Config, SourceConfig, SourceMode};

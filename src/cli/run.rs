@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{GlobalArgs, RunArgs};
-use super::naming::{self, NameOrigin};
+use super::derived_name::{self, NameOrigin};
+use super::process_sources::{ServedSources, SourceShare, is_shared};
 use super::reload::{ReloadResult, reload};
 use super::settings::{FileRead, Invocation};
-use super::share::{ServedSources, SourceShare, is_shared};
 use super::signals::{HangupAction, Signals, StopTime};
 use super::{CommandError, ExitStatus, Terminal, session, settings};
 use crate::announce::announce;
@@ -126,7 +126,7 @@ async fn follow(
     let naming =
         if typed.args.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(typed.global) };
     let Some(settled) =
-        stop.run_until_cancelled(naming::settle_patiently(&mut config, naming, &cluster)).await
+        stop.run_until_cancelled(derived_name::settle_patiently(&mut config, naming, &cluster)).await
     else {
         return Ok(ExitStatus::Done);
     };

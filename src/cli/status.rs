@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, StatusArgs, StatusOutputFormat};
+use super::cluster_status::survey;
 use super::overview::{self, DetailLevel, Overview};
 use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
-use super::survey::survey;
+use super::status_view::{self, StatusView};
 use super::target::ClusterSession;
-use super::view::{self, StatusView};
 use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session};
 use crate::object::ErrorClass;
 use crate::report::{ObjectStatus, VERSION};
@@ -64,7 +64,7 @@ impl StatusReader {
         match self {
             Self::Daemon(socket) => {
                 let mut view = StatusView::of_daemon(socket).await?;
-                view.objects = view::objects(socket).await?;
+                view.objects = status_view::objects(socket).await?;
                 Ok(view)
             }
             Self::Cluster(session) => survey(session).await,
@@ -230,7 +230,7 @@ async fn object(
     terminal: &Terminal,
 ) -> Result<StatusOutput, CommandError> {
     let view = teller.objects().await?;
-    let found = match view::matching_objects(&view.objects, name, global.namespace.as_ref())[..] {
+    let found = match status_view::matching_objects(&view.objects, name, global.namespace.as_ref())[..] {
         [] => {
             return Err(CommandError::usage(format!("no source has {name}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
@@ -243,7 +243,7 @@ async fn object(
     };
     let text = match (args.output, teller) {
         (StatusOutputFormat::Json, StatusReader::Daemon(socket)) => {
-            socket.get(&view::page(&found.object)).await?.trim_end().to_owned() + "\n"
+            socket.get(&status_view::page(&found.object)).await?.trim_end().to_owned() + "\n"
         }
         (StatusOutputFormat::Json, StatusReader::Cluster(_)) => object_form(&found).to_string() + "\n",
         _ => overview::object_text(&found, &view.rollout, terminal.palette()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::object_name::ObjectName;
-use super::{CommandError, session, survey};
+use super::{CommandError, cluster_status, session};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, applyset_id};
 use crate::config::Config;
 use crate::engine::Release;
@@ -126,7 +126,7 @@ impl ClusterSession {
         // Somebody may have taken the label off.
         let live = self.cluster.view(&kind, &object).filter(|_| set.is_empty());
         let found = match (labelled, &live) {
-            (None, Some(live)) => survey::source_by_seal(self, &id, live, &sets).await,
+            (None, Some(live)) => cluster_status::source_by_seal(self, &id, live, &sets).await,
             _ => labelled,
         };
         let inventory = found.map(|found| inventories.swap_remove(found));

@@ -4,12 +4,12 @@ mod bars;
 mod details;
 mod draw;
 mod feed;
-mod ink;
 mod keys;
 mod layout;
 mod model;
 mod panes;
 mod screen;
+mod styled_text;
 mod table;
 #[cfg(test)]
 mod tests;

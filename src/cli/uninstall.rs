@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::UninstallArgs;
-use super::members::{by_namespace, is_too_wide};
 use super::object_name::ObjectName;
 use super::overview::clean;
+use super::source_objects::{by_namespace, is_too_wide};
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{

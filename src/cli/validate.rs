@@ -5,7 +5,7 @@ use std::path::Path;
 use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
 use super::reading::{ManifestSet, ReadScope, verdict};
-use super::{CommandError, ExitStatus, Terminal, holdings, session, settings};
+use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
 use crate::config::{SourceConfig, SourceLocation};
 use crate::engine::{AllowList, misused, waiting_for_themselves};
 use crate::manifest::{KindScopes, assemble};
@@ -69,8 +69,8 @@ fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
     match &source.location {
         SourceLocation::Directory(path) => ManifestSet::read(path, ReadScope::All),
         SourceLocation::Git { path, .. } => session::runtime()?.block_on(async {
-            let clone = holdings::folder()?;
-            ManifestSet::of_newest(holdings::newest(source, clone.path())?, path.as_str()).await
+            let clone = source_contents::folder()?;
+            ManifestSet::of_newest(source_contents::newest(source, clone.path())?, path.as_str()).await
         }),
     }
 }

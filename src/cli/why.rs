@@ -5,7 +5,7 @@ use super::facts::ObjectFacts;
 use super::overview::clean;
 use super::settings;
 use super::target::{ClusterSession, ManagedObject};
-use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session, survey};
+use super::{CommandError, ExitStatus, ObjectName, Terminal, cluster_status, rollout, session};
 use crate::config::Config;
 use crate::daemon;
 use crate::engine::{ConfigStamp, Plan, PlannedAction, PlannedObject, changed_words, is_workload};
@@ -84,7 +84,7 @@ async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<Expl
         Ok(target) => Ok(ExplainedObject::Managed(Box::new(target))),
         Err(error) => {
             let (_, id) = session.identity(name)?;
-            match survey::recorded(session, &id).await? {
+            match cluster_status::recorded(session, &id).await? {
                 Some(told) => Ok(ExplainedObject::Recorded(id, told)),
                 None => Err(error),
             }

@@ -14,16 +14,16 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 use tokio::task::JoinHandle;
 
-use super::account::{self, Impersonation, ServiceAccount};
 use super::classify;
 use super::connect::{ConnectedClient, Connection, IN_CLUSTER, LOGIN, WatchTimeouts};
 use super::credentials::CredentialFiles;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::fence::{InFlightWrite, WriteFence};
-use super::gate::{CallKind, CallLimiter};
+use super::impersonation::{self, Impersonation, ServiceAccount};
 use super::interner::Interner;
 use super::measures::CallMetrics;
 use super::plugin;
+use super::rate_limit::{CallKind, CallLimiter};
 use crate::engine::Uid;
 use crate::heartbeat::Heartbeats;
 
@@ -437,13 +437,13 @@ impl Cluster {
         on: &CallSubject,
     ) -> Result<(), ClusterError> {
         let Some(account) = &self.account else { return Ok(()) };
-        account::act_as(account, line.impersonation, request.headers_mut(), on)
+        impersonation::act_as(account, line.impersonation, request.headers_mut(), on)
     }
 
     /// Has an error say who lacks a right.
     fn name_actor(&self, error: ClusterError) -> ClusterError {
         match &self.account {
-            Some(account) => account::name_account(account, error),
+            Some(account) => impersonation::name_account(account, error),
             None => error,
         }
     }

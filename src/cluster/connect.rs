@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::account::Impersonation;
 use super::classify;
 use super::credentials::{self, CredentialFiles, LONGEST_TOKEN, is_token, stamp_files};
 use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::impersonation::Impersonation;
 use super::plugin;
 use super::proxy;
 use crate::fields::blurred;

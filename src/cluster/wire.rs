@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::interner::Interner;
 use super::kinds::ServedKind;
-use super::{FIELD_MANAGER, owner, rolling};
+use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
     FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, PEER_WORDS, ReleaseClaim,
     ResourceVersion, RolloutNumbers, Uid,
@@ -28,7 +28,7 @@ use crate::object::{GroupKind, ObjectId};
 
 /// The annotations that health and rolling look at.
 const STATE_ANNOTATIONS: [&str; 3] = [
-    rolling::REVISION_ANNOTATION,
+    controller_progress::REVISION_ANNOTATION,
     "volume.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/selected-node",
 ];
@@ -138,13 +138,18 @@ impl LiveDecoder {
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::cedes_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| {
-                let rolling = rolling::of(&self.group_kind, tree)?;
-                let failed_before =
-                    ours.is_some_and(|entry| rolling::failed_before(&self.group_kind, tree, &entry.time.0));
+                let rolling = controller_progress::of(&self.group_kind, tree)?;
+                let failed_before = ours.is_some_and(|entry| {
+                    controller_progress::failed_before(&self.group_kind, tree, &entry.time.0)
+                });
                 Some(RolloutNumbers { failed_before, ..rolling })
             }),
             shown: tree.as_ref().map_or(OverlayState::Plain, |tree| {
-                rolling::overlay_state(&self.group_kind, tree, meta.annotations.get(annotations::OVERLAY))
+                controller_progress::overlay_state(
+                    &self.group_kind,
+                    tree,
+                    meta.annotations.get(annotations::OVERLAY),
+                )
             }),
             // A stamp by somebody else says nothing about the data that we have started pods with.
             started: meta
@@ -470,7 +475,7 @@ impl<'de> Deserialize<'de> for SpecSubset {
                 let mut kept = Map::new();
                 while let Some(key) = map.next_key::<WireText<'de>>()? {
                     let key_of = |keys: &[&str]| keys.contains(&&*key.0);
-                    if key_of(&health::SPEC_KEYS) || key_of(&rolling::SPEC_KEYS) {
+                    if key_of(&health::SPEC_KEYS) || key_of(&controller_progress::SPEC_KEYS) {
                         kept.insert(key.0.into_owned(), part(Some(map.next_value::<&'de RawValue>()?)));
                     } else {
                         map.next_value::<IgnoredAny>()?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::act::blocking;
 use super::contents::ContentStore;
-use super::event::LookupFailure;
+use super::executor::blocking;
+use super::loop_event::LookupFailure;
 use crate::change;
 use crate::cluster::{
     Cluster, ClusterError, ClusterFault, Denial, FIELD_MANAGER, FieldOwners, RetryAdvice, ServedKind,

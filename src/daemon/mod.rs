@@ -17,39 +17,39 @@
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 
 mod acceptance;
-mod act;
 mod contents;
-mod customs;
 mod drift;
-mod event;
-mod events;
-mod feed;
+mod executor;
 mod handover;
 mod inventory;
 mod kinds;
+mod kube_events;
 mod leases;
+mod loop_event;
 mod objects;
-mod pass;
+mod pass_result;
 mod pins;
+mod plan_lookups;
 mod preview;
-mod proofs;
 mod reading;
 mod reconciler;
 mod setup;
+mod source_objects;
+mod source_task;
 mod tasks;
 mod watchers;
 
-pub use customs::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
-pub use events::write_events;
 pub use inventory::{
     PendingPrune, acknowledged, is_made_from, pending_prunes, place, rejections, unlisted, untold_prunes,
 };
+pub use kube_events::write_events;
 pub use leases::{Leases, SourceNames};
 pub use objects::{GatheredManifests, SourceObjects, gathered};
-pub use pass::{PassEnding, PassResult};
+pub use pass_result::{PassEnding, PassResult};
 pub use preview::{PreviewError, preview, preview_all, preview_of};
 pub use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
 pub use setup::{Setup, SourceFiles, SourceSetup};
+pub use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
 pub use tasks::FatalError;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.

@@ -1,6 +1,6 @@
 //! The objects of a source as its files say them, for whoever asks what it holds.
 
-use super::act::blocking;
+use super::executor::blocking;
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::acceptance;
-use super::act::blocking;
 use super::contents::{ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
-use super::feed::{read_disk, repository_of};
+use super::executor::blocking;
 use super::handover::peers;
 use super::kinds::scopes;
-use super::proofs::name_owners;
+use super::plan_lookups::name_owners;
 use super::reading::{ReadSettings, TextInterner};
 use super::setup::{SourceFiles, SourceSetup};
+use super::source_task::{read_disk, repository_of};
 use crate::cluster::{
     Cluster, ClusterError, KindLookup, KindTable, LiveLookup as Found, ServedKind, applyset_id,
 };
@@ -198,7 +198,7 @@ impl PreviewRun {
         let scopes = scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Once(disk) => Ok(blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
-            SourceFiles::Followed(source) => super::feed::at_newest(source, dialect, scopes).await,
+            SourceFiles::Followed(source) => super::source_task::at_newest(source, dialect, scopes).await,
         }
     }
 

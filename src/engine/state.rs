@@ -2,22 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::action::{Action, Decision};
-use super::authors;
-use super::claim::ReleaseProofs;
-use super::decide::{DecisionInput, Observation, decide};
-use super::entry::{AcceptedContent, LiveLookup, ObjectEntry, SourceId, WaitTopic};
-use super::handover::{self, Handover};
-use super::lookups;
-use super::orders::OrderState;
-use super::restart::ConfigDataState;
-use super::rolls::Rollouts;
-use super::room::RecordSizes;
-use super::sources::{Inventory, SourceReading, SourceState};
-use super::watchers::WatcherSet;
-use super::{AdoptPolicy, Budget, InventoryHolder, LiveObject, Reason, RollbackContent, WantedObject};
+use crate::engine::deletion::handover::Handover;
+use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::record_size::RecordSizes;
+use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
+use crate::engine::facts::watchers::WatcherSet;
+use crate::engine::facts::{authors, lookup_counts};
+use crate::engine::orders::pauses::OrderState;
+use crate::engine::restart::config_restart::ConfigDataState;
+use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::{Budget, LiveObject, WantedObject};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
@@ -50,7 +46,7 @@ pub(super) enum Prerequisites {
 pub struct Engine {
     pub(super) sources: Vec<SourceState>,
     pub(super) applysets: Vec<Arc<str>>,
-    heads: Vec<Revision>,
+    pub(super) heads: Vec<Revision>,
     // Boxed: a table of large values keeps nearly as much room free as it uses.
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
     pub(super) live: HashMap<ObjectId, Box<LiveObject>>,
@@ -134,25 +130,25 @@ impl Engine {
 
     /// Returns the facts about one object.
     pub fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
-        lookups::count(1);
+        lookup_counts::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
-        lookups::count(self.entries.len());
+        lookup_counts::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
     pub fn live(&self, id: &ObjectId) -> Option<&LiveObject> {
-        lookups::count(1);
+        lookup_counts::count(1);
         self.live.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
     pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
-        lookups::count(self.live.len());
+        lookup_counts::count(self.live.len());
         self.live.iter().map(|(id, live)| (id, &**live))
     }
 
@@ -336,7 +332,7 @@ impl Engine {
             self.named.remove(id);
         }
         let ours = self.live.get(id).is_some_and(
-            |live| matches!(&live.owner, super::ObjectOwner::Ours(set) if self.applysets.contains(set)),
+            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
         if self.entries.get(id).is_some_and(|entry| !entry.wants.is_empty()) {
             self.withdraw_confirmation(id);
@@ -390,82 +386,6 @@ impl Engine {
         }
     }
 
-    /// Decides about one object, asks the budget, and remembers what it waits for.
-    pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        self.settle();
-        self.note_config(id);
-        let gated = self.gate(id, now);
-        let holder = self.holder_of(id, now);
-        let Some(entry) = self.entries.get(id) else {
-            return Decision { action: Action::Forget, reason: None, again: None };
-        };
-        let wanting = entry.want();
-        let view = DecisionInput {
-            id,
-            entry,
-            observation: self.observe(id, entry, now),
-            inventories: &self.applysets,
-            brings: self.brings(entry),
-            rejected: entry.instead.as_ref().and_then(|instead| instead.reason()),
-            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
-            opt_out: self.opt_out_of(id),
-            holder: holder.clone(),
-            scaling: self.scaling(id, entry),
-            barred: self.barred(id, entry),
-            gated,
-            overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
-            started: wanting
-                .and_then(|(source, desired)| self.to_start_with(source, desired, self.shown(id))),
-            prune_decision: None,
-            doubt: self.doubt(entry),
-            finished: self.finished(id, entry),
-        };
-        let view = DecisionInput { prune_decision: self.judgement(id, &view), ..view };
-        let decision = self.awaiting(&holder, decide(&view, now));
-        let decision = self.within_allowed(id, decision);
-        let decision = self.minding_others(id, decision, now);
-        let decision = self.suspended(id, decision, now);
-        let decision = self.observed(id, decision);
-        let decision = self.foreseen(id, decision);
-        let decision = self.budgeted(id, decision);
-        let decision = self.with_daemon_set(id, decision);
-        let decision = self.takeback_decided(id, decision);
-        let decision = self.sealed(id, decision);
-        self.remember(id, &decision);
-        decision
-    }
-
-    /// Returns the revision that the annotation of the wanted content is to name.
-    fn brings(&self, entry: &ObjectEntry) -> Revision {
-        let back = entry.instead.as_ref().and_then(|instead| match &instead.content {
-            RollbackContent::Known(_, release) => Some(release.revision.clone()),
-            _ => None,
-        });
-        let newest = || entry.wants.first().map(|(source, _)| self.heads[*source].clone());
-        back.or_else(newest).unwrap_or_else(|| Revision::new(""))
-    }
-
-    /// Returns the reason that gates a new content. Called only where there is one, and where the
-    /// object can be seen.
-    fn gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
-        let entry = self.entries.get(id)?;
-        let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
-        let blind = matches!(self.observe(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
-        if blind || (entry.candidate().is_none() && self.reconfigured(id).is_none()) {
-            return None;
-        }
-        let stays = entry.instead.as_ref().and_then(|instead| instead.gate());
-        if self.foresight == Prerequisites::Now {
-            self.find_units(source);
-        }
-        stays.or_else(|| self.paused(id)).or_else(|| self.gated(source, &desired)).or_else(|| {
-            match self.foresight {
-                Prerequisites::Now => self.unit_gate(source, &desired),
-                Prerequisites::AllDone => None,
-            }
-        })
-    }
-
     /// Forgets an object of which nothing is known any more.
     pub fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
@@ -480,38 +400,6 @@ impl Engine {
                 self.entries.entry(id.clone()).or_default();
                 self.object_changed(id);
             }
-        }
-    }
-
-    /// Returns whose an object is, where it is in an inventory that this process does not keep.
-    fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
-            return InventoryHolder::Nobody;
-        };
-        let set = handover::set_of(&self.observe(id, entry, now));
-        set.map_or(InventoryHolder::Nobody, |set| self.holder(id, &set, now))
-    }
-
-    fn observe<'a>(&'a self, id: &ObjectId, entry: &'a ObjectEntry, now: Instant) -> Observation<'a> {
-        if let Some(blind) = self.blind(id, entry) {
-            return Observation::Blind(blind);
-        }
-        let seen = self.live.get(id);
-        if let Some((written, at)) = entry.written
-            && seen.is_none_or(|live| live.rv < written)
-        {
-            let overdue = now.duration_since(at) >= super::ECHO;
-            return match &entry.looked {
-                Some(LiveLookup::Found(live)) if live.rv >= written => Observation::Seen(live),
-                _ if overdue => Observation::NotSeen,
-                _ => Observation::Blind(Reason::OwnWrite),
-            };
-        }
-        match (seen, &entry.looked) {
-            (Some(live), Some(LiveLookup::Found(newer))) if newer.rv > live.rv => Observation::Seen(newer),
-            (Some(live), _) | (None, Some(LiveLookup::Found(live))) => Observation::Seen(live),
-            (None, Some(LiveLookup::Absent)) => Observation::Absent,
-            (None, None) => Observation::NotSeen,
         }
     }
 }

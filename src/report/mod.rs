@@ -9,45 +9,45 @@
 //!
 //! **Invariant:** decides nothing.
 
-mod compared;
+mod comparison;
 mod conditions;
 mod endpoints;
+mod headline;
 mod log;
 mod metrics;
-mod notice;
-mod notify;
+mod object_events;
 mod phase;
 mod reference;
-mod stand;
+mod sd_notify;
 mod status;
-mod summary;
+mod status_summary;
 mod watchdog;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use compared::{DifferingObject, ObjectComparison};
+pub use comparison::{DifferingObject, ObjectComparison};
 pub use conditions::{RemainingObjects, SourceCondition, deletions_wait, is_ready, source_conditions};
 pub use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
 pub use log::{MACHINE_FIELDS, ObjectEvent, brief, has_line, log, log_notice};
 pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
-pub use notice::{
+pub use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription,
     LosslessSubscription,
 };
 pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, well_words};
 pub use reference::{CONDITION_REASONS, ConditionReason, METRICS, MetricDescriptor, MetricType};
-pub use stand::{NAMED, RecordedObject, STATUS, StatusSummary};
 pub use status::{
     BoundUsage, CommitStatus, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus,
     QueuedWorkloadStatus, RolloutStatus, SourceStatus, SourceTimes, StatusContext, VERSION,
     WorkloadRolloutStatus, first_objects, object_of, objects, status,
 };
+pub use status_summary::{NAMED, RecordedObject, STATUS, StatusSummary};
 
 use crate::engine::Reason;
 
-pub use notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
-pub use summary::{DaemonSummary, SILENCE, SourceSummary, server_is_silent};
+pub use headline::{DaemonSummary, SILENCE, SourceSummary, server_is_silent};
+pub use sd_notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
 pub use watchdog::{WatchdogGuard, watchdog};
 
 /// The outcome of one object.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::notify::{StatusTopic, SystemdService};
+use super::sd_notify::{StatusTopic, SystemdService};
 use crate::heartbeat::{HeartbeatStatus, Heartbeats};
 
 /// The longest time between two looks: who is late is named at most this much later.
@@ -89,7 +89,7 @@ fn late_words(late: &[HeartbeatStatus]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::notify::tests::Manager;
+    use super::super::sd_notify::tests::Manager;
     use super::*;
 
     const LONG: Duration = Duration::from_hours(1);

@@ -16,8 +16,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::patient::TimedStream;
-use super::peers::{ALL, PeerConnections};
+use super::client_addresses::{ALL, PeerConnections};
+use super::slow_clients::TimedStream;
 use super::tls::TlsSettings;
 use crate::report::{EndpointMetrics, RequestRejection};
 

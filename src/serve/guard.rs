@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
 use super::answer::ErrorResponse;
-use super::kept::{FileBacked, StaleFallback};
+use super::reloaded_file::{FileBacked, StaleFallback};
 use super::session;
 use crate::report::{EndpointMetrics, RequestRejection};
 use crate::secret::Secret;

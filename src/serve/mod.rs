@@ -9,19 +9,19 @@
 //! comparison.
 
 mod answer;
+mod client_addresses;
 mod connections;
 mod error;
 mod events;
 mod guard;
 mod hook;
-mod kept;
 mod listener;
 mod page;
-mod patient;
-mod peers;
 mod process;
+mod reloaded_file;
 mod routes;
 mod session;
+mod slow_clients;
 mod socket;
 mod tls;
 

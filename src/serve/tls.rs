@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::kept::{FileBacked, StaleFallback};
-use super::patient::TimedStream;
+use super::reloaded_file::{FileBacked, StaleFallback};
+use super::slow_clients::TimedStream;
 use crate::config::TlsFiles;
 use crate::secret::read_regular;
 

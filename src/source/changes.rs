@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use git2::{Oid, Tree, TreeEntry};
 
-use super::names::{self, EntryKind, IgnoreFiles};
+use super::file_names::{self, EntryKind, IgnoreFiles};
 use super::objects::ObjectStores;
 use super::tree::{self, JudgedEntry, WalkStop};
 
@@ -119,7 +119,7 @@ impl TreeDiffWalk<'_> {
             return Ok(ChangeScope::Plain);
         }
         let Some(any) = new.or(old) else { return Ok(ChangeScope::Plain) };
-        if any.name_bytes() == names::IGNORE_FILE.as_bytes() {
+        if any.name_bytes() == file_names::IGNORE_FILE.as_bytes() {
             return Ok(ChangeScope::Structural);
         }
         let judge = |kind| tree::judge(&self.ignores, folder, any.name_bytes(), kind, depth);
@@ -145,5 +145,5 @@ fn is_sorted(tree: &Tree<'_>) -> bool {
 }
 
 fn has_marker(tree: &Tree<'_>) -> bool {
-    names::MARKERS.iter().any(|(name, _)| tree.get_name_bytes(name.as_bytes()).is_some())
+    file_names::MARKERS.iter().any(|(name, _)| tree.get_name_bytes(name.as_bytes()).is_some())
 }

@@ -1,6 +1,6 @@
 //! From a configured location to one that is read.
 
-use super::guard::{SignatureVerification, VerifyExtent};
+use super::commit_verifier::{SignatureVerification, VerifyExtent};
 use super::location::{GitLocation, ResolvedLocation};
 use crate::config::{self, VerifyMode, VerifySpec};
 

@@ -14,14 +14,14 @@ use crate::object::Revision;
 
 use super::bounded::bounded;
 use super::error::SourceError;
+use super::file_names;
 use super::folder::{self, FileReadResult, FileStat, OpenFolder};
-use super::forest::{self, ObjectSink as _};
 use super::lock::StateLock;
-use super::names;
 use super::reader::RevisionReader;
 use super::refusal::{RefusalReason, RefusedFile};
-use super::settle::{AbsentFiles, ChangeManner, FolderEntry};
+use super::settling::{AbsentFiles, ChangeManner, FolderEntry};
 use super::store::RevisionStore;
+use super::tree_builder::{self, ObjectSink as _};
 
 /// The number of passes over a folder that changes while it is read.
 const PASSES: usize = 6;
@@ -210,7 +210,7 @@ impl PassInput {
     ) -> Result<Revision, SourceError> {
         self.store.room()?;
         let plain: Vec<(&str, Oid)> = files.iter().map(|entry| (entry.0.as_str(), entry.1)).collect();
-        let id = forest::snapshot(odb, &plain, &pass.refusals)
+        let id = tree_builder::snapshot(odb, &plain, &pass.refusals)
             .map_err(|error| self.store.classify_error(&error))?;
         let revision = Revision::new(&id.to_string());
         self.store.pin(lock, &revision)?;
@@ -297,7 +297,7 @@ impl PassInput {
         let refused = |reason| FileLook::Refused(RefusedFile::new(path, reason));
         Ok(match root.read(path, self.store.settings().max_file) {
             Ok(FileReadResult::Whole(stat, bytes)) => {
-                let content = match names::refused_content(&bytes) {
+                let content = match file_names::refused_content(&bytes) {
                     Some(reason) => Err(reason),
                     None => Ok(odb
                         .put(git2::ObjectType::Blob, &bytes)

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::SourceError;
-use super::names::{self, EntryKind, IgnoreFiles};
+use super::file_names::{self, EntryKind, IgnoreFiles};
 use super::reader::MAX_ENTRIES;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::tree::{self, JudgedEntry};
@@ -187,7 +187,7 @@ impl FolderWalk<'_> {
             return Err(trouble(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            let inside = names::printable(&self.inside(&path));
+            let inside = file_names::printable(&self.inside(&path));
             self.out
                 .refusals
                 .push(RefusedFile::new(inside, RefusalReason::Unreadable).detail(error.to_string()));
@@ -213,7 +213,7 @@ impl FolderWalk<'_> {
         }
         let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
-        match tree::judge(&self.ignores, &names::printable(&parent), name, kind, depth - 1) {
+        match tree::judge(&self.ignores, &file_names::printable(&parent), name, kind, depth - 1) {
             JudgedEntry::Skip => Ok(false),
             JudgedEntry::Refuse(refusal) => {
                 self.out.refusals.push(refusal);
@@ -256,8 +256,8 @@ impl FolderWalk<'_> {
         if depth > 0 && fs::symlink_metadata(folder.join(".git")).is_ok() {
             return Ok(Some(RefusedFile::new(path, RefusalReason::Submodule)));
         }
-        let name = tree::join(path, names::IGNORE_FILE);
-        match self.root.read(&name, names::MAX_IGNORE_FILE) {
+        let name = tree::join(path, file_names::IGNORE_FILE);
+        match self.root.read(&name, file_names::MAX_IGNORE_FILE) {
             Ok(FileReadResult::Whole(_, text)) => {
                 if let Err(detail) = self.ignores.push(path.as_bytes(), &text) {
                     return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).detail(detail)));
@@ -274,7 +274,7 @@ impl FolderWalk<'_> {
                 return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).detail(error.to_string())));
             }
         }
-        Ok(names::MARKERS.into_iter().find_map(|(marker, reason)| {
+        Ok(file_names::MARKERS.into_iter().find_map(|(marker, reason)| {
             let metadata = fs::symlink_metadata(folder.join(marker)).ok()?;
             let full = tree::join(path, marker);
             let ignored = self.ignores.ignored(full.as_bytes(), kind(metadata.file_type()));

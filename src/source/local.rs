@@ -10,10 +10,10 @@ use tempfile::NamedTempFile;
 use crate::object::Revision;
 
 use super::child::{self, ChildPeer};
-use super::complaint::{self, GitErrorKind};
 use super::error::SourceError;
+use super::file_names;
+use super::git_messages::{self, GitErrorKind};
 use super::lock::StateLock;
-use super::names;
 use super::objects;
 use super::store::RevisionStore;
 
@@ -63,7 +63,7 @@ fn unborn(repository: &Repository, place: String) -> SourceError {
     }
     let head = repository.find_reference("HEAD").ok();
     let head = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten()).unwrap_or("HEAD");
-    let branch = names::printable(head.trim_start_matches("refs/heads/").as_bytes());
+    let branch = file_names::printable(head.trim_start_matches("refs/heads/").as_bytes());
     SourceError::NoReference { place, reference: format!("{branch}, which HEAD names") }
 }
 
@@ -197,9 +197,9 @@ pub(super) async fn copy(
         Err(child::ChildError::TooOld(found)) => return Err(SourceError::OldGit { found }),
         Err(_) => return Err(SourceError::Silent { place, after: deadline }),
     };
-    match complaint::kind(&output.stderr) {
+    match git_messages::kind(&output.stderr) {
         GitErrorKind::NoCommit => Ok(false),
-        kind => Err(complaint::error(kind, &place, complaint::detail(&output.stderr, &[]), store)),
+        kind => Err(git_messages::error(kind, &place, git_messages::detail(&output.stderr, &[]), store)),
     }
 }
 

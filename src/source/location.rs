@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::commit_verifier::SignatureVerification;
 use super::error::SourceError;
-use super::guard::SignatureVerification;
 use crate::fields::blurred;
 
 /// The polling interval of a remote without one in the configuration.

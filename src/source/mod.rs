@@ -10,18 +10,18 @@
 //! leaves the last revision in force.
 
 mod bounded;
+mod change_hints;
 mod changes;
 mod child;
-mod complaint;
+mod commit_verifier;
 mod configured;
 mod credentials;
 mod directory;
-mod disk;
+mod disk_snapshot;
 mod error;
+mod file_names;
 mod folder;
-mod forest;
-mod guard;
-mod hints;
+mod git_messages;
 mod identity;
 mod keys;
 mod lineage;
@@ -29,7 +29,6 @@ mod local;
 mod location;
 mod lock;
 mod login;
-mod names;
 mod objects;
 mod origin;
 mod program;
@@ -37,19 +36,20 @@ mod reader;
 mod refusal;
 mod remote;
 mod settings;
-mod settle;
+mod settling;
+mod signature_report;
 mod snapshot;
 #[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod source;
 mod store;
 mod tree;
-mod verdict;
+mod tree_builder;
 
+pub use change_hints::ChangeHints;
+pub use commit_verifier::{SignatureVerification, VerificationAnchor, VerifyExtent, unusable_keys};
 pub use credentials::Credentials;
-pub use disk::{DiskSnapshot, NamedInput, read_disk, read_named};
+pub use disk_snapshot::{DiskSnapshot, NamedInput, read_disk, read_named};
 pub use error::SourceError;
-pub use guard::{SignatureVerification, VerificationAnchor, VerifyExtent, unusable_keys};
-pub use hints::ChangeHints;
 pub use identity::SourceTitle;
 pub use lineage::Ancestry;
 pub use location::{

@@ -14,8 +14,8 @@ use crate::render::harmless;
 
 use super::changes;
 use super::error::SourceError;
+use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
-use super::names::{self, EntryKind};
 use super::objects::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::snapshot::{self, BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
@@ -409,9 +409,9 @@ impl RevisionReader {
         if size > self.shared.limits.file {
             return Ok(Err(RefusalReason::TooLarge));
         }
-        if names::LFS_SIZES.contains(&size) {
+        if file_names::LFS_SIZES.contains(&size) {
             let bytes = objects.read(id).map_err(|error| self.damaged(&error))?;
-            if let Some(reason) = names::refused_content(&bytes) {
+            if let Some(reason) = file_names::refused_content(&bytes) {
                 return Ok(Err(reason));
             }
         }

@@ -7,9 +7,9 @@ use crate::object::Revision;
 
 use super::bounded::bounded;
 use super::child::{self, ChildError, ChildOutput, ChildPeer};
-use super::complaint::{self, GitErrorKind};
+use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
-use super::guard::{CommitVerifier, VerificationRange};
+use super::git_messages::{self, GitErrorKind};
 use super::lineage::{Ancestry, CommitRange};
 use super::location;
 use super::lock::StateLock;
@@ -297,7 +297,7 @@ impl RemoteReference {
             return Err(SourceError::Hollow { place: self.place.clone() });
         }
         if !output.status.success() {
-            let moved = complaint::kind(&output.stderr) == GitErrorKind::Moved;
+            let moved = git_messages::kind(&output.stderr) == GitErrorKind::Moved;
             let target = if moved { Box::pin(self.target(lock)).await } else { None };
             return Err(self.failure(&output, target));
         }
@@ -308,7 +308,7 @@ impl RemoteReference {
         let place = self.place.clone();
         let is_sha256 = |line: &str| line.split_once('\t').is_some_and(|(id, _)| id.len() == 64);
         if output.stdout.lines().any(is_sha256) {
-            return Err(complaint::sha256(place));
+            return Err(git_messages::sha256(place));
         }
         if !listed.iter().any(|(name, _)| *name == "HEAD") {
             return Err(SourceError::Hollow { place });
@@ -349,7 +349,7 @@ impl RemoteReference {
         let settings = self.store.settings();
         let bounds = self.store.bounds(settings.answer, QuotaRoom(settings.quota));
         let output = child::run(command, lock, bounds).await.ok()?;
-        complaint::target(&output.stderr, &self.address.secrets)
+        git_messages::target(&output.stderr, &self.address.secrets)
     }
 
     fn command(&self) -> Result<Command, SourceError> {
@@ -386,8 +386,8 @@ impl RemoteReference {
     }
 
     fn failure(&self, output: &ChildOutput, target: Option<String>) -> SourceError {
-        let detail = complaint::detail(&output.stderr, &self.address.secrets);
-        match complaint::kind(&output.stderr) {
+        let detail = git_messages::detail(&output.stderr, &self.address.secrets);
+        match git_messages::kind(&output.stderr) {
             GitErrorKind::NoCommit => {
                 let reference = match &self.wanted {
                     WantedReference::Commit(commit) => format!("{commit} ({detail})"),
@@ -396,7 +396,7 @@ impl RemoteReference {
                 SourceError::NoReference { place: self.place.clone(), reference }
             }
             GitErrorKind::Moved => SourceError::Moved { place: self.place.clone(), target },
-            kind => complaint::error(kind, &self.place, detail, &self.store),
+            kind => git_messages::error(kind, &self.place, detail, &self.store),
         }
     }
 }

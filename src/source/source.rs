@@ -11,9 +11,9 @@ use crate::config::CredentialUse;
 use crate::object::{ErrorClass, Revision};
 
 use super::bounded::bounded;
+use super::change_hints::{ChangeHints, HintTarget};
+use super::commit_verifier::{CommitVerifier, VerificationAnchor, VerificationRange};
 use super::error::SourceError;
-use super::guard::{CommitVerifier, VerificationAnchor, VerificationRange};
-use super::hints::{ChangeHints, HintTarget};
 use super::lineage::CommitRange;
 use super::local;
 use super::location::ResolvedLocation;

@@ -348,7 +348,7 @@ impl RevisionStore {
             let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
-                Ok(output) => super::complaint::detail(&output.stderr, &[]),
+                Ok(output) => super::git_messages::detail(&output.stderr, &[]),
                 Err(failure) => format!("{failure:?}"),
             };
             tracing::warn!(store = %self.path.display(), step = ?step, failure, "store not tidied");

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use git2::{Oid, Tree};
 
-use super::names::{self, EntryKind, EntryVerdict, IgnoreFiles};
+use super::file_names::{self, EntryKind, EntryVerdict, IgnoreFiles};
 use super::objects::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
 
@@ -82,7 +82,7 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
         if let Some(refusal) = load_ignore_file(self.objects, &mut self.ignores, tree, path)? {
             return Ok(Some(refusal));
         }
-        Ok(names::MARKERS.into_iter().find_map(|(name, reason)| {
+        Ok(file_names::MARKERS.into_iter().find_map(|(name, reason)| {
             let entry = tree.get_name_bytes(name.as_bytes())?;
             let full = join(path, name);
             let ignored = self.ignores.ignored(full.as_bytes(), kind(entry.filemode_raw()));
@@ -123,7 +123,7 @@ pub(super) fn judge(
     kind: EntryKind,
     depth: usize,
 ) -> JudgedEntry {
-    let verdict = names::judge(name, kind);
+    let verdict = file_names::judge(name, kind);
     if verdict == EntryVerdict::Skip {
         return JudgedEntry::Skip;
     }
@@ -132,9 +132,9 @@ pub(super) fn judge(
         return JudgedEntry::Skip;
     }
     // Another text only for names that are refused.
-    let path = names::printable(&full);
+    let path = file_names::printable(&full);
     match verdict {
-        EntryVerdict::Enter if depth >= names::MAX_DEPTH => {
+        EntryVerdict::Enter if depth >= file_names::MAX_DEPTH => {
             JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))
         }
         EntryVerdict::Enter => JudgedEntry::Enter(path),
@@ -151,9 +151,11 @@ pub(super) fn load_ignore_file(
     tree: &Tree<'_>,
     path: &str,
 ) -> Result<Option<RefusedFile>, WalkStop> {
-    let Some(entry) = tree.get_name_bytes(names::IGNORE_FILE.as_bytes()) else { return Ok(None) };
-    let refusal = RefusedFile::new(join(path, names::IGNORE_FILE), RefusalReason::BadIgnore);
-    if kind(entry.filemode_raw()) != EntryKind::File || objects.size(entry.id())? > names::MAX_IGNORE_FILE {
+    let Some(entry) = tree.get_name_bytes(file_names::IGNORE_FILE.as_bytes()) else { return Ok(None) };
+    let refusal = RefusedFile::new(join(path, file_names::IGNORE_FILE), RefusalReason::BadIgnore);
+    if kind(entry.filemode_raw()) != EntryKind::File
+        || objects.size(entry.id())? > file_names::MAX_IGNORE_FILE
+    {
         return Ok(Some(refusal));
     }
     let text = objects.read(entry.id())?;

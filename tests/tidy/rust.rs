@@ -195,7 +195,7 @@ pub(crate) fn modules(text: &str) -> Vec<Module> {
 }
 
 fn declaration(line: &str) -> Option<&str> {
-    let visible = ["pub ", "pub(crate) ", "pub(super) "];
+    let visible = ["pub ", "pub(crate) ", "pub(super) ", "pub(in crate::engine) "];
     let line = visible.iter().find_map(|word| line.strip_prefix(word)).unwrap_or(line);
     line.strip_prefix("mod ")
 }

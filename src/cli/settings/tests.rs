@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cli::args::{Color, Command, CommandLine, parse};
-use crate::cli::once::OneShotSource;
+use crate::cli::one_shot_input::OneShotSource;
 use crate::config::{PositiveDuration, SourceConfig, SourceLocation};
 use crate::engine::{AdoptPolicy, BlastRadius};
 

@@ -7,9 +7,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::{self, age, clean};
 use super::feed::StatusOrigin;
-use super::ink::{cut, span};
 use super::model::{Outage, TopMode, TopModel};
 use super::panes::bar;
+use super::styled_text::{cut, span};
 use crate::render::{Palette, TextStyle};
 use crate::report::{BoundUsage, RolloutStatus, server_is_silent};
 

@@ -5,9 +5,9 @@ use ratatui::text::Line;
 
 use super::super::events;
 use super::super::overview::{self, Cell};
-use super::super::view::StatusView;
-use super::ink::{span, wrapped};
+use super::super::status_view::StatusView;
 use super::panes::clock;
+use super::styled_text::{span, wrapped};
 use crate::object::Revision;
 use crate::render::{Palette, TextStyle};
 use crate::report::{EventRecord, ObjectRef, ObjectStatus, SourceStatus};

@@ -8,10 +8,10 @@ use unicode_width::UnicodeWidthStr as _;
 use super::bars;
 use super::details::DetailPane;
 use super::feed::StatusOrigin;
-use super::ink::{cut, span};
 use super::layout;
 use super::model::{TopMode, TopModel};
 use super::panes::{PANES, Pane, PaneItem};
+use super::styled_text::{cut, span};
 use super::table::Table;
 use crate::render::TextStyle;
 

@@ -3,11 +3,11 @@
 use tokio::sync::{mpsc, watch};
 
 use super::super::CommandError;
+use super::super::cluster_status::survey;
 use super::super::events;
 use super::super::socket::SocketError;
 use super::super::status::StatusReader;
-use super::super::survey::survey;
-use super::super::view::{self, StatusView};
+use super::super::status_view::{self, StatusView};
 use crate::report::{EventRecord, ObjectRef, ObjectStatus};
 
 /// The origin of the status, in words, and its polling interval.
@@ -59,7 +59,9 @@ impl StatusFeed {
                 self.last = notices.last().map_or(self.last, |notice| notice.number);
                 let object = match wanted {
                     None => None,
-                    Some(named) => Some((named.clone(), refusable(socket.read(&view::page(named)).await)?)),
+                    Some(named) => {
+                        Some((named.clone(), refusable(socket.read(&status_view::page(named)).await)?))
+                    }
                 };
                 Ok(Refresh { view, notices, object })
             }

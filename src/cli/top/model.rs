@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ratatui::text::Line;
 
 use super::super::overview::Cell;
-use super::super::view::StatusView;
+use super::super::status_view::StatusView;
 use super::details::{DetailPane, DetailSubject, ObjectDetail};
 use super::feed::{Refresh, StatusOrigin};
 use super::layout::{self, ScreenLayout};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::super::events;
 use super::super::overview::{self, Cell, age};
-use super::super::view::StatusView;
+use super::super::status_view::StatusView;
 use crate::object::Revision;
 use crate::render::TextStyle;
 use crate::report::{

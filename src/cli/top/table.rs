@@ -5,8 +5,8 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::Cell;
-use super::ink::{Alignment, cut, cut_before, ink, padded, span};
 use super::panes::{ColumnSet, PaneItem};
+use super::styled_text::{Alignment, cut, cut_before, ink, padded, span};
 use crate::render::{Palette, TextStyle};
 
 /// The mark of the chosen item.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::super::inventory;
 use super::super::kinds::UNLISTED;
-use super::super::proofs::prove_absent;
+use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{

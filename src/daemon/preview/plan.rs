@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
-use super::super::act::blocking;
 use super::super::drift;
+use super::super::executor::blocking;
 use super::{CONCURRENCY, PreviewRun};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault};

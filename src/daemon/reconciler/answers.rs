@@ -8,9 +8,9 @@ use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::super::feed::FeedRequest;
+use super::super::source_task::FeedRequest;
 use super::Reconciler;
-use super::views::ComparisonInput;
+use super::comparisons::ComparisonInput;
 use crate::engine::Engine;
 use crate::object::ObjectId;
 use crate::report::{

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use super::super::event::LoopEvent;
+use super::super::loop_event::LoopEvent;
 use super::BACKLOG;
 use super::answers::Inquiry;
 use crate::cluster::{DataEvent, InformerEvent, PodsEvent, Scaler};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::super::event::LoopEvent;
 use super::super::inventory::CallState;
+use super::super::loop_event::LoopEvent;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{
     BudgetObject, ClusterError, ClusterFault, ListSelector, NamespaceSelector, explain_unread_claims,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::super::pass::{PassEnding, PassResult};
+use super::super::pass_result::{PassEnding, PassResult};
 use super::{Reconciler, StopCondition};
 use crate::engine::{PruneDecision, Reason, ReconcilePolicy, SourceLifecycle, SourceState, WantedObject};
 use crate::health::HealthStatus;

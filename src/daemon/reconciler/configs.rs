@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::super::event::LoopEvent;
 use super::super::inventory::CallState;
+use super::super::loop_event::LoopEvent;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{ClusterError, ConfigKey, DataChange, DataEvent, DataFollower, ServiceAccount};
 use crate::engine::{ApplyPurpose, ApplyRequest, KEY_SECRET, ReadState, SourceWrites};

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::act::Executor;
 use super::super::drift::ComparisonRequest;
-use super::super::event::LoopEvent;
-use super::super::feed::FeedRequest;
+use super::super::executor::Executor;
+use super::super::loop_event::LoopEvent;
+use super::super::source_task::FeedRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::super::acceptance;
-use super::super::event::LoopEvent;
-use super::super::feed::FeedRequest;
 use super::super::handover;
 use super::super::inventory::{
     self, CallState, InventoryNeed, InventoryOrigin, InventoryState, InventoryWriteMode,
 };
+use super::super::loop_event::LoopEvent;
+use super::super::source_task::FeedRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{Inventory, SealStatus, SourceId, SourceLifecycle, SourceWrites};

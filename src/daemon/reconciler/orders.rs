@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::feed::FeedRequest;
 use super::super::inventory::InventoryState;
+use super::super::source_task::FeedRequest;
 use super::{PinState, Reconciler, StopCondition};
 use crate::cluster::{InformerChange, InformerEvent};
 use crate::engine::{PastRevision, ResourceVersion, SourceId};

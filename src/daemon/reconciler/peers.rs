@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::event::LoopEvent;
-use super::super::feed::FeedRequest;
 use super::super::handover;
 use super::super::handover::peers;
 use super::super::inventory::CallState;
+use super::super::loop_event::LoopEvent;
+use super::super::source_task::FeedRequest;
 use super::Reconciler;
 use crate::cluster::{Cluster, ClusterError};
 use crate::engine::PeerSource;

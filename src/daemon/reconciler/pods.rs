@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::super::event::LoopEvent;
+use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{PodFollower, PodsChange, PodsEvent, pod_selector};
 use crate::engine::Uid;
@@ -41,7 +41,7 @@ impl Reconciler {
             let contents = self.executor.contents.clone();
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
-                let body = super::super::act::blocking(move || contents.effective(&content)).await;
+                let body = super::super::executor::blocking(move || contents.effective(&content)).await;
                 LoopEvent::Selector(id, body.ok().as_ref().and_then(pod_selector))
             });
         }

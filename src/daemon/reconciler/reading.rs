@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::super::event::LoopEvent;
-use super::super::feed::{FeedRequest, SourceFeed};
 use super::super::inventory::InventoryNeed;
+use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
+use super::super::source_task::{FeedRequest, SourceFeed};
 use super::{BACKLOG, Reconciler, StopCondition};
 use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::GroupKind;
@@ -123,7 +123,7 @@ impl Reconciler {
                     self.feeds[source] = Some(orders);
                 }
                 SourceFiles::Once(disk) => {
-                    self.spawn(super::super::feed::read_once(disk, dialect, scopes.clone()));
+                    self.spawn(super::super::source_task::read_once(disk, dialect, scopes.clone()));
                 }
             }
             self.read_inventory(source);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::fleet::{DaemonSetWorld, DisruptionBudgets, agent, content, spread};
+use super::daemon_set_steps::{DaemonSetWorld, DisruptionBudgets, agent, content, spread};
 use super::world::{budget, desired, reading, workload};
 use crate::engine::*;
 

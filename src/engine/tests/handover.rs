@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::world::{SET, World, WorldObject, config, desired, following, reading};
-use crate::engine::peers::DeletionConsent;
+use crate::engine::deletion::peer_sources::DeletionConsent;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 

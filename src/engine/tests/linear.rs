@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::harness::Harness;
 use super::restart;
 use super::world::{config, desired, reading, workload};
-use crate::engine::lookups::counted;
+use crate::engine::facts::lookup_counts::counted;
 use crate::engine::*;
 use crate::object::ObjectId;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::engine::starts::StartHistory;
+use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::{RolloutLedger, RolloutStart};
 use crate::object::{GroupKind, ObjectId};
 

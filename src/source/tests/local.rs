@@ -331,7 +331,7 @@ fn plant(repository: &git2::Repository, files: &[(String, String)]) -> Revision 
         .collect();
     let plain: Vec<(&str, git2::Oid)> = ids.iter().map(|(path, id)| (path.as_str(), *id)).collect();
     let mut odb = odb;
-    Revision::new(&crate::source::forest::snapshot(&mut odb, &plain, &[]).unwrap().to_string())
+    Revision::new(&crate::source::tree_builder::snapshot(&mut odb, &plain, &[]).unwrap().to_string())
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::fixture::{TestRepository, folder};
 use crate::object::ErrorClass;
-use crate::source::complaint::{self, GitErrorKind};
+use crate::source::git_messages::{self, GitErrorKind};
 use crate::source::{GitLocation, LocationKind, ResolvedLocation, SourceError, SourceSettings, classify};
 
 #[test]
@@ -186,13 +186,13 @@ const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
 fn complaints_are_told_apart() {
     let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
     for (text, kind, class, detail) in COMPLAINTS {
-        assert_eq!(complaint::kind(text), kind, "{text}");
-        let detailed = complaint::detail(text, &["s3cret".to_owned()]);
+        assert_eq!(git_messages::kind(text), kind, "{text}");
+        let detailed = git_messages::detail(text, &["s3cret".to_owned()]);
         assert_eq!(detailed, detail);
-        let error = complaint::error(kind, "place", detailed, &store);
+        let error = git_messages::error(kind, "place", detailed, &store);
         assert_eq!(error.class(), class, "{text}");
     }
-    assert_eq!(complaint::detail("", &[]), "it ended without a word");
+    assert_eq!(git_messages::detail("", &[]), "it ended without a word");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn where_a_server_sends_on_to_is_told_without_secrets() {
     fn check(line: &str, expected: Option<&str>) {
         let trace =
             format!("20:00:00 http.c:1 <= Recv header: HTTP/1.1 302\n20:00:00 http.c:1 <= Recv {line}\n");
-        assert_eq!(complaint::target(&trace, &["s3cret".to_owned()]).as_deref(), expected);
+        assert_eq!(git_messages::target(&trace, &["s3cret".to_owned()]).as_deref(), expected);
     }
     let path = "a.git/info/refs?service=git-upload-pack";
     check(&format!("header: Location: https://b/{path}\r"), Some("https://b/a.git"));

@@ -1,13 +1,13 @@
 //! Tests against real repositories, made by the `git` program in temporary folders.
 
 mod awaited;
+mod change_hints;
 mod confined;
 mod credentials;
 mod directory;
-mod disk;
+mod disk_snapshot;
 mod fixture;
 mod forms;
-mod hints;
 mod hostile;
 mod http;
 mod identity;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::feed::Refresh;
-use crate::cli::view::StatusView;
+use crate::cli::status_view::StatusView;
 use crate::report::{EventRecord, ObjectStatus, Phase, RolloutStatus, SourceStatus};
 
 pub(super) const NOW: &str = "2030-01-02T03:04:05Z";

@@ -1,0 +1,409 @@
+//! The status as the cluster alone shows it, for when no daemon answers.
+
+mod last_status;
+mod unlabelled_objects;
+
+use crate::object::annotations;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use self::last_status::LastStatus;
+use self::unlabelled_objects::UnlabelledObjects;
+pub(super) use self::unlabelled_objects::source_by_seal;
+use super::source_objects::{by_namespace, is_too_wide};
+use super::status_view::StatusView;
+use super::target::{ClusterSession, ManagedObject};
+use super::{CommandError, facts};
+use crate::cluster::{InventoryObject, KindLookup, ListSelector, applyset_id};
+use crate::daemon::{self, PendingPrune};
+use crate::engine::{
+    LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
+    RolloutPhase, pause_reason,
+};
+use crate::object::ObjectId;
+use crate::report::{
+    self, BoundUsage, ObjectRef, ObjectStatus, Obstacle, Phase, PhaseFacts, QueuedWorkloadStatus,
+    RolloutStatus, SourceStatus, WorkloadRolloutStatus,
+};
+
+/// One source, and what its parent says.
+struct SourceRecord {
+    name: String,
+    applyset: Arc<str>,
+    rejections: Vec<Rejection>,
+    pending: Vec<PendingPrune>,
+    inventory: InventoryObject,
+    last: LastStatus,
+    /// The reason for which not all of its objects are known.
+    unread: Option<String>,
+}
+
+/// Returns a view of all objects, those among them that are as they should be too.
+pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, CommandError> {
+    let inventories = session.cluster.inventories(&session.system).await?;
+    let mut told: Vec<SourceRecord> =
+        inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory)).collect();
+    told.sort_by(|one, other| one.name.cmp(&other.name));
+    let (ledger, unreadable) = facts::ledger(session).await?;
+    let members = members(session, &mut told).await;
+    let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &told).await;
+    let there: BTreeSet<&ObjectId> =
+        members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
+    let objects = told.iter().enumerate().flat_map(|(number, source)| {
+        let ours =
+            members.iter().filter(|(_, live)| live.owner == ObjectOwner::Ours(source.applyset.clone()));
+        let ours = ours.map(|(id, live)| (id, live));
+        let bare = proven.iter().filter(|(of, ..)| *of == number).map(|(_, id, live)| (id, live));
+        let ours: Vec<ObjectStatus> =
+            ours.chain(bare).map(|(id, live)| object(source, &ledger, id, live)).collect();
+        let others = source.last.ids().filter(|id| !there.contains(id));
+        ours.into_iter().chain(others.filter_map(|id| source.last.absent(&source.name, id)))
+    });
+    let objects: Vec<ObjectStatus> = objects.collect();
+    let sources = told.iter().map(|source| source_status(source, &ledger, &objects)).collect();
+    let rollout = RolloutStatus { unreadable, ..rollout(&told, &ledger, &members) };
+    Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
+}
+
+/// The state of one object.
+#[derive(Default)]
+pub(super) struct ObjectStanding {
+    /// The phase; none where the object may be one of those that the record counts without names.
+    pub(super) phase: Option<Phase>,
+    /// The reason for the phase, where no other record has it.
+    pub(super) reason: Option<String>,
+    /// The number of objects of its source that are not as wanted and have no name in the record.
+    pub(super) unnamed: usize,
+}
+
+/// Returns where one object stands.
+pub(super) fn object_standing(
+    session: &ClusterSession,
+    target: &ManagedObject,
+    ledger: &RolloutLedger,
+) -> ObjectStanding {
+    let source = SourceRecord::of(session, target.source.clone(), target.inventory.clone());
+    let Some(live) = session.cluster.view(&target.kind, &target.object) else {
+        return ObjectStanding::default();
+    };
+    let unnamed = source.last.unnamed(&queue(&source, ledger)).into_values().sum();
+    let found = obstacle(&source, ledger, &target.id, &live);
+    let told = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
+    let phase = facts_of(&source, ledger, &target.id, &live, found.as_ref()).phase();
+    let is_known = phase != Phase::Settled || unnamed == 0;
+    ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
+}
+
+/// Returns where an object stood, as a daemon told it last, that the cluster does not show as one
+/// of a source.
+pub(super) async fn recorded(
+    session: &ClusterSession,
+    id: &ObjectId,
+) -> Result<Option<ObjectStatus>, CommandError> {
+    let inventories = session.candidates().await?;
+    let mut sources =
+        inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory));
+    Ok(sources.find_map(|source| source.last.absent(&source.name, id)))
+}
+
+impl SourceRecord {
+    fn of(session: &ClusterSession, name: String, inventory: InventoryObject) -> Self {
+        Self {
+            applyset: applyset_id(&session.system, &name).into(),
+            rejections: daemon::rejections(&inventory),
+            pending: daemon::pending_prunes(&inventory),
+            last: LastStatus::read(&inventory.data),
+            unread: None,
+            name,
+            inventory,
+        }
+    }
+}
+
+/// Returns all objects of all sources. A kind that cannot be listed is told by those that have some
+/// of it.
+async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(ObjectId, LiveObject)> {
+    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter().cloned()).collect();
+    let sets: BTreeSet<Arc<str>> = told.iter().map(|source| source.applyset.clone()).collect();
+    let selector = ListSelector::ApplySets(sets);
+    let mut members = Vec::new();
+    for kind in kinds {
+        let why = match session.kinds.preferred(&kind) {
+            KindLookup::Served(served) => match session.cluster.list(&served, &selector).await {
+                Ok(found) => {
+                    members.extend(found);
+                    continue;
+                }
+                Err(refused) if is_too_wide(&refused, &served) => {
+                    for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
+                        let of = (&source.applyset, &source.inventory);
+                        match by_namespace(&session.cluster, &served, of, refused.clone()).await {
+                            Ok(found) => members.extend(found),
+                            Err(error) => source.unread = Some(format!("{kind} cannot be listed: {error}")),
+                        }
+                    }
+                    continue;
+                }
+                Err(error) => error.to_string(),
+            },
+            // Nothing of it is there.
+            KindLookup::Unserved { .. } => continue,
+            KindLookup::Unknown => "the server of its API group does not answer".to_owned(),
+        };
+        for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
+            source.unread = Some(format!("{kind} cannot be listed: {why}"));
+        }
+    }
+    members
+}
+
+fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[ObjectStatus]) -> SourceStatus {
+    let ours = || objects.iter().filter(|object| object.source == source.name);
+    let mut counts: BTreeMap<Phase, usize> = BTreeMap::new();
+    for object in ours() {
+        *counts.entry(object.phase).or_default() += 1;
+    }
+    for (phase, count) in source.last.unnamed(&queue(source, ledger)) {
+        count_unnamed(&mut counts, phase, count);
+    }
+    let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
+    let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
+    let paused =
+        source.inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
+    let incomplete = source.unread.clone().or_else(|| source.last.incomplete());
+    SourceStatus {
+        name: source.name.clone(),
+        place: daemon::place(&source.inventory).unwrap_or_default().to_owned(),
+        revision: recorded_revision(source, ledger, &brought).or_else(only),
+        // Nobody knows.
+        complete: false,
+        healthy: incomplete.is_none() && counts.keys().all(|phase| phase.is_well()),
+        incomplete,
+        paused: paused.map(|paused| paused.reason.to_string()),
+        objects: counts,
+        prune_waiting: source.pending.len() + daemon::untold_prunes(&source.inventory),
+        unlisted: daemon::unlisted(&source.inventory),
+        ..SourceStatus::default()
+    }
+}
+
+/// Counts objects in a phase that nothing in the cluster shows them to be in, in place of well
+/// ones.
+fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usize) {
+    let well = counts.get_mut(&Phase::Settled);
+    let moved = well.map_or(0, |well| {
+        let moved = unnamed.min(*well);
+        *well -= moved;
+        moved
+    });
+    counts.retain(|_, count| *count > 0);
+    if moved > 0 {
+        *counts.entry(phase).or_default() += moved;
+    }
+}
+
+/// Returns the revision that the daemon last told of, whole where any object or commit that is
+/// known has it.
+fn recorded_revision(
+    source: &SourceRecord,
+    ledger: &RolloutLedger,
+    brought: &BTreeSet<&str>,
+) -> Option<String> {
+    let line = source.inventory.data.get(report::STATUS)?;
+    let short = line.split([' ', ':']).next().filter(|word| word.chars().all(|c| c.is_ascii_hexdigit()))?;
+    let commits = ledger.commits.iter().map(|commit| commit.revision.to_string());
+    let mut known = brought.iter().map(|text| (*text).to_owned()).chain(commits);
+    Some(known.find(|text| text.starts_with(short)).unwrap_or_else(|| short.to_owned()))
+}
+
+fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> ObjectStatus {
+    let found = obstacle(source, ledger, id, live);
+    let facts = facts_of(source, ledger, id, live, found.as_ref());
+    let phase = facts.phase();
+    let paused = paused(source, live).filter(|_| phase == Phase::Paused);
+    let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| pause_words(&paused.reason)));
+    ObjectStatus {
+        object: ObjectRef::of(id),
+        source: source.name.clone(),
+        phase,
+        reason: reason.or_else(|| unhealthy(live)),
+        revision: live.shown_release().map(|release| release.revision.to_string()),
+        origin: None,
+        wave: 0,
+    }
+}
+
+fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
+    let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
+    // A claim that a process has left behind lasts until its workload is at rest.
+    let claimed = ledger.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RolloutPhase::Settled)));
+    claimed || is_in(RolloutPhase::Replacing)
+}
+
+/// Returns the objects of a source in the rollout queue.
+fn queue<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
+    ledger.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
+}
+
+/// The obstacle of one object, as far as the cluster shows it.
+struct FoundObstacle {
+    obstacle: Obstacle,
+    reason: String,
+    /// Indicates whether no other record of the cluster has the reason.
+    is_only_here: bool,
+}
+
+impl FoundObstacle {
+    fn recorded_elsewhere(obstacle: Obstacle, reason: String) -> Self {
+        Self { obstacle, reason, is_only_here: false }
+    }
+
+    fn recorded_only_here(obstacle: Obstacle, reason: String) -> Self {
+        Self { obstacle, reason, is_only_here: true }
+    }
+}
+
+fn facts_of(
+    source: &SourceRecord,
+    ledger: &RolloutLedger,
+    id: &ObjectId,
+    live: &LiveObject,
+    found: Option<&FoundObstacle>,
+) -> PhaseFacts {
+    PhaseFacts {
+        obstacle: found.map(|found| found.obstacle),
+        is_rolling: is_rolling(ledger, id, live),
+        is_paused: paused(source, live).is_some(),
+        status: Some(live.health.status),
+    }
+}
+
+/// Returns what keeps an object from being as asked for. The order of the questions is that in
+/// which the engine decides; what only its record tells stands where the engine would have found
+/// it.
+fn obstacle(
+    source: &SourceRecord,
+    ledger: &RolloutLedger,
+    id: &ObjectId,
+    live: &LiveObject,
+) -> Option<FoundObstacle> {
+    let (recorded, why) = source.last.of(id).unzip();
+    let recorded_as = |phase: Phase, obstacle: Obstacle| {
+        let why = why.clone().filter(|_| recorded == Some(phase))?;
+        Some(FoundObstacle::recorded_only_here(obstacle, why))
+    };
+    let pending = source.pending.iter().find(|pending| pending.id == *id);
+    if let Some(pending) = pending {
+        return Some(FoundObstacle::recorded_elsewhere(
+            Obstacle::Prune,
+            format!("its deletion waits: {}", pending.reason),
+        ));
+    }
+    let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
+    let unlabelled = || {
+        is_unlabelled.then(|| FoundObstacle::recorded_only_here(Obstacle::Wait, unlabelled_objects::reason()))
+    };
+    let set = recorded_as(Phase::Refused, Obstacle::Refusal)
+        .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
+        .or_else(|| {
+            let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
+            Some(FoundObstacle::recorded_only_here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
+        });
+    let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
+    let rejected = || {
+        let rejection = rejection?;
+        let obstacle = match rejection.way {
+            RejectionAction::Hold => Obstacle::Quarantine,
+            RejectionAction::RollBack if shows_rejected(rejection, id, live) => return None,
+            RejectionAction::RollBack => Obstacle::Rollback,
+        };
+        Some(FoundObstacle::recorded_elsewhere(obstacle, rejection.cause.to_string()))
+    };
+    let is_paused =
+        || source.inventory.annotations.contains_key(annotations::PAUSED) || paused(source, live).is_some();
+    let queued = || queue(source, ledger).into_iter().find(|queued| queued.id == *id);
+    set.or_else(unlabelled)
+        .or_else(rejected)
+        .or_else(|| hold_obstacle(source, live))
+        .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
+        .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
+        .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, queued()?.to_string())))
+        .or_else(|| recorded_as(Phase::Waiting, Obstacle::Wait))
+}
+
+fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
+    let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
+    let until = hold.until.filter(|until| *until > Timestamp::now())?;
+    let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
+    Some(FoundObstacle::recorded_elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
+}
+
+/// Returns the pause on the object itself.
+fn paused<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
+    live.asked.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
+}
+
+fn pause_words(reason: &str) -> String {
+    pause_reason("it", reason).to_string()
+}
+
+fn unhealthy(live: &LiveObject) -> Option<String> {
+    match &*live.health.message {
+        "" if live.health.is_current() => None,
+        "" => Some(live.health.status.to_string()),
+        message => Some(message.to_owned()),
+    }
+}
+
+/// Returns whether the content that failed is still there.
+fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
+    let Some(member) = rejection.unit.members.get(id) else { return false };
+    let data = live.started.map(|started| started.data);
+    let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
+    same && facts::shows(live.shown_release(), rejection, member)
+}
+
+fn rollout(
+    told: &[SourceRecord],
+    ledger: &RolloutLedger,
+    members: &[(ObjectId, LiveObject)],
+) -> RolloutStatus {
+    let name = |applyset: &str| {
+        told.iter().find(|source| *source.applyset == *applyset).map(|source| source.name.clone())
+    };
+    let rolling = members.iter().filter(|(id, live)| is_rolling(ledger, id, live)).map(|(id, live)| {
+        let numbers = live.rolling.unwrap_or_default();
+        WorkloadRolloutStatus {
+            object: ObjectRef::of(id),
+            source: match &live.owner {
+                ObjectOwner::Ours(applyset) => name(applyset),
+                _ => None,
+            },
+            holder: ledger.claims.get(id).map(|claim| ledger.holder_words(claim)),
+            replicas: numbers.replicas,
+            updated: numbers.updated,
+            available: numbers.available,
+            unavailable: ledger.claims.get(id).map_or(0, |claim| claim.pods),
+            step: None,
+        }
+    });
+    let queue = ledger.queue.iter().map(|queued| QueuedWorkloadStatus {
+        object: ObjectRef::of(&queued.id),
+        place: queued.place.map(|(place, _)| place),
+        reason: queued.reason.to_string(),
+    });
+    let share = |used| BoundUsage { used, of: 0 };
+    RolloutStatus {
+        known: true,
+        unreadable: None,
+        workloads: share((ledger.claims.len() + ledger.unread.len()) as u32),
+        unavailable: share(ledger.pods_away()),
+        starts: share(0),
+        window: 0,
+        on_failure: String::new(),
+        rolling: rolling.collect(),
+        queue: queue.collect(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Objects whose label somebody took off, so that no list by label shows them.
+//!
+//! **Invariant:** what stands on an object is a claim of whoever may write it. Only its seal says
+//! which source it is of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::source_objects::is_too_wide;
+use super::super::target::ClusterSession;
+use super::SourceRecord;
+use crate::cluster::{KindLookup, ServedKind};
+use crate::engine::{LiveObject, ReleaseKey};
+use crate::object::{ObjectId, PART_OF};
+
+/// The objects without a label that carry a release annotation.
+#[derive(Default)]
+pub(super) struct UnlabelledObjects {
+    /// Those whose seal proves the source, each with its place among the sources.
+    pub(super) proven: Vec<(usize, ObjectId, LiveObject)>,
+    /// What a reader has to know of the others.
+    pub(super) notes: Vec<String>,
+}
+
+/// Returns the reason for which an object is not as wanted whose label is gone.
+pub(super) fn reason() -> String {
+    format!(
+        "somebody took its label {PART_OF} off: a source that wants it puts that back, and none prunes it before"
+    )
+}
+
+/// Looks for them among the kinds and in the namespaces of the inventories.
+pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> UnlabelledObjects {
+    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter()).collect();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
+    for kind in kinds {
+        let KindLookup::Served(served) = session.kinds.preferred(kind) else { continue };
+        let of_kind = told.iter().filter(|source| source.inventory.kinds.contains(kind));
+        let namespaces = of_kind.flat_map(|source| &source.inventory.namespaces).cloned().collect();
+        let is_whole = list(session, &served, &namespaces, &mut found).await;
+        if !is_whole {
+            notes.push(format!("not all {kind} were looked at for a label that somebody took off"));
+        }
+    }
+    if found.is_empty() {
+        return UnlabelledObjects { proven: Vec::new(), notes };
+    }
+    let key = session.cluster.config_key(&session.system).await;
+    let key = key.map(|key| key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key)));
+    let mut proven = Vec::new();
+    match key {
+        Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
+            let claim = live.claim.as_deref()?;
+            let source = told.iter().position(|source| key.proves(&source.applyset, &id, claim))?;
+            Some((source, id, live))
+        })),
+        Ok(None) => {}
+        Err(error) => notes.push(format!(
+            "whose the objects without a label are that carry a release of rhumb ({} of them) is not known: {error}",
+            found.len()
+        )),
+    }
+    UnlabelledObjects { proven, notes }
+}
+
+/// Returns the source of one object that was read whole, as its seal proves it.
+pub(in crate::cli) async fn source_by_seal(
+    session: &ClusterSession,
+    id: &ObjectId,
+    live: &LiveObject,
+    applysets: &[Arc<str>],
+) -> Option<usize> {
+    let claim = live.claim.as_deref()?;
+    let key = session.cluster.config_key(&session.system).await.ok()??.key()?;
+    let key = ReleaseKey::of(&key);
+    applysets.iter().position(|applyset| key.proves(applyset, id, claim))
+}
+
+/// Lists those of one kind, where it may be in these namespaces alone. Returns whether all were
+/// looked at; a kind that cannot be listed is told of by the list by label.
+async fn list(
+    session: &ClusterSession,
+    kind: &Arc<ServedKind>,
+    namespaces: &BTreeSet<String>,
+    found: &mut Vec<(ObjectId, LiveObject)>,
+) -> bool {
+    match session.cluster.list_unlabelled(kind, None).await {
+        Ok(list) => {
+            found.extend(list.objects);
+            list.is_whole
+        }
+        Err(refused) if is_too_wide(&refused, kind) => {
+            let mut is_whole = true;
+            for namespace in namespaces {
+                if let Ok(list) = session.cluster.list_unlabelled(kind, Some(namespace)).await {
+                    found.extend(list.objects);
+                    is_whole &= list.is_whole;
+                }
+            }
+            is_whole
+        }
+        Err(_) => true,
+    }
+}

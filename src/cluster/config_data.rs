@@ -1,0 +1,251 @@
+//! The data of `ConfigMaps` and Secrets that are not ours, and that pods use: followed as hashes.
+//!
+//! The objects of one kind and namespace share a watch: one by name where it is one object, else
+//! one of the whole namespace. Of each object that is followed the hash of its data leaves this
+//! file; of others not even that is made.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use super::call::Cluster;
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::impersonation::ServiceAccount;
+use super::informer::{Informer, InformerChange, InformerEvent};
+use super::kinds::{ServedKind, ServedScope};
+use super::path::{ListSelector, NamespaceSelector};
+use super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
+use crate::engine::ConfigData;
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
+
+/// News that wait to be taken over.
+const BACKLOG: usize = 64;
+
+/// One event of a follower.
+#[derive(Debug)]
+pub struct DataEvent {
+    /// The object.
+    pub id: ObjectId,
+    /// As whom it was read; none for whoever the credentials are of.
+    pub account: Option<ServiceAccount>,
+    /// The change.
+    pub change: DataChange,
+}
+
+/// One piece of news about the data of an object.
+#[derive(Debug)]
+pub enum DataChange {
+    /// It has these data, or does not exist.
+    Value(Option<ConfigData>),
+    /// Something failed, in words and by its class; it goes on by itself, but after one of class
+    /// [`ErrorClass::Internal`].
+    Failed(Arc<str>, ErrorClass),
+}
+
+/// A running follower. It stops when this is dropped, or when nobody listens any more.
+#[derive(Debug)]
+pub struct DataFollower {
+    task: JoinHandle<()>,
+    relist: Arc<Notify>,
+}
+
+impl DataFollower {
+    /// Looks at all again, as an audit of what the watch told.
+    pub fn relist(&self) {
+        self.relist.notify_one();
+    }
+}
+
+impl Drop for DataFollower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Cluster {
+    /// Follows the data of some objects of one kind and namespace until it is dropped. Returns none
+    /// for other kinds than `ConfigMap` and Secret, and where no object is named.
+    ///
+    /// Waits while the sink is full. Needs a running tokio runtime.
+    pub fn follow_data(
+        &self,
+        ids: &BTreeSet<ObjectId>,
+        sink: mpsc::Sender<DataEvent>,
+    ) -> Option<DataFollower> {
+        let first = ids.first()?;
+        let (namespace, group_kind) = (first.namespace()?, first.group_kind());
+        let plural = ["ConfigMap", "Secret"]
+            .into_iter()
+            .find(|kind| first.is("", kind))
+            .map(|kind| format!("{}s", kind.to_ascii_lowercase()))?;
+        let kind = Arc::new(ServedKind {
+            gvk: Gvk::new("", "v1", first.kind()),
+            plural: plural.into(),
+            scope: ServedScope::Namespaced,
+            verbs: BTreeSet::new(),
+        });
+        let fields = (ids.len() == 1).then(|| format!("metadata.name={}", first.name()).into());
+        let within = NamespaceSelector { namespace: namespace.into(), labels: None, fields };
+        let (to_task, events) = mpsc::channel(BACKLOG);
+        let relist = Arc::new(Notify::new());
+        let decoder = DataDecoder { kind: group_kind, ids: Arc::new(ids.clone()) };
+        let follow = DataFollowTask {
+            informer: self.inform(&kind, ListSelector::Namespace(Arc::new(within)), decoder.clone(), to_task),
+            events,
+            relist: relist.clone(),
+            ids: decoder.ids,
+            listed: None,
+            account: self.account().cloned(),
+            sink: sink.clone(),
+        };
+        let (id, account) = (first.clone(), self.account().cloned());
+        let task = async move {
+            if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {
+                let bug = ClusterError::new(CallSubject::Object(id.clone()), ClusterFault::Bug);
+                let news = DataChange::Failed(bug.reason().into(), bug.class());
+                let _ = sink.send(DataEvent { id, account, change: news }).await;
+            }
+        };
+        Some(DataFollower { task: tokio::spawn(task), relist })
+    }
+}
+
+/// Nobody listens any more.
+struct DataReceiverGone;
+
+/// The task of a follower.
+struct DataFollowTask {
+    informer: Informer,
+    events: mpsc::Receiver<InformerEvent<Option<ConfigData>>>,
+    relist: Arc<Notify>,
+    ids: Arc<BTreeSet<ObjectId>>,
+    /// The objects in the list that goes on.
+    listed: Option<BTreeSet<ObjectId>>,
+    account: Option<ServiceAccount>,
+    sink: mpsc::Sender<DataEvent>,
+}
+
+impl DataFollowTask {
+    async fn run(mut self) {
+        loop {
+            let relist = self.relist.clone();
+            let event = tokio::select! {
+                () = relist.notified() => {
+                    self.informer.relist();
+                    continue;
+                }
+                event = self.events.recv() => event,
+            };
+            let Some(event) = event else { return };
+            if self.take(event.change).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn take(&mut self, news: InformerChange<Option<ConfigData>>) -> Result<(), DataReceiverGone> {
+        match news {
+            InformerChange::Init => self.listed = Some(BTreeSet::new()),
+            InformerChange::Apply(id, Some(data)) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(id.clone());
+                }
+                self.send(id, DataChange::Value(Some(data))).await?;
+            }
+            InformerChange::Delete(id, _) if self.ids.contains(&id) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.remove(&id);
+                }
+                self.send(id, DataChange::Value(None)).await?;
+            }
+            InformerChange::InitDone => {
+                let listed = self.listed.take().unwrap_or_default();
+                for id in self.ids.clone().difference(&listed) {
+                    self.send(id.clone(), DataChange::Value(None)).await?;
+                }
+            }
+            InformerChange::Failed(error, _) => {
+                let why: Arc<str> = error.reason().into();
+                for id in self.ids.clone().iter() {
+                    self.send(id.clone(), DataChange::Failed(why.clone(), error.class())).await?;
+                }
+            }
+            // The watch that goes on tells the changes that were missed.
+            InformerChange::Resumed | InformerChange::Apply(_, None) | InformerChange::Delete(..) => {}
+        }
+        Ok(())
+    }
+
+    async fn send(&self, id: ObjectId, news: DataChange) -> Result<(), DataReceiverGone> {
+        let account = self.account.clone();
+        self.sink.send(DataEvent { id, account, change: news }).await.map_err(|_| DataReceiverGone)
+    }
+}
+
+/// Reads the data of some objects as a hash.
+#[derive(Clone)]
+struct DataDecoder {
+    kind: GroupKind,
+    ids: Arc<BTreeSet<ObjectId>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDataObject<'a> {
+    #[serde(borrow)]
+    metadata: DataMetadata<'a>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    binary_data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct DataMetadata<'a> {
+    #[serde(borrow, deserialize_with = "lax")]
+    name: WireText<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    namespace: WireText<'a>,
+    #[serde(borrow, deserialize_with = "lax")]
+    resource_version: WireText<'a>,
+}
+
+impl WireDecoder for DataDecoder {
+    type Record = Option<ConfigData>;
+
+    fn decode(&self, text: &str) -> Option<DecodedObject<Option<ConfigData>>> {
+        let raw: RawDataObject<'_> = serde_json::from_str(text).ok()?;
+        let id = ObjectId::new(&self.kind, Some(&raw.metadata.namespace.0), &raw.metadata.name.0);
+        let rv = version(&raw.metadata.resource_version.0);
+        if !self.ids.contains(&id) {
+            return Some(DecodedObject { id, rv, record: None });
+        }
+        let part = |part: Option<&RawValue>| {
+            part.and_then(|part| serde_json::from_str::<Value>(part.get()).ok()).unwrap_or_default()
+        };
+        let object = json!({ "data": part(raw.data), "binaryData": part(raw.binary_data) });
+        let data = ConfigData::of(&id, &object);
+        Some(DecodedObject { id, rv, record: Some(data) })
+    }
+}
+
+impl Cluster {
+    /// Reads the data of one object as a hash; none where there is no such object.
+    pub async fn data(&self, id: &ObjectId) -> Result<Option<ConfigData>, ClusterError> {
+        let kind = ServedKind {
+            gvk: Gvk::new("", "v1", id.kind()),
+            plural: format!("{}s", id.kind().to_ascii_lowercase()).into(),
+            scope: ServedScope::Namespaced,
+            verbs: BTreeSet::new(),
+        };
+        Ok(self.get(&kind, id).await?.map(|object| ConfigData::of(id, &object)))
+    }
+}

@@ -1,0 +1,149 @@
+//! Update strategies that know no `rollingUpdate`, over objects where the API server has filled one
+//! in.
+//!
+//! What the server fills in nobody owns, so no apply takes it away, and the server then refuses the
+//! new strategy together with it. So it is made ours first, without any change of a value, and goes
+//! with the next apply. A dry run cannot write anything first: it leaves the strategy out, which
+//! moves no pod, and puts it into the answer.
+
+use serde_json::{Map, Value, json};
+
+use super::FIELD_MANAGER;
+use super::call::Cluster;
+use super::error::{CallSubject, ClusterError, ClusterFault};
+use super::kinds::ServedKind;
+use super::kubectl_fields::{is_ours, union};
+use super::wire::version;
+use crate::engine::{Precondition, ResourceVersion};
+use crate::object::{GroupKind, ObjectId, at, text_at};
+
+/// The field that goes with one strategy only.
+const ROLLING: &str = "rollingUpdate";
+
+/// Returns the field of `spec` with a strategy that the API server refuses beside a `rollingUpdate`
+/// (`ValidateDeploymentStrategy`, `ValidateStatefulSetSpec`). None where the content has no such
+/// strategy.
+fn strategy_field(kind: &GroupKind, content: &Value) -> Option<&'static str> {
+    let (field, other) = match (&*kind.group, &*kind.kind) {
+        ("apps", "Deployment") => ("strategy", "Recreate"),
+        ("apps", "StatefulSet") => ("updateStrategy", "OnDelete"),
+        _ => return None,
+    };
+    let strategy = at(content, &["spec", field])?;
+    (text_at(strategy, &["type"]) == other && at(strategy, &[ROLLING]).is_none_or(Value::is_null))
+        .then_some(field)
+}
+
+fn rolling<'a>(live: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+    at(live, &["spec", field, ROLLING])?.as_object()
+}
+
+/// The content that a dry run sends, and the field to put into its answer.
+#[derive(Debug, PartialEq)]
+pub(super) struct OmittedStrategy {
+    pub(super) body: Value,
+    field: &'static str,
+    strategy: Value,
+}
+
+impl OmittedStrategy {
+    /// None where the content can be sent as it is.
+    pub(super) fn of(kind: &GroupKind, body: &Value, live: Option<&Value>) -> Option<Self> {
+        let field = strategy_field(kind, body)?;
+        rolling(live?, field)?;
+        let mut body = body.clone();
+        let strategy = body.get_mut("spec")?.as_object_mut()?.remove(field)?;
+        Some(Self { body, field, strategy })
+    }
+
+    /// Returns the answer as it would be with the strategy.
+    pub(super) fn put_back(mut self, mut answer: Value) -> Value {
+        if let Some(strategy) = self.strategy.as_object_mut() {
+            strategy.retain(|_, value| !value.is_null());
+        }
+        if let Some(spec) = answer.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert(self.field.to_owned(), self.strategy);
+        }
+        answer
+    }
+}
+
+impl Cluster {
+    /// Makes a `rollingUpdate` ours that the content's strategy knows nothing of, so that it goes
+    /// with the next apply; no value changes. Returns what that apply must find.
+    ///
+    /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
+    /// with [`ClusterFault::VersionConflict`] when the object is not the one that the guard tells,
+    /// or changes meanwhile.
+    pub async fn own_strategy(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        body: &Value,
+        guard: Precondition,
+    ) -> Result<Precondition, ClusterError> {
+        let (uid, seen) = match &guard {
+            Precondition::Absent => return Ok(guard),
+            Precondition::Uid(uid) => (uid, None),
+            Precondition::Exact(uid, version) => (uid, Some(*version)),
+        };
+        let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(guard) };
+        let on = CallSubject::Object(id.clone());
+        let Some(live) = self.get(kind, id).await? else {
+            return Err(ClusterError::new(on, ClusterFault::NoObject));
+        };
+        let other = seen.is_some_and(|seen| seen != version_of(&live));
+        if text_at(&live, &["metadata", "uid"]) != &*uid.0 || other {
+            return Err(ClusterError::new(on, ClusterFault::VersionConflict));
+        }
+        let Some(entries) = owned(&live, field) else { return Ok(guard) };
+        let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
+        Ok(Precondition::Exact(uid.clone(), version_of(&now)))
+    }
+}
+
+fn version_of(object: &Value) -> ResourceVersion {
+    version(text_at(object, &["metadata", "resourceVersion"]))
+}
+
+/// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there
+/// is none.
+pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
+    let mut shape: Map<String, Value> =
+        rolling(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+    shape.insert(".".to_owned(), json!({}));
+    let names = ["f:spec".to_owned(), format!("f:{field}"), format!("f:{ROLLING}")];
+    let shape = names.iter().rev().fold(Value::Object(shape), |inner, name| json!({ name.as_str(): inner }));
+    let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    for entry in entries.iter_mut().filter(|entry| !is_ours(entry)) {
+        take_out(&mut entry["fieldsV1"], &names);
+    }
+    entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
+    if let Some(ours) = entries.iter_mut().find(|entry| is_ours(entry)) {
+        ours["fieldsV1"] = union(ours["fieldsV1"].take(), &shape);
+    } else {
+        entries.push(json!({
+            "manager": FIELD_MANAGER,
+            "operation": "Apply",
+            "apiVersion": live["apiVersion"],
+            "fieldsType": "FieldsV1",
+            "fieldsV1": shape,
+        }));
+    }
+    Some(entries)
+}
+
+/// Takes a node out of a set of fields, and nodes above it that held nothing else: an empty node
+/// would hold itself.
+fn take_out(fields: &mut Value, names: &[String]) {
+    let (Some(map), [name, below @ ..]) = (fields.as_object_mut(), names) else { return };
+    let Some(inner) = map.get_mut(name) else { return };
+    if !below.is_empty() {
+        let held = inner.as_object().is_some_and(|inner| !inner.is_empty());
+        take_out(inner, below);
+        if !held || inner.as_object().is_some_and(|inner| !inner.is_empty()) {
+            return;
+        }
+    }
+    map.remove(name);
+}

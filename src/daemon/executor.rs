@@ -1,0 +1,257 @@
+//! Carries an action out and says what came of it. Makes no choices.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::contents::{self, ContentStore};
+use super::drift::{self, ComparisonRequest};
+use super::loop_event::{LookupFailure, LoopEvent};
+use crate::change;
+use crate::cluster::{
+    ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup as Found,
+    PropagationPolicy, ReclaimResult, RetryAdvice, ServedKind,
+};
+use crate::engine::{
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
+    Precondition, RefusalRule, ResourceVersion, Uid, VersionBinding, WriteFailure, WriteResult,
+};
+use crate::object::{ObjectId, at, text_at};
+use crate::report::Outcome;
+
+/// The executor of actions. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Executor {
+    pub(super) cluster: Cluster,
+    pub(super) contents: ContentStore,
+}
+
+impl Executor {
+    /// Writes a content, into an object that this owner may have.
+    pub(super) async fn apply(
+        self,
+        kind: Arc<ServedKind>,
+        id: ObjectId,
+        apply: ApplyRequest,
+        owner: Option<Arc<str>>,
+    ) -> LoopEvent {
+        let force = if apply.guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let (body, guard) = match self.prepared(&kind, &id, &apply).await {
+            Ok(prepared) => prepared,
+            Err(failure) => {
+                return LoopEvent::Done(id, Action::Apply(apply), ActionResult::Failed(failure), None);
+            }
+        };
+        // Right before the write, as it takes over the entries that tell.
+        let drift = drift::of_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
+        let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
+        let (outcome, told) = match answer {
+            Ok(applied) => {
+                for warning in &applied.warnings {
+                    tracing::warn!(object = %id, "the server warns: {warning}");
+                }
+                let told = match drift {
+                    _ if applied.created => Outcome::Created,
+                    Some(drift) => Outcome::Repaired(drift.into()),
+                    None => owner.map_or(Outcome::Configured, Outcome::Adopted),
+                };
+                (ActionResult::Applied(WriteResult { live: applied.live }), Some(told))
+            }
+            Err(error) => (ActionResult::Failed(failure(&error)), None),
+        };
+        LoopEvent::Done(id, Action::Apply(apply), outcome, told)
+    }
+
+    /// Asks the server for the impact of a write on pods, without its overlay: that only holds it
+    /// up.
+    pub(super) async fn dry_run(self, kind: Arc<ServedKind>, id: ObjectId, apply: ApplyRequest) -> LoopEvent {
+        let outcome = self.foreseen(&kind, &id, &apply).await;
+        let outcome = outcome.map_or_else(ActionResult::Failed, ActionResult::DryRun);
+        LoopEvent::Done(id, Action::DryRun(apply), outcome, None)
+    }
+
+    async fn foreseen(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        apply: &ApplyRequest,
+    ) -> Result<DryRunImpact, WriteFailure> {
+        let before = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
+        let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
+        let claim = apply.claim();
+        let (contents, want) = (self.contents.clone(), apply.want.clone());
+        let (form, live) = (ApplyVariant { overlay: None, ..apply.form }, before.clone());
+        let body = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
+        let (body, _) =
+            body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
+        let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
+        let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+        let guard = Precondition::Uid(uid.clone());
+        let after = self.cluster.dry_run(kind, id, &body, Some(&before), &guard).await;
+        let after = after.map_err(|error| failure(&error))?;
+        let impact = change::impact(&id.group_kind(), Some(&before), Some(&after));
+        Ok(DryRunImpact { content: apply.want.hash, uid, generation, impact })
+    }
+
+    /// Returns the content to send, and its precondition.
+    async fn prepared(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        apply: &ApplyRequest,
+    ) -> Result<(Value, Precondition), WriteFailure> {
+        let unreadable =
+            |error: contents::ContentError| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO);
+        if apply.want.ignores.is_none() || apply.guard == Precondition::Absent {
+            let body = self.body(apply).await.map_err(unreadable)?;
+            let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
+            let guard = self.cluster.own_strategy(kind, id, &body, guard).await;
+            return Ok((body, guard.map_err(|error| failure(&error))?));
+        }
+        // The owners are read after fields were taken over, as those would be reset.
+        let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
+        let live = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
+        let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
+        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
+        let claim = apply.claim();
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        let prepared = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
+        let (body, binds) = prepared.map_err(unreadable)?;
+        // A body repeated from one version would undo somebody's later change.
+        let guard = match (guard, version, binds) {
+            (Precondition::Uid(uid), Some(version), VersionBinding::ToVersion) => {
+                Precondition::Exact(uid, version)
+            }
+            (guard, ..) => guard,
+        };
+        let guard =
+            self.cluster.own_strategy(kind, id, &body, guard).await.map_err(|error| failure(&error))?;
+        Ok((body, guard))
+    }
+
+    /// Takes over the fields of an object that client-side `kubectl apply` may have made. Without
+    /// that, a field that leaves the manifest would stay for ever. Returns the precondition of the
+    /// write.
+    async fn reclaim(
+        &self,
+        kind: &ServedKind,
+        id: &ObjectId,
+        apply: &ApplyRequest,
+    ) -> Result<Precondition, ClusterError> {
+        let Precondition::Exact(uid, _) = apply.guard.clone() else { return Ok(apply.guard.clone()) };
+        if apply.purpose != ApplyPurpose::Adopt {
+            return Ok(apply.guard.clone());
+        }
+        match self.cluster.reclaim(kind, id, &uid).await? {
+            ReclaimResult::Nothing => Ok(apply.guard.clone()),
+            ReclaimResult::Taken => Ok(Precondition::Uid(uid)),
+        }
+    }
+
+    async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
+        let claim = apply.claim();
+        if self.contents.are_in_memory(&apply.want) {
+            return self.contents.body(&apply.want, &claim, apply.form);
+        }
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        blocking(move || contents.body(&want, &claim, form)).await
+    }
+
+    /// Deletes one incarnation in one version.
+    pub(super) async fn delete(self, kind: Arc<ServedKind>, id: ObjectId, action: Action) -> LoopEvent {
+        let Action::Delete(uid, rv, removal) = &action else {
+            return LoopEvent::Looked(BTreeMap::new());
+        };
+        let answer = self.cluster.delete(&kind, &id, uid, *rv, PropagationPolicy::Background).await;
+        let (outcome, told) = match answer {
+            Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
+                let told = match removal {
+                    DeletionReason::Prune => Outcome::Pruned,
+                    DeletionReason::Recreate => Outcome::Recreating,
+                };
+                (ActionResult::Deleted, Some(told))
+            }
+            Err(error) => (ActionResult::Failed(failure(&error)), None),
+        };
+        LoopEvent::Done(id, action, outcome, told)
+    }
+
+    /// Looks whether objects of one kind and namespace exist.
+    pub(super) async fn look_up(
+        self,
+        kind: Arc<ServedKind>,
+        namespace: Option<String>,
+        ids: Vec<ObjectId>,
+    ) -> LoopEvent {
+        let names: BTreeSet<String> = ids.iter().map(|id| id.name().to_owned()).collect();
+        let answer = self.cluster.look_up(&kind, namespace.as_deref(), &names).await;
+        let answers = ids.into_iter().map(|id| {
+            let looked = match &answer {
+                Ok(found) => match found.get(id.name()) {
+                    Some(Found::Found(live)) => Ok(LiveLookup::Found(live.clone())),
+                    Some(Found::Absent) | None => Ok(LiveLookup::Absent),
+                },
+                Err(error) => Err(LookupFailure(error.reason().into())),
+            };
+            (id, looked)
+        });
+        LoopEvent::Looked(answers.collect())
+    }
+
+    /// Compares contents with what our entries cover.
+    pub(super) async fn compare(self, questions: Vec<ComparisonRequest>) -> LoopEvent {
+        let answered = blocking(move || {
+            questions
+                .into_iter()
+                .map(|question| {
+                    let verified =
+                        self.contents.defended(&question.want).map(|content| question.answer(content));
+                    (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
+                })
+                .collect()
+        });
+        LoopEvent::Compared(answered.await)
+    }
+
+    /// Looks at the values that the cluster shows.
+    pub(super) async fn inspect(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
+        let verified = drift::inspected(&self.cluster, &self.contents, &kind, &question).await;
+        LoopEvent::Compared(vec![(question.id, verified)])
+    }
+}
+
+/// Returns the meaning of an API server's error for the object. The wait is the server's; the
+/// backoff is the queue's.
+fn failure(error: &ClusterError) -> WriteFailure {
+    let text: Arc<str> = error.reason().into();
+    let wait = error.retry_after().unwrap_or(Duration::ZERO);
+    match (error.fault(), error.retry()) {
+        (ClusterFault::FieldConflicts { .. } | ClusterFault::NoObject, _)
+        | (_, RetryAdvice::AfterDecision) => WriteFailure::Conflict(wait),
+        // Credentials that cannot be had now say nothing about the content.
+        (ClusterFault::Config { .. }, _) => WriteFailure::Unknown(text, wait),
+        (ClusterFault::Immutable { .. }, _) => WriteFailure::Refused(text, RefusalRule::Immutable, None),
+        (ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. }, _) => {
+            WriteFailure::Refused(text, RefusalRule::Rights, Some(wait))
+        }
+        (ClusterFault::Webhook { .. }, _) => WriteFailure::Refused(text, RefusalRule::Webhook, Some(wait)),
+        (_, RetryAdvice::Never) => WriteFailure::Refused(text, RefusalRule::Other, None),
+        (_, RetryAdvice::Slowly) => WriteFailure::Refused(text, RefusalRule::Other, Some(wait)),
+        (_, RetryAdvice::Soon) => WriteFailure::Unknown(text, wait),
+    }
+}
+
+/// Runs a function that blocks on the disk. A panic in it is passed on.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Blocking work is cancelled only when the runtime ends, and with it whoever waits
+            // here.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

@@ -1,0 +1,150 @@
+//! The comparison of live objects with their contents, for people who look.
+//!
+//! **Invariant:** the loop only says what is to be compared. The asker waits for the API server,
+//! and nobody else does. The results are masked.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::executor::{Executor, blocking};
+use super::Reconciler;
+use crate::change;
+use crate::cluster::ServedKind;
+use crate::engine::{
+    ApplyVariant, Precondition, Release, ReleaseClaim, ReplicaMode, SharedDesired, Uid, WantedObject,
+};
+use crate::object::{ObjectId, Revision, text_at};
+use crate::report::{ObjectComparison, ObjectStatus, Phase};
+
+/// All that it takes to compare an object.
+pub(super) struct ComparisonInput {
+    id: ObjectId,
+    executor: Executor,
+    kind: Option<Arc<ServedKind>>,
+    want: ComparisonTarget,
+    form: ApplyVariant,
+}
+
+/// The content to compare with.
+enum ComparisonTarget {
+    Content(SharedDesired),
+    /// No source asks for it.
+    Nothing,
+    /// It cannot be told, for this reason.
+    Unknown(&'static str),
+}
+
+impl Reconciler {
+    /// Returns the input of an object's comparison, from the facts of this moment.
+    pub(super) fn comparison_input(&self, id: &ObjectId) -> ComparisonInput {
+        let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        // An object that went back is as its older content has it. People ask for the newest
+        // revision's.
+        let newest = match wants {
+            [(source, _)] => self.engine.source(*source).catalog.want(id).map(|want| (*source, want)),
+            _ => None,
+        };
+        let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
+        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.want().is_some());
+        let want = match wants {
+            [] => ComparisonTarget::Nothing,
+            [(_, WantedObject::Object(desired))] => ComparisonTarget::Content(desired.clone()),
+            [(_, WantedObject::Object(desired)), ..] if has_owner => {
+                ComparisonTarget::Content(desired.clone())
+            }
+            [(_, WantedObject::Unusable(_))] => {
+                ComparisonTarget::Unknown("what its manifest asks for cannot be used")
+            }
+            _ => ComparisonTarget::Unknown("several sources ask for it"),
+        };
+        let live = self.engine.shown(id);
+        let form = ApplyVariant {
+            // Others own it, as an autoscaler does.
+            replicas: if live.is_some_and(|live| live.replicas_ceded) {
+                ReplicaMode::Omitted
+            } else {
+                ReplicaMode::AsWritten
+            },
+            // A step only holds up what is asked for.
+            overlay: None,
+            started: live.and_then(|live| live.started),
+        };
+        ComparisonInput {
+            id: id.clone(),
+            executor: self.executor_for(id),
+            kind: self.kind_of(id),
+            want,
+            form,
+        }
+    }
+
+    /// Returns whether a write of an object may change anything.
+    pub(super) fn may_differ(&self, object: &ObjectStatus) -> bool {
+        let differs =
+            || self.engine.entry(&object.object.id()).is_some_and(|entry| entry.candidate().is_some());
+        match object.phase {
+            Phase::LeftAlone => false,
+            Phase::Settled | Phase::Progressing | Phase::Failed => differs(),
+            _ => true,
+        }
+    }
+}
+
+impl ComparisonInput {
+    /// Asks the API server.
+    pub(super) async fn compare(self) -> ObjectComparison {
+        let noted = |note: String| ObjectComparison { note: Some(note), ..ObjectComparison::default() };
+        let Some(kind) = self.kind.clone() else {
+            return noted("the server has no such kind now".to_owned());
+        };
+        let live = match self.executor.cluster.get(&kind, &self.id).await {
+            Ok(live) => live,
+            Err(error) => return noted(error.reason()),
+        };
+        let (wanted, note) = match &self.want {
+            ComparisonTarget::Content(want) => self.wanted_object(&kind, want, live.as_ref()).await,
+            ComparisonTarget::Nothing => (None, Some("no source asks for it".to_owned())),
+            ComparisonTarget::Unknown(why) => (None, Some((*why).to_owned())),
+        };
+        let (before, after) = change::presentable_pair(&self.id, live.as_ref(), wanted.as_ref());
+        let side = |side: &Option<Value>| side.clone().unwrap_or_default();
+        let difference = match (&self.want, &after) {
+            (ComparisonTarget::Nothing, _) | (_, Some(_)) => change::unified(&side(&before), &side(&after)),
+            // An unknown result is not "nothing".
+            (_, None) => String::new(),
+        };
+        let text = |side: Option<Value>| side.map(|side| change::yaml(&side));
+        ObjectComparison { live: text(before), wanted: text(after), difference, note }
+    }
+
+    /// Returns the object as a write would make it.
+    async fn wanted_object(
+        &self,
+        kind: &ServedKind,
+        want: &SharedDesired,
+        live: Option<&Value>,
+    ) -> (Option<Value>, Option<String>) {
+        let release = Release { hash: self.form.hash(want), revision: Revision::new("") };
+        let claim = ReleaseClaim { release, seal: None };
+        let (contents, content, form, shown) =
+            (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
+        let body = blocking(move || match shown {
+            Some(live) => contents.body_for(&content, &claim, form, &live).map(|(body, _)| body),
+            None => contents.body(&content, &claim, form),
+        });
+        let body = match body.await {
+            Ok(body) => body,
+            Err(error) => return (None, Some(error.to_string())),
+        };
+        let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
+        let guard = uid.map_or(Precondition::Absent, Precondition::Uid);
+        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
+            Ok(after) => (Some(after), None),
+            Err(error) => {
+                let laid = live.map_or_else(|| body.clone(), |live| change::laid_over(live, &body));
+                (Some(laid), Some(format!("not from the API server, which says: {}", error.reason())))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Taking the pods of a `DaemonSet` away in its steps, and looking at the nodes while that goes on.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::super::loop_event::LoopEvent;
+use super::{BACKLOG, Reconciler};
+use crate::cluster::{
+    ClusterError, ClusterFault, Denial, EvictionResult, Informer, InformerChange, InformerEvent,
+};
+use crate::engine::{EvictionOutcome, NodeChange, NodeFacts, PodToEvict};
+use crate::object::{ErrorClass, ObjectId};
+
+/// The watch of the nodes.
+pub(super) struct NodeWatch {
+    open: Option<Informer>,
+    /// The events. Each watch has its own channel, so that nothing is heard of one that was closed.
+    pub(super) told: mpsc::Receiver<InformerEvent<NodeFacts>>,
+    /// Workloads of which it was told that the user may not evict their pods.
+    denied: BTreeSet<ObjectId>,
+}
+
+pub(super) fn lacks_rights(error: &ClusterError) -> bool {
+    matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. })
+}
+
+impl NodeWatch {
+    /// It is not open.
+    pub(super) fn closed() -> Self {
+        Self { open: None, told: mpsc::channel(1).1, denied: BTreeSet::new() }
+    }
+}
+
+impl Reconciler {
+    /// Evicts the pods that go next.
+    pub(super) fn evict_due(&mut self, now: Instant) {
+        for pod in self.engine.to_evict(now) {
+            let cluster = self.cluster_for(&pod.of).clone();
+            self.spawn_write(async move {
+                let namespace = pod.of.namespace().unwrap_or_default().to_owned();
+                let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
+                    Ok(EvictionResult::Accepted | EvictionResult::Gone) => EvictionOutcome::Going,
+                    Ok(EvictionResult::Blocked(why)) => EvictionOutcome::Refused(why),
+                    Err(error) if lacks_rights(&error) => EvictionOutcome::Denied(
+                        format!("the user may not create pods/eviction in namespace {namespace}").into(),
+                    ),
+                    // It may be gone all the same: its next view tells.
+                    Err(error) => EvictionOutcome::Refused(error.reason().into()),
+                };
+                LoopEvent::Evicted(pod, answer)
+            });
+        }
+    }
+
+    pub(super) fn was_evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
+        match answer {
+            EvictionOutcome::Going => {
+                self.nodes.denied.remove(&pod.of);
+                tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
+            }
+            // It is tried again and again, and told once.
+            EvictionOutcome::Denied(lacks) if self.nodes.denied.insert(pod.of.clone()) => {
+                tracing::warn!(object = %pod.of, "no pod of it can be evicted, and its step waits: {lacks}");
+            }
+            EvictionOutcome::Denied(_) | EvictionOutcome::Refused(_) => {}
+        }
+        self.engine.evicted(pod, answer, Instant::now());
+    }
+
+    /// Looks at the nodes as long as that is needed.
+    pub(super) fn follow_nodes(&mut self) {
+        match (self.engine.needs_nodes(), &self.nodes.open) {
+            (true, None) => {
+                let (sink, told) = mpsc::channel(BACKLOG);
+                let open = Some(self.executor.cluster.follow_nodes(sink));
+                self.nodes = NodeWatch { open, told, ..NodeWatch::closed() };
+            }
+            (false, Some(_)) => {
+                self.nodes = NodeWatch::closed();
+                self.engine.nodes(NodeChange::Closed);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn node_changed(&mut self, event: InformerEvent<NodeFacts>) {
+        let news = match event.change {
+            InformerChange::Init => NodeChange::Init,
+            InformerChange::Apply(id, facts) => NodeChange::Apply(id.name().into(), facts),
+            InformerChange::Delete(id, _) => NodeChange::Delete(id.name().into()),
+            InformerChange::InitDone => NodeChange::InitDone,
+            InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
+                self.fatal = Some(error.into());
+                return;
+            }
+            InformerChange::Failed(error, _) => NodeChange::Failed(error.reason().into()),
+            InformerChange::Resumed => NodeChange::Resumed,
+        };
+        self.engine.nodes(news);
+    }
+}

@@ -1,0 +1,559 @@
+//! Telling what happens, each thing once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::super::inventory::{InventoryState, pending_prunes};
+use super::super::source_task::LastLook;
+use super::opt_out_events::OptOutHistory;
+use super::{Reconciler, StopCondition};
+use crate::cluster::InventoryObject;
+use crate::engine::{
+    Authorship, MOST_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
+};
+use crate::object::{ContentHash, ObjectId, Revision, duration_text};
+use crate::report::{
+    DaemonStatus, EventDraft, EventReason, EventRecorder, EventRegarding, ObjectEvent, Outcome,
+    RolloutResult, SourceStatus, SourceTimes, StatusSummary, brief, deletions_wait, well_words,
+};
+
+/// The recorded events, and their listeners.
+#[derive(Debug, Default)]
+pub(super) struct EventHistory {
+    recorder: Option<EventRecorder>,
+    /// Rollouts that go on, since when.
+    began: HashMap<ObjectId, (ContentHash, Instant)>,
+    /// The reason for which the last rollout of a workload failed, as recorded.
+    failed: HashMap<ObjectId, Arc<str>>,
+    sources: Vec<SourceEventState>,
+}
+
+/// The events recorded of one source.
+#[derive(Debug, Default)]
+struct SourceEventState {
+    /// The time of its last look.
+    looked: LastLook,
+    /// The time since which its revision is in force.
+    since: Option<Timestamp>,
+    /// The revision of which all was as wanted.
+    settled: Option<Revision>,
+    /// Indicates whether this process has done anything for the revision: what an earlier one has
+    /// settled is no news.
+    worked: bool,
+    /// The events of an earlier process.
+    earlier: PreviousProcess,
+    /// The reason for which it was not read whole.
+    incomplete: Option<String>,
+    /// The objects whose deletion waits for a person.
+    pending: BTreeSet<ObjectId>,
+    /// The objects that an annotation takes out of our hands.
+    opt_outs: OptOutHistory,
+    /// Indicates whether more is paused or held than its parent says.
+    is_crowded: bool,
+}
+
+/// The settled revision that an earlier process has recorded.
+#[derive(Debug, Default)]
+enum PreviousProcess {
+    /// There was none.
+    #[default]
+    Nobody,
+    /// The revision of which all was as wanted, if any.
+    Settled(Option<Revision>),
+}
+
+impl PreviousProcess {
+    /// Returns the revision, if there was a process that told it.
+    fn settled(&self) -> Option<&Revision> {
+        match self {
+            Self::Settled(revision) => revision.as_ref(),
+            Self::Nobody => None,
+        }
+    }
+}
+
+impl SourceEventState {
+    /// Records that the source is no longer as wanted: when it is again, that is an event.
+    fn unsettle(&mut self) {
+        (self.settled, self.earlier, self.worked) = (None, PreviousProcess::Settled(None), true);
+    }
+
+    /// Another revision is in force than before.
+    fn moves_on(&mut self, before: Option<&Revision>) {
+        // A commit that comes while it runs is worth an answer, even where it changes nothing, or
+        // was in force before.
+        if before.is_some() {
+            self.unsettle();
+        } else {
+            (self.settled, self.worked) = (None, false);
+        }
+    }
+
+    /// Records that pods are being replaced, or were. A process that was killed may have reported a
+    /// failure without recording it: a success is reported once too often rather than not at all.
+    fn note_rollout(&mut self) {
+        if self.settled.is_none() {
+            self.unsettle();
+        }
+    }
+
+    /// Returns whether it is news that all of a revision is as wanted, which is told then.
+    fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
+        if self.settled.as_ref() == Some(head) {
+            return false;
+        }
+        if self.earlier.settled() == Some(head) {
+            self.settled = Some(head.clone());
+            return false;
+        }
+        // An earlier process has ended in the middle, or had not seen the revision.
+        let is_left = matches!(self.earlier, PreviousProcess::Settled(_));
+        if !self.worked && is_left && !is_seen {
+            return false;
+        }
+        self.settled = Some(head.clone());
+        self.worked || is_left
+    }
+}
+
+impl EventHistory {
+    /// Returns the history of so many sources.
+    pub(super) fn of(sources: usize) -> Self {
+        Self { sources: (0..sources).map(|_| SourceEventState::default()).collect(), ..Self::default() }
+    }
+
+    /// Returns where the reader of a source says when it has looked.
+    pub(super) fn last_look(&self, source: SourceId) -> LastLook {
+        self.sources[source].looked.clone()
+    }
+
+    /// Takes over the record of an earlier process: its events are not repeated, and those that it
+    /// left out are recorded.
+    pub(super) fn go_on(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
+        let (Some(told), Some(inventory)) = (self.sources.get_mut(source), inventory) else { return };
+        told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&inventory.data));
+        told.opt_outs = OptOutHistory::after(&inventory.data);
+        told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
+    }
+
+    /// Returns what was told of opt-outs of a source.
+    pub(super) fn opt_outs(&mut self, source: SourceId) -> &mut OptOutHistory {
+        &mut self.sources[source].opt_outs
+    }
+
+    /// Returns why a rollout failed, as it was told, where these words repeat it.
+    fn known_failure(&self, words: &str) -> Option<Arc<str>> {
+        self.failed.values().find(|why| words.contains(&***why)).cloned()
+    }
+
+    /// Returns the times of the sources.
+    pub(super) fn times(&self) -> Vec<SourceTimes> {
+        let times = |told: &SourceEventState| SourceTimes { since: told.since, looked: told.looked.get() };
+        self.sources.iter().map(times).collect()
+    }
+}
+
+impl Reconciler {
+    /// Records what happens.
+    #[must_use]
+    pub fn recorded(mut self, recorder: EventRecorder) -> Self {
+        self.history.recorder = Some(recorder);
+        self
+    }
+
+    /// Tells what became of rollouts.
+    pub(super) fn record_rollout_events(&mut self, now: Instant) {
+        for turn in self.engine.take_rollout_events() {
+            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
+            let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
+            let is_known = turn.back.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
+            let (reason, message) = rollout_event_words(&turn, &words, is_known);
+            if let RolloutProgress::Failed(why) = &turn.course {
+                self.history.failed.insert(turn.id.clone(), why.clone());
+            } else if matches!((&turn.course, &turn.back), (RolloutProgress::Succeeded, None)) {
+                self.history.failed.remove(&turn.id);
+            }
+            let took = self.time_rollout(&turn, now);
+            let message = match took {
+                Some(took) => format!("{message}, after {}", duration_text(took)),
+                None => message,
+            };
+            let told = &mut self.history.sources[turn.source];
+            told.note_rollout();
+            if reason.is_warning() {
+                told.unsettle();
+            }
+            // A rollback is news of the commit that failed.
+            let head = self.engine.source(turn.source).head.clone();
+            let about = if turn.back.is_some() { head } else { revision };
+            self.notice(reason, turn.source, Some(&turn.id), (message, about));
+        }
+    }
+
+    /// Measures how long a rollout took that has ended now.
+    fn time_rollout(&mut self, turn: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
+        let name = self.engine.source(turn.source).name.clone();
+        let ended = match (&turn.course, &turn.back) {
+            (RolloutProgress::Started, _) => {
+                if self.history.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
+                    self.metrics.rolled(&name, RolloutResult::Superseded, None);
+                }
+                return None;
+            }
+            (RolloutProgress::Succeeded, None) => RolloutResult::Succeeded,
+            (RolloutProgress::Succeeded, Some(_)) => RolloutResult::RolledBack,
+            (RolloutProgress::Failed(_), _) => RolloutResult::Failed,
+        };
+        let began = self.history.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
+        // A rollout that an earlier process began has no beginning here.
+        let took = began.map(|(_, began)| now.duration_since(began));
+        self.metrics.rolled(&name, ended, took);
+        took.map(|took| std::time::Duration::from_secs(took.as_secs()))
+    }
+
+    /// Tells what became of an object: all who are told of it as it happens, and who listens to
+    /// this loop alone.
+    pub(super) fn record_outcome(&mut self, id: &ObjectId, told: Outcome) {
+        let reason = happening_of(&told);
+        self.record_outcome_as(id, told, reason);
+    }
+
+    /// Tells that somebody else's change was undone.
+    pub(super) fn record_repair(&mut self, id: &ObjectId, told: Outcome) {
+        self.record_outcome_as(id, told, Some(EventReason::DriftRepaired));
+    }
+
+    fn record_outcome_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
+        let again = told == Outcome::Created && self.told.get(id) == Some(&Outcome::Recreating);
+        let told = if again { Outcome::Recreated } else { told };
+        if self.until != StopCondition::Stopped
+            && !matches!(told, Outcome::Waiting(_) | Outcome::Unhealthy(_))
+        {
+            self.told.insert(id.clone(), told.clone());
+        }
+        let (source, revision) = self.whence(reason, id);
+        if let (Some(reason), Some(source)) = (reason, source) {
+            self.history.sources[source].worked |= is_work(reason);
+            self.notice(reason, source, Some(id), (message(reason, &told), revision.clone()));
+        }
+        let source = source.map(|source| self.engine.source(source).name.clone());
+        let known = match &told {
+            Outcome::Refused(Reason::Rejected(words)) => self.history.known_failure(words),
+            _ => None,
+        };
+        let _ = self.listener.send(ObjectEvent { id: id.clone(), told, reason, source, revision, known });
+    }
+
+    /// Returns the source and the revision that what became of an object follows from.
+    fn whence(&self, reason: Option<EventReason>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
+        let entry = self.engine.entry(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting.or_else(|| self.engine.source_of(self.engine.live(id)?));
+        let head = || self.engine.source(source?).head.clone();
+        let brought = || entry.and_then(|entry| entry.brought.clone());
+        let revision = match reason {
+            Some(
+                EventReason::Created
+                | EventReason::Configured
+                | EventReason::Adopted
+                | EventReason::DriftRepaired
+                | EventReason::Recreated,
+            ) => brought().or_else(head),
+            _ => head(),
+        };
+        (source, revision)
+    }
+
+    /// Tells that a source was read, and whether whole.
+    pub(super) fn notice_read(&mut self, source: SourceId, before: Option<&Revision>) {
+        let state = self.engine.source(source);
+        let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
+        let told = &mut self.history.sources[source];
+        let incomplete = if told.incomplete == incomplete {
+            None
+        } else {
+            told.incomplete.clone_from(&incomplete);
+            incomplete
+        };
+        if head.as_ref() != before {
+            told.since = Some(Timestamp::now());
+            told.moves_on(before);
+            let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
+            let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
+            let message = format!("revision {words} is in force{from}");
+            self.notice(EventReason::RevisionRead, source, None, (message, head.clone()));
+        }
+        if let Some(why) = incomplete {
+            self.notice(EventReason::SourceIncomplete, source, None, (why, head));
+        }
+    }
+
+    /// Tells that what rhumb keeps for itself cannot be read.
+    pub(super) fn notice_unreadable(&self, source: SourceId, why: String) {
+        self.notice(
+            EventReason::RecordUnreadable,
+            source,
+            None,
+            (why, self.engine.source(source).head.clone()),
+        );
+    }
+
+    /// Tells what holds for sources as a whole, and is new.
+    pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
+        for (source, stand) in status.sources.iter().enumerate() {
+            self.notice_settled(source, stand);
+            self.notice_pending(source, stand);
+            self.notice_opt_outs(source);
+            self.log_crowd(source);
+        }
+    }
+
+    /// Returns the revision in force, where it was told that all of it is as wanted.
+    pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
+        let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
+        [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
+    }
+
+    fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
+        let Some(head) = self.engine.source(source).head.clone() else { return };
+        let is_seen = self.is_seen(source);
+        let is_unread = self.stores[source].inventory == InventoryState::Unread;
+        if !stand.healthy || is_unread || self.engine.is_anything_moving(source) {
+            return;
+        }
+        if !self.history.sources[source].is_news(&head, is_seen) {
+            return;
+        }
+        let message = format!("revision {}: all {}", head.short(), well_words(&stand.objects));
+        self.notice(EventReason::RevisionSettled, source, None, (message, Some(head)));
+    }
+
+    fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
+        let is_seen = self.is_seen(source);
+        let told = &mut self.history.sources[source].pending;
+        let waiting: BTreeMap<_, _> = self
+            .engine
+            .judgements(source)
+            .filter_map(|(id, judged)| match judged {
+                PruneDecision::Confirm(why) => Some((id, why)),
+                _ => None,
+            })
+            .collect();
+        if is_seen {
+            // Waits that are not seen yet stay as before.
+            told.retain(|id| waiting.contains_key(id));
+        }
+        let new = waiting.iter().find(|(id, _)| !told.contains(**id));
+        let Some(first) = new.map(|(id, why)| format!("{id}: {why}")) else { return };
+        told.extend(waiting.into_keys().cloned());
+        let (count, name) = (stand.prune_waiting, &stand.name);
+        let deletions = deletions_wait(count);
+        let message = format!(
+            "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+        );
+        let head = self.engine.source(source).head.clone();
+        self.notice(EventReason::PruneWaiting, source, None, (message, head));
+    }
+
+    /// Says once that more pauses and holds stand than are acknowledged.
+    fn log_crowd(&mut self, source: SourceId) {
+        let untold = self.engine.untold_states(source);
+        let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, untold > 0);
+        if untold > 0 && !was_crowded {
+            let name = &self.engine.source(source).name;
+            tracing::warn!(
+                source = %name,
+                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MOST_STATES} are at most"
+            );
+        }
+    }
+
+    pub(super) fn notice(
+        &self,
+        reason: EventReason,
+        source: SourceId,
+        id: Option<&ObjectId>,
+        (message, revision): (String, Option<Revision>),
+    ) {
+        let Some(recorder) = &self.history.recorder else { return };
+        let regarding = || {
+            let inventory =
+                self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+            let object = id.and_then(|id| {
+                let uid = self.engine.shown(id).map(|live| live.uid.clone());
+                Some((id.clone(), self.version(&id.group_kind())?, uid))
+            });
+            EventRegarding { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
+        };
+        let writes = self.engine.source(source).writes == SourceWrites::Allowed;
+        // The commit's author did not do what somebody else did in the cluster.
+        let is_of_commit = !matches!(
+            reason,
+            EventReason::DriftRepaired
+                | EventReason::OptedOut
+                | EventReason::OptOutEnded
+                | EventReason::OrderDone
+                | EventReason::OrderIgnored
+                | EventReason::RecordUnreadable
+        );
+        let authored = revision.as_ref().filter(|_| is_of_commit);
+        let authored = authored.and_then(|revision| self.engine.author(source, revision)).cloned();
+        let (author, subject) = authored.map(|Authorship { author, subject }| (author, subject)).unzip();
+        let draft = EventDraft {
+            reason,
+            source: self.engine.source(source).name.clone(),
+            object: id.cloned(),
+            regarding: writes.then(regarding),
+            message,
+            revision: revision.as_ref().map(ToString::to_string),
+            author,
+            subject,
+        };
+        recorder.record(Timestamp::now(), draft);
+    }
+}
+
+/// Returns the event of a rollout; the words name the revision. The reason for a rollback is told
+/// once.
+fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
+    match (&turn.course, &turn.back) {
+        (RolloutProgress::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
+        (RolloutProgress::Started, Some(_)) if is_known => {
+            (EventReason::RolloutStarted, format!("it goes back to revision {revision}"))
+        }
+        (RolloutProgress::Started, Some(why)) => {
+            (EventReason::RolloutStarted, format!("{why}; it goes back to revision {revision}"))
+        }
+        (RolloutProgress::Succeeded, None) => {
+            (EventReason::RolloutSucceeded, format!("revision {revision} is rolled out"))
+        }
+        (RolloutProgress::Succeeded, Some(why)) => {
+            let why = if is_known { brief(why) } else { why.as_ref().into() };
+            (EventReason::RolledBack, format!("{why}; it is back at revision {revision}"))
+        }
+        (RolloutProgress::Failed(why), None) => {
+            (EventReason::RolloutFailed, format!("revision {revision}: {why}"))
+        }
+        (RolloutProgress::Failed(why), Some(_)) => {
+            (EventReason::RolloutFailed, format!("going back failed too: revision {revision}: {why}"))
+        }
+    }
+}
+
+/// Returns the event reason of an object's outcome; none where it is no event.
+fn happening_of(told: &Outcome) -> Option<EventReason> {
+    Some(match told {
+        Outcome::Created => EventReason::Created,
+        Outcome::Configured | Outcome::Repaired(_) => EventReason::Configured,
+        Outcome::Adopted(_) => EventReason::Adopted,
+        Outcome::Pruned => EventReason::Pruned,
+        Outcome::Recreating => EventReason::Recreated,
+        Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
+            EventReason::Conflict
+        }
+        // Its rollout has told it.
+        Outcome::Refused(Reason::Rejected(_)) => return None,
+        Outcome::Refused(_) => EventReason::Refused,
+        _ => return None,
+    })
+}
+
+fn message(reason: EventReason, told: &Outcome) -> String {
+    match told {
+        Outcome::Created if reason == EventReason::DriftRepaired => "somebody else had deleted it".to_owned(),
+        Outcome::Adopted(owner) => format!("taken over from {owner}"),
+        Outcome::Repaired(who) => format!("{who}; put back"),
+        _ if reason == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
+        Outcome::Waiting(reason) | Outcome::Refused(reason) => reason.to_string(),
+        done => done.to_string(),
+    }
+}
+
+/// Returns whether an object was brought nearer to what its revision asks for.
+fn is_work(reason: EventReason) -> bool {
+    matches!(
+        reason,
+        EventReason::Created
+            | EventReason::Configured
+            | EventReason::Adopted
+            | EventReason::Pruned
+            | EventReason::Recreated
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a source of which an earlier process has told that this revision had settled.
+    fn after(settled: &str) -> SourceEventState {
+        let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
+        let mut told =
+            SourceEventState { earlier: PreviousProcess::Settled(settled), ..SourceEventState::default() };
+        told.moves_on(None);
+        told
+    }
+
+    fn settles(told: &mut SourceEventState, head: &str) -> bool {
+        told.is_news(&Revision::new(head), true)
+    }
+
+    #[test]
+    fn a_success_is_told_once_whoever_told_it() {
+        // The same process.
+        let mut told = after("");
+        assert!(settles(&mut told, "a"));
+        assert!(!settles(&mut told, "a"), "it was told");
+        // One that finds nothing to do.
+        assert!(!settles(&mut after("a"), "a"));
+        // One that makes again what somebody has deleted meanwhile, as the same process does
+        // without a word.
+        let mut told = after("a");
+        told.worked = true;
+        assert!(!settles(&mut told, "a"));
+        // The event that was left out.
+        assert!(settles(&mut after("a"), "b"));
+        // Nobody knows yet whether all of it is there.
+        assert!(!after("a").is_news(&Revision::new("b"), false));
+    }
+
+    #[test]
+    fn success_after_a_failure_is_told_again() {
+        for mut told in [after(""), after("a")] {
+            settles(&mut told, "a");
+            told.unsettle();
+            assert!(settles(&mut told, "a"));
+            assert!(!settles(&mut told, "a"));
+        }
+        // One that fails before anything was found to be well.
+        let mut told = after("a");
+        told.unsettle();
+        assert!(settles(&mut told, "a"));
+        // The process before may have been killed between a failure and writing it down.
+        let mut told = after("a");
+        told.note_rollout();
+        assert!(settles(&mut told, "a"));
+        // A repair of pods after all was told is no failure.
+        told.note_rollout();
+        assert!(!settles(&mut told, "a"));
+    }
+
+    #[test]
+    fn a_revision_that_comes_back_is_told_again() {
+        for mut told in [after(""), after("a")] {
+            settles(&mut told, "a");
+            for (before, head) in [("a", "b"), ("b", "a")] {
+                told.moves_on(Some(&Revision::new(before)));
+                assert!(settles(&mut told, head), "{head}");
+            }
+            // Also where the one between never settled.
+            told.moves_on(Some(&Revision::new("a")));
+            told.moves_on(Some(&Revision::new("b")));
+            assert_eq!(told.earlier.settled(), None, "what is written down says so");
+            assert!(settles(&mut told, "a"));
+        }
+    }
+}

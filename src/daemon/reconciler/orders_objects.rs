@@ -1,0 +1,235 @@
+//! Reading the orders objects of the sources, and taking out of them what is done.
+
+use crate::object::annotations;
+use std::time::Duration;
+
+use super::super::inventory::CallState;
+use super::super::loop_event::LoopEvent;
+use super::{Reconciler, StopCondition};
+use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
+use crate::engine::{self, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::object::ErrorClass;
+use crate::report::EventReason;
+
+/// The shortest wait before an orders object is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+const PERSON: Duration = Duration::from_secs(15);
+
+/// The orders object of one source.
+#[derive(Debug)]
+pub(super) struct OrderStore {
+    /// As last read.
+    object: OrdersState,
+    /// Indicates whether a call about it is on its way.
+    call: CallState,
+    /// The newest version that its watch has shown since it was asked for.
+    seen: ResourceVersion,
+    /// Keys that ask if anybody serves the source.
+    questions: Vec<String>,
+    /// Keys that are no orders.
+    refused: Vec<String>,
+    /// The reason for the last failed call about it, as logged.
+    trouble: Option<String>,
+    /// What whoever began a single pass is to know of it.
+    notes: Vec<String>,
+}
+
+impl OrderStore {
+    /// Returns whether no call about it is on its way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.call == CallState::None
+    }
+
+    /// Returns what whoever began a single pass is to know of it.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter()
+    }
+}
+
+/// The state of an orders object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum OrdersState {
+    /// Nothing: it was never read, or not since it went.
+    Unread,
+    /// It does not exist.
+    Absent,
+    /// It says this.
+    Says(OrdersObject),
+}
+
+impl Default for OrderStore {
+    fn default() -> Self {
+        let (questions, refused) = (Vec::new(), Vec::new());
+        Self {
+            object: OrdersState::Unread,
+            call: CallState::None,
+            seen: ResourceVersion(0),
+            questions,
+            refused,
+            trouble: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Reconciler {
+    /// An orders object was written: by a person, or by us.
+    pub(super) fn orders_changed(&mut self, event: InformerEvent<ResourceVersion>) {
+        let Some((id, rv)) = self.own_news(event, "the orders objects") else { return };
+        let source = source_of_orders(id.name()).and_then(|name| self.source_named(name));
+        let Some(source) = source else { return };
+        let store = &mut self.orders[source];
+        match rv {
+            Some(rv) => store.seen = rv,
+            // Somebody who may write there may have taken its label away.
+            None => store.object = OrdersState::Unread,
+        }
+    }
+
+    /// Reads them all again, as an audit of what the watch told.
+    pub(super) fn reread_orders(&mut self) {
+        for store in &mut self.orders {
+            store.object = OrdersState::Unread;
+        }
+    }
+
+    /// Reads the orders objects of which there is something new, makes those that are missing, and
+    /// takes out what is done. A source goes on whatever becomes of its own. A single pass reads
+    /// them once, for confirmations alone, and makes none.
+    pub(super) fn keep_orders(&mut self) {
+        self.log_orders();
+        let stays = self.until == StopCondition::Stopped;
+        for source in 0..self.orders.len() {
+            let state = self.engine.source(source);
+            let inventory =
+                self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+            let Some((inventory, _)) = inventory.filter(|_| state.writes == SourceWrites::Allowed) else {
+                continue;
+            };
+            let (inventory, lives, name) =
+                (inventory.clone(), state.life == SourceLifecycle::Lives, state.name.clone());
+            let store = &self.orders[source];
+            if store.call == CallState::Busy {
+                continue;
+            }
+            let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
+            match store.object.clone() {
+                OrdersState::Absent if lives && stays => {
+                    self.call_begins(source);
+                    self.spawn_write(async move {
+                        let made = cluster.make_orders(&namespace, &name, &inventory).await;
+                        LoopEvent::Orders(source, made.map(Some))
+                    });
+                }
+                OrdersState::Absent => {}
+                OrdersState::Says(object) if object.known.1 >= store.seen => {
+                    let spent = self.engine.spent_orders(source);
+                    let spent = spent.iter().map(ToString::to_string);
+                    let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
+                    let keys: Vec<String> = spent.chain(others.cloned()).collect();
+                    if keys.is_empty() && (object.is_labelled || !stays) {
+                        self.orders[source].trouble = None;
+                        continue;
+                    }
+                    self.call_begins(source);
+                    self.spawn_write(async move {
+                        let struck = cluster.strike_orders(&namespace, &name, &object, &keys).await;
+                        LoopEvent::Orders(source, struck.map(Some))
+                    });
+                }
+                OrdersState::Unread | OrdersState::Says(_) => self.read_orders(source, Duration::ZERO),
+            }
+        }
+    }
+
+    /// Marks the beginning of a call: the watch's news from here on may be newer than the answer.
+    fn call_begins(&mut self, source: SourceId) {
+        (self.orders[source].call, self.orders[source].seen) = (CallState::Busy, ResourceVersion(0));
+    }
+
+    fn read_orders(&mut self, source: SourceId, wait: Duration) {
+        self.call_begins(source);
+        let cluster = self.executor.cluster.clone();
+        let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
+        self.spawn(async move {
+            tokio::time::sleep(wait).await;
+            LoopEvent::Orders(source, cluster.orders(&namespace, &name).await)
+        });
+    }
+
+    /// An orders object was read or written.
+    pub(super) fn orders_answered(
+        &mut self,
+        source: SourceId,
+        answer: Result<Option<OrdersObject>, cluster::ClusterError>,
+    ) {
+        let store = &mut self.orders[source];
+        store.call = CallState::None;
+        let object = match answer {
+            Ok(object) => object,
+            // Somebody else was faster, as people are.
+            Err(error) if error.class() == ErrorClass::Conflict => {
+                store.object = OrdersState::Unread;
+                return;
+            }
+            // Nobody waits here for a person to help.
+            Err(error) if self.until != StopCondition::Stopped && error.class() != ErrorClass::Transient => {
+                let name = &self.engine.source(source).name;
+                store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
+                store.object = OrdersState::Absent;
+                return;
+            }
+            Err(error) => {
+                let words = format!("orders wait until this passes: {error}");
+                let wait = if error.class() == ErrorClass::Transient { AGAIN } else { PERSON };
+                if store.trouble.as_ref() != Some(&words) {
+                    store.trouble = Some(words.clone());
+                    self.notice(EventReason::OrderIgnored, source, None, (words, None));
+                }
+                return self.read_orders(source, wait.mul_f64(1.0 + super::super::random()));
+            }
+        };
+        let Some(object) = object else {
+            store.object = OrdersState::Absent;
+            return self.engine.take_orders(source, Vec::new());
+        };
+        let mut list = engine::parse_orders(&object.data);
+        if self.until != StopCondition::Stopped {
+            list.orders.retain(|order| matches!(order.verb, OrderVerb::Confirm(_)));
+        }
+        let news = list.why.filter(|_| store.refused != list.refused);
+        store.object = OrdersState::Says(object);
+        (store.questions, store.refused) = (list.questions, list.refused);
+        let count = store.refused.len();
+        self.engine.take_orders(source, list.orders);
+        if let Some(why) = news {
+            let what = if count == 1 {
+                "1 key is no order".to_owned()
+            } else {
+                format!("{count} keys are no orders")
+            };
+            let name = cluster::orders_name(&self.engine.source(source).name);
+            let message = format!("{what} and is taken out of ConfigMap {name}: {why}");
+            self.notice(EventReason::OrderIgnored, source, None, (message, None));
+        }
+    }
+
+    /// Tells which orders were carried out, and which stand where none is obeyed.
+    fn log_orders(&mut self) {
+        for (source, id, words) in self.engine.take_done_orders() {
+            let head = self.engine.source(source).head.clone();
+            if self.until != StopCondition::Stopped {
+                self.orders[source].notes.push(format!("{id}: {words}"));
+            }
+            self.notice(EventReason::OrderDone, source, Some(&id), (words, head));
+        }
+        for (source, id) in self.engine.take_misplaced_orders() {
+            let message = format!(
+                "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
+                annotations::ORDER
+            );
+            self.notice(EventReason::OrderIgnored, source, Some(&id), (message, None));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Taking back the pods that a scale gave to a template which a step holds.
+
+use std::time::Instant;
+
+use super::super::loop_event::LoopEvent;
+use super::Reconciler;
+use super::daemon_sets::lacks_rights;
+use crate::engine::{ScalePurpose, ScaleRequest, ScaleResult};
+use crate::object::ErrorClass;
+
+impl Reconciler {
+    /// Scales the `ReplicaSets` that have other counts than a step asks for.
+    pub(super) fn rescale_due(&mut self, now: Instant) {
+        for due in self.engine.to_rescale(now) {
+            let cluster = self.executor.cluster.clone();
+            self.spawn_write(async move {
+                let namespace = due.of.namespace().unwrap_or_default();
+                let judged = (&due.uid, due.rv);
+                let answer = match cluster.scale_replica_set(namespace, &due.name, judged, due.to).await {
+                    Ok(()) => ScaleResult::Done,
+                    Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Overtaken,
+                    Err(error) if lacks_rights(&error) => {
+                        let lacks =
+                            format!("the user may not patch replicasets/scale in namespace {namespace}");
+                        ScaleResult::Refused(lacks.into())
+                    }
+                    Err(error) => ScaleResult::Refused(error.reason().into()),
+                };
+                LoopEvent::Rescaled(due, answer)
+            });
+        }
+    }
+
+    pub(super) fn was_rescaled(&mut self, due: &ScaleRequest, answer: &ScaleResult) {
+        if *answer == ScaleResult::Done {
+            let count = due.from.abs_diff(due.to);
+            match due.aim {
+                ScalePurpose::Give => tracing::info!(
+                    object = %due.of, set = %due.name,
+                    "gave the old template {count} pods: a scale had given them to the one that a step holds"
+                ),
+                ScalePurpose::TakeBack => tracing::info!(
+                    object = %due.of, set = %due.name,
+                    "took back {count} of {} new pods: the step is {}", due.from, due.step
+                ),
+            }
+        }
+        self.engine.rescaled(due, answer, Instant::now());
+    }
+}

@@ -1,0 +1,593 @@
+//! One task per source: looks at it, reads what changed, and looks up older contents.
+
+mod deleted_source;
+mod last_look;
+mod missing_revisions;
+mod once;
+mod past_contents;
+mod verified_revision;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+pub(super) use self::last_look::LastLook;
+use self::missing_revisions::{ContentLookup, MissingContents};
+pub(super) use self::once::{at_newest, read_disk, read_once};
+use self::verified_revision::ConcurrentLookups;
+use super::executor::blocking;
+use super::loop_event::LoopEvent;
+use super::pins::RevisionPins;
+use super::reading::ReadSettings;
+use super::setup::SourceFiles;
+use crate::engine::{Authorship, FileFacts, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::heartbeat::Heartbeat;
+use crate::manifest::KindScopes;
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::source::{
+    BlobId, CommitInfo, RevisionReader, Snapshot, SnapshotFile, Source, SourceError, VerificationAnchor,
+};
+
+/// The slack after which a late feed counts as dead: its events wait until the loop takes them.
+const SLACK: Duration = Duration::from_mins(1);
+
+/// The longest time of one task. A fetch ends by its own deadline, and a task takes two of them at
+/// most beside its waits.
+const DEED: Duration = Duration::from_mins(25);
+
+/// A request of the loop to a feed.
+#[derive(Debug)]
+pub(super) enum FeedRequest {
+    /// Read all again with these scopes.
+    Scopes(Box<KindScopes>),
+    /// Look whether there is anything new, after the reading of this number.
+    Look(u64),
+    /// The record of the accepted revision.
+    Anchor(VerificationAnchor),
+    /// Somebody outside says that there is something new.
+    Hint,
+    /// Keep these revisions readable.
+    Pin(BTreeSet<Revision>),
+    /// Look up where the way back of an order leads to.
+    LookBack(UndoRequest),
+    /// Look up contents of an older revision.
+    Resolve(Revision, Vec<(ObjectId, ContentHash)>),
+}
+
+/// Returns the repository that these files come from.
+pub(super) fn repository_of(files: &SourceFiles) -> RepositoryIdentity {
+    match files {
+        SourceFiles::Followed(source) => followed_by(source),
+        SourceFiles::Once(_) => RepositoryIdentity::Nowhere,
+    }
+}
+
+fn followed_by(source: &Source) -> RepositoryIdentity {
+    match source.repository() {
+        Some(repository) => RepositoryIdentity::At(repository.into()),
+        None if source.is_awaited() => RepositoryIdentity::Unknown,
+        None => RepositoryIdentity::Nowhere,
+    }
+}
+
+/// A source with what was last told of it.
+pub(super) struct SourceFeed {
+    pub(super) source: Source,
+    pub(super) dialect: ReadSettings,
+    pub(super) scopes: KindScopes,
+    pub(super) events: mpsc::Sender<LoopEvent>,
+    heartbeat: Heartbeat,
+    looked: LastLook,
+    told: Option<Snapshot>,
+    place: String,
+    /// As it was told last.
+    repository: RepositoryIdentity,
+    /// The reason for the last failure; none after a success.
+    trouble: Option<Arc<str>>,
+    extent: ReadExtent,
+    pins: RevisionPins,
+    /// The accepted revision, as last reported.
+    accepted: Option<Revision>,
+    missing: MissingContents,
+    /// The reading after which a look was asked for last, and the one that was answered.
+    asked: u64,
+    answered: u64,
+}
+
+/// The extent of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadExtent {
+    /// The files that changed.
+    Changes,
+    /// Every file, as other scopes make other objects of it.
+    Everything,
+}
+
+impl SourceFeed {
+    /// Returns a feed that has told nothing yet.
+    pub(super) fn new(
+        source: Source,
+        dialect: ReadSettings,
+        scopes: KindScopes,
+        (events, heartbeat): (mpsc::Sender<LoopEvent>, Heartbeat),
+    ) -> Self {
+        let place = source.identity().to_owned();
+        let (told, trouble, extent, pins) = (None, None, ReadExtent::Changes, RevisionPins::default());
+        let (missing, asked, answered) = (MissingContents::default(), 0, 0);
+        Self {
+            source,
+            dialect,
+            scopes,
+            events,
+            heartbeat,
+            looked: LastLook::default(),
+            told,
+            place,
+            repository: RepositoryIdentity::Unknown,
+            trouble,
+            extent,
+            pins,
+            accepted: None,
+            missing,
+            asked,
+            answered,
+        }
+    }
+
+    /// Tells, beside its events, when it last looked.
+    pub(super) fn noting(self, looked: LastLook) -> Self {
+        Self { looked, ..self }
+    }
+
+    /// Runs until nobody listens any more.
+    pub(super) async fn run(mut self, orders: mpsc::Receiver<FeedRequest>) {
+        let hints = self.source.hints();
+        let mut next = Instant::now();
+        let beside =
+            if self.source.verifies() { ConcurrentLookups::Accepted } else { ConcurrentLookups::All };
+        let mut queue =
+            TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
+        loop {
+            let pins_due = self.pins.due();
+            let deed = if let Some(deed) = queue.later.pop_front() {
+                deed
+            } else {
+                self.heartbeat.beat(next.saturating_duration_since(Instant::now()) + SLACK);
+                tokio::select! {
+                    biased;
+                    order = queue.orders.recv() => {
+                        let Some(order) = order else { return };
+                        queue.take(order, (self.content_reader(), self.head()));
+                        continue;
+                    },
+                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
+                            return;
+                        }
+                        continue;
+                    },
+                    () = hints.next_hint() => FeedTask::Look,
+                    () = sleep_until(next) => FeedTask::Poll,
+                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
+                }
+            };
+            let polled = matches!(deed, FeedTask::Poll);
+            let Some(told) = self.work(deed, &mut queue).await else { return };
+            if polled {
+                next = Instant::now() + self.source.next_poll(super::random());
+            }
+            for event in told {
+                self.heartbeat.beat(SLACK);
+                if self.events.send(event).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
+    /// it, as what is in force must be defended. Returns none when nobody listens any more.
+    async fn work(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
+        let beside = (self.content_reader(), self.head());
+        let events = self.events.clone();
+        let mut work = std::pin::pin!(self.carry_out(deed));
+        loop {
+            tokio::select! {
+                biased;
+                told = &mut work => return Some(told),
+                Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                    if let Some(event) = queue.finish_lookup(found) {
+                        events.send(event).await.ok()?;
+                    }
+                }
+                order = queue.orders.recv() => queue.take(order?, beside.clone()),
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, deed: FeedTask) -> Vec<LoopEvent> {
+        self.heartbeat.beat(DEED);
+        match deed {
+            FeedTask::Look | FeedTask::Poll => {
+                let mut told = self.look_at_source().await;
+                told.extend(self.bring_missing().await);
+                told
+            }
+            FeedTask::Bring(wanted) => {
+                self.missing.push(wanted);
+                // The feed may not have noticed yet that the source cannot be read.
+                let mut told = self.look_at_source().await;
+                told.extend(self.bring_missing().await);
+                told
+            }
+            FeedTask::Anchor(anchor) => self.anchor(anchor).await,
+            FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
+            FeedTask::Pin => {
+                self.pin().await;
+                Vec::new()
+            }
+            FeedTask::ReadAgain(scopes) => {
+                self.scopes = *scopes;
+                self.extent = ReadExtent::Everything;
+                self.look_at_source().await
+            }
+            FeedTask::LookAfter(reading) => {
+                self.asked = self.asked.max(reading);
+                let mut told = self.look_at_source().await;
+                told.extend(self.bring_missing().await);
+                told
+            }
+            FeedTask::Want(revisions) => {
+                self.pins.want(revisions);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the revision that was told last.
+    fn head(&self) -> Option<Revision> {
+        let told = self.told.as_ref().map(|told| &told.revision);
+        told.or_else(|| self.source.current()).cloned()
+    }
+
+    /// Returns the reader of older contents.
+    fn content_reader(&self) -> ContentReader {
+        ContentReader {
+            reader: self.source.reader(),
+            dialect: self.dialect.clone(),
+            scopes: self.scopes.clone(),
+        }
+    }
+
+    async fn look_at_source(&mut self) -> Vec<LoopEvent> {
+        // The record of the accepted revision has not arrived yet.
+        if !self.source.is_anchored() {
+            return Vec::new();
+        }
+        let number = self.dialect.source;
+        let read = |(reading, unknown)| LoopEvent::Read(number, reading, unknown);
+        let seen = self.advance().await;
+        let mut events = Vec::new();
+        if self.place != self.source.identity() {
+            self.source.identity().clone_into(&mut self.place);
+            events.push(LoopEvent::Place(number, self.place.clone()));
+        }
+        let repository = self.followed();
+        if self.repository != repository {
+            self.repository.clone_from(&repository);
+            events.push(LoopEvent::Repository(number, repository));
+        }
+        match seen {
+            Ok(news) => {
+                self.trouble = None;
+                self.looked.was(jiff::Timestamp::now());
+                events.extend(self.newly_accepted());
+                events.extend(news.map(read));
+                if self.answered < self.asked {
+                    self.answered = self.asked;
+                    events.push(LoopEvent::Checked(number, self.asked));
+                }
+            }
+            Err(error) => {
+                let remembered = self.remembered().await.map(read);
+                let why: Arc<str> = self.with_age(&error).into();
+                // The same trouble again is no news.
+                let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
+                if remembered.is_some() || !known {
+                    events.extend(remembered);
+                    events.push(LoopEvent::Unreadable(number, why));
+                }
+            }
+        }
+        events
+    }
+
+    fn followed(&self) -> RepositoryIdentity {
+        followed_by(&self.source)
+    }
+
+    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
+    /// newest.
+    fn with_age(&self, error: &SourceError) -> String {
+        match (self.source.current(), self.source.reached()) {
+            (Some(revision), Some(reached)) => {
+                let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
+                let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");
+                format!("{error} (in force: {}, last seen {time})", revision.short())
+            }
+            (Some(revision), None) => {
+                format!("{error} (in force: {}, not seen since rhumb started)", revision.short())
+            }
+            (None, _) => error.to_string(),
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
+        let revision = self.source.observe().await?.revision;
+        let same = self.told.as_ref().filter(|told| told.revision == revision);
+        if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
+            // Nothing is new, unless that it can be read again.
+            let (incomplete, refused) = (refusal(told), told.refused.clone());
+            let reading =
+                SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
+            return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
+        }
+        self.step(revision).await.map(Some)
+    }
+
+    /// Returns the first look of this process failed: what an earlier one left stays in force.
+    async fn remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
+        let revision = self.source.current().filter(|_| self.told.is_none()).cloned()?;
+        self.step(revision).await.ok()
+    }
+
+    async fn step(
+        &mut self,
+        revision: Revision,
+    ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
+        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
+        let (from, extent) = (self.told.clone(), self.extent);
+        let step = blocking(move || advance(&reader, &dialect, scopes, (from, extent), &revision)).await?;
+        self.told = Some(step.snapshot);
+        self.scopes = step.scopes;
+        self.extent = ReadExtent::Changes;
+        Ok((step.reading, step.unknown))
+    }
+
+    async fn pin(&mut self) {
+        let wanted = self.pins.next();
+        match self.source.pin(&wanted).await {
+            Ok(lost) => {
+                for revision in lost {
+                    tracing::debug!(source = self.source.name(), %revision, "a revision is gone");
+                }
+                self.pins.mark_kept(wanted);
+            }
+            Err(error) => {
+                tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
+                self.pins.failed();
+            }
+        }
+    }
+}
+
+/// The tasks that wait for a feed.
+struct TaskQueue {
+    orders: mpsc::Receiver<FeedRequest>,
+    /// The tasks not yet begun.
+    later: VecDeque<FeedTask>,
+    lookups: FuturesUnordered<BoxFuture<'static, ContentLookup>>,
+    beside: ConcurrentLookups,
+}
+
+impl TaskQueue {
+    /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
+    fn take(&mut self, order: FeedRequest, (beside, head): (ContentReader, Option<Revision>)) {
+        let deed = match order {
+            FeedRequest::Resolve(revision, wanted) => {
+                return self.lookups.push(beside.resolve(revision, wanted).boxed());
+            }
+            FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
+            FeedRequest::LookBack(undo) if self.waits_for_signatures() => FeedTask::LookBack(undo),
+            FeedRequest::LookBack(undo) => {
+                return self.lookups.push(
+                    beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
+                );
+            }
+            FeedRequest::Scopes(scopes) => FeedTask::ReadAgain(scopes),
+            FeedRequest::Look(reading) => FeedTask::LookAfter(reading),
+            // A look that has not begun sees all that this one would.
+            FeedRequest::Hint if self.later.iter().any(|deed| matches!(deed, FeedTask::Look)) => return,
+            FeedRequest::Hint => FeedTask::Look,
+            FeedRequest::Pin(revisions) => FeedTask::Want(revisions),
+        };
+        self.later.push_back(deed);
+    }
+
+    /// Returns the event of a finished look-up, unless something has to be fetched for it.
+    fn finish_lookup(&mut self, found: ContentLookup) -> Option<LoopEvent> {
+        match found {
+            ContentLookup::Done(event) => Some(*event),
+            ContentLookup::Missing(wanted) => {
+                self.later.push_back(FeedTask::Bring(wanted));
+                None
+            }
+        }
+    }
+}
+
+/// A task of a feed.
+enum FeedTask {
+    /// A hint says that there may be something new.
+    Look,
+    /// It is time to look.
+    Poll,
+    /// The record of the accepted revision has arrived.
+    Anchor(VerificationAnchor),
+    /// The way back of an order is looked up, and its signature verified.
+    LookBack(UndoRequest),
+    /// Revisions are to be kept.
+    Pin,
+    /// With these scopes everything is read again.
+    ReadAgain(Box<KindScopes>),
+    /// A look is asked for, after the reading of this number.
+    LookAfter(u64),
+    /// These revisions will be kept.
+    Want(BTreeSet<Revision>),
+    /// A revision of which contents are wanted is not here.
+    Bring(missing_revisions::WantedContents),
+}
+
+/// The reader of older contents, independent of the feed's other tasks.
+#[derive(Clone)]
+struct ContentReader {
+    reader: RevisionReader,
+    dialect: ReadSettings,
+    scopes: KindScopes,
+}
+
+impl ContentReader {
+    async fn look_back(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
+        let Self { reader, dialect, scopes } = self;
+        let token = undo.token.clone();
+        let look_back = move || past_contents::look_back(&reader, &dialect, scopes, (&undo, head.as_ref()));
+        LoopEvent::LookedBack(token, blocking(look_back).await)
+    }
+}
+
+struct ReadStep {
+    snapshot: Snapshot,
+    reading: SourceReading,
+    unknown: BTreeSet<GroupKind>,
+    scopes: KindScopes,
+}
+
+/// The difference of a revision from the one last reported.
+struct RevisionDiff {
+    snapshot: Snapshot,
+    changed: BTreeMap<Arc<str>, BlobId>,
+    gone: BTreeSet<Arc<str>>,
+}
+
+/// Compares at the cost of what changed, wherever that can be told from the changes alone.
+fn difference(
+    reader: &RevisionReader,
+    (from, extent): (Option<Snapshot>, ReadExtent),
+    to: &Revision,
+) -> Result<RevisionDiff, SourceError> {
+    if let Some(mut snapshot) = from {
+        if extent == ReadExtent::Everything {
+            let mut all = whole(reader, &snapshot.files, to)?;
+            all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
+            return Ok(all);
+        }
+        let plain = reader.plain_changes(&snapshot.revision, to);
+        if let Ok(Some(changes)) = plain {
+            let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
+            for change in changes {
+                snapshot.files.retain(|file| file.path != change.path);
+                match change.new {
+                    Some((blob, size)) => {
+                        snapshot.files.push(SnapshotFile { path: change.path.clone(), blob, size });
+                        changed.insert(change.path, blob);
+                    }
+                    None => drop(gone.insert(change.path)),
+                }
+            }
+            snapshot.revision = to.clone();
+            return Ok(RevisionDiff { snapshot, changed, gone });
+        }
+        return whole(reader, &snapshot.files, to);
+    }
+    whole(reader, &[], to)
+}
+
+/// Compares whole lists of files.
+fn whole(reader: &RevisionReader, old: &[SnapshotFile], to: &Revision) -> Result<RevisionDiff, SourceError> {
+    let snapshot = reader.snapshot(to)?;
+    let old: BTreeMap<&Arc<str>, BlobId> = old.iter().map(|file| (&file.path, file.blob)).collect();
+    let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
+    let mut changed = BTreeMap::new();
+    for file in &snapshot.files {
+        gone.remove(&file.path);
+        if old.get(&file.path) != Some(&file.blob) {
+            changed.insert(file.path.clone(), file.blob);
+        }
+    }
+    Ok(RevisionDiff { snapshot, changed, gone })
+}
+
+/// Reads what changed since the last reading, or all.
+fn advance(
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    mut scopes: KindScopes,
+    from: (Option<Snapshot>, ReadExtent),
+    to: &Revision,
+) -> Result<ReadStep, SourceError> {
+    let RevisionDiff { snapshot, changed, gone } = difference(reader, from, to)?;
+    let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
+        gone.into_iter().map(|path| (path, None)).collect();
+    let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
+    // A definition may stand in a later file than its objects.
+    let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
+    let again: BTreeMap<Arc<str>, BlobId> = unknown
+        .iter()
+        .filter(|(_, kinds)| learnt(kinds))
+        .filter_map(|(path, _)| Some((path.clone(), *changed.get(path)?)))
+        .collect();
+    if !again.is_empty() {
+        unknown.retain(|path, _| !again.contains_key(path));
+        unknown.extend(read_files(reader, dialect, &mut scopes, &again, &mut files)?);
+    }
+    let mut reading = SourceReading {
+        revision: Some(to.clone()),
+        files: files.into_iter().collect(),
+        ..SourceReading::default()
+    };
+    reading.authored = reader.commit(to)?.map(|commit| authored(&commit));
+    reading.incomplete = refusal(&snapshot);
+    reading.refused.clone_from(&snapshot.refused);
+    Ok(ReadStep { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
+}
+
+fn authored(commit: &CommitInfo) -> Authorship {
+    Authorship::of(&commit.author, &commit.subject)
+}
+
+/// Reads files, and returns the kinds of unknown scope in each that has some.
+fn read_files(
+    reader: &RevisionReader,
+    dialect: &ReadSettings,
+    scopes: &mut KindScopes,
+    wanted: &BTreeMap<Arc<str>, BlobId>,
+    files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
+) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, SourceError> {
+    let mut unknown = BTreeMap::new();
+    let mut paths = wanted.keys();
+    reader.read_all(wanted.values().copied(), |blob, bytes| {
+        if let Some(path) = paths.next() {
+            let read = dialect.read(path, &bytes, blob.into(), scopes);
+            if !read.unknown.is_empty() {
+                unknown.insert(path.clone(), read.unknown);
+            }
+            files.insert(path.clone(), Some(read.facts));
+        }
+        Ok(())
+    })?;
+    Ok(unknown)
+}
+
+fn refusal(snapshot: &Snapshot) -> Option<Arc<str>> {
+    let refused = snapshot.refused.first()?;
+    Some(format!("{}: {}", refused.origin.file, refused.message).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! A source that a person has deleted, with all that it has: it wants nothing, and nothing is asked
+//! of where it was.
+//!
+//! What its objects were made from is read as far as this host still has it, as that tells in which
+//! order they go.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::super::loop_event::LoopEvent;
+use super::missing_revisions::{ContentLookup, WantedContents};
+use super::{FeedRequest, SLACK, SourceFeed};
+use crate::engine::{Release, SourceReading};
+use crate::object::Revision;
+
+/// The text in place of the revision of a source that wants nothing any more.
+const DELETED: &str = "deleted";
+
+/// The interval of its heartbeat.
+const REST: Duration = Duration::from_secs(30);
+
+impl SourceFeed {
+    /// As [`SourceFeed::run`], where nothing is wanted any more.
+    pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<FeedRequest>) {
+        let number = self.dialect.source;
+        let reading = SourceReading { revision: Some(Revision::new(DELETED)), ..SourceReading::default() };
+        let mut told = Some(LoopEvent::Read(number, reading, BTreeSet::new()));
+        loop {
+            self.heartbeat.beat(REST + SLACK);
+            if let Some(event) = told.take()
+                && self.events.send(event).await.is_err()
+            {
+                return;
+            }
+            let order = tokio::select! {
+                order = orders.recv() => order,
+                () = tokio::time::sleep(REST) => continue,
+            };
+            let Some(order) = order else { return };
+            told = match order {
+                FeedRequest::Look(reading) => Some(LoopEvent::Checked(number, reading)),
+                FeedRequest::LookBack(undo) => Some(self.content_reader().look_back(undo, self.head()).await),
+                FeedRequest::Resolve(revision, contents) => {
+                    let found = self.content_reader().resolve(revision, contents).await;
+                    Some(match found {
+                        ContentLookup::Done(event) => *event,
+                        ContentLookup::Missing(WantedContents { revision, contents }) => {
+                            let release = |hash| Release { hash, revision: revision.clone() };
+                            let none = contents.into_iter().map(|(id, hash)| (id, release(hash), None));
+                            LoopEvent::Resolved(none.collect())
+                        }
+                    })
+                }
+                FeedRequest::Scopes(_) | FeedRequest::Anchor(_) | FeedRequest::Hint | FeedRequest::Pin(_) => {
+                    None
+                }
+            };
+        }
+    }
+}

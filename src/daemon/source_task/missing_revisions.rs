@@ -1,0 +1,85 @@
+//! Older revisions that are not in the store: fetched from the source, once that can be read.
+//!
+//! A revision that cannot be read now is not lost. A new state directory holds only the newest
+//! revision of a remote, and a repository may be away for a time. Only a revision that the source
+//! itself no longer has is reported as gone.
+
+use super::super::executor::blocking;
+use super::super::loop_event::LoopEvent;
+use super::{ContentReader, SourceFeed, past_contents};
+use crate::engine::Release;
+use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
+use crate::source::SourceError;
+
+/// Contents of one revision.
+#[derive(Debug)]
+pub(super) struct WantedContents {
+    pub(super) revision: Revision,
+    pub(super) contents: Vec<(ObjectId, ContentHash)>,
+}
+
+/// The wanted contents of revisions that are not here.
+pub(super) type MissingContents = Vec<WantedContents>;
+
+/// The result of a look-up.
+pub(super) enum ContentLookup {
+    /// An answer.
+    Done(Box<LoopEvent>),
+    /// The revision cannot be read here and now.
+    Missing(WantedContents),
+}
+
+impl ContentReader {
+    pub(super) async fn resolve(
+        self,
+        revision: Revision,
+        contents: Vec<(ObjectId, ContentHash)>,
+    ) -> ContentLookup {
+        let wanted = WantedContents { revision, contents };
+        let (wanted, found) = self.look_up(wanted).await;
+        found.map_or(ContentLookup::Missing(wanted), |found| {
+            ContentLookup::Done(Box::new(LoopEvent::Resolved(found)))
+        })
+    }
+
+    async fn look_up(
+        self,
+        wanted: WantedContents,
+    ) -> (WantedContents, Result<past_contents::ResolvedContents, SourceError>) {
+        let Self { reader, dialect, scopes } = self;
+        blocking(move || {
+            let found = past_contents::resolve(&reader, &dialect, scopes, &wanted.revision, &wanted.contents);
+            (wanted, found)
+        })
+        .await
+    }
+}
+
+impl SourceFeed {
+    /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the
+    /// source itself cannot be read.
+    pub(super) async fn bring_missing(&mut self) -> Vec<LoopEvent> {
+        if self.told.is_none() || self.trouble.is_some() {
+            return Vec::new();
+        }
+        let mut told = Vec::new();
+        for wanted in std::mem::take(&mut self.missing) {
+            self.heartbeat.beat(super::DEED);
+            if let Err(error) = self.source.bring(&wanted.revision).await
+                && error.class() == ErrorClass::Transient
+            {
+                tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");
+                self.missing.push(wanted);
+                continue;
+            }
+            let (wanted, found) = self.content_reader().look_up(wanted).await;
+            let revision = wanted.revision;
+            told.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
+                tracing::warn!(%revision, "an older revision cannot be read: {error}");
+                let none = |(id, hash)| (id, Release { hash, revision: revision.clone() }, None);
+                wanted.contents.into_iter().map(none).collect()
+            })));
+        }
+        told
+    }
+}

@@ -1,0 +1,73 @@
+//! Sources that are read once: a folder as it was, or the newest revision.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::executor::blocking;
+use super::super::loop_event::LoopEvent;
+use super::super::reading::{FileReading, ReadSettings};
+use super::{ReadExtent, advance, authored, refusal};
+use crate::engine::SourceReading;
+use crate::manifest::KindScopes;
+use crate::object::GroupKind;
+use crate::source::{DiskSnapshot, Source, SourceError};
+
+/// Reads what was on disk, once.
+pub(in crate::daemon) async fn read_once(
+    disk: Arc<DiskSnapshot>,
+    dialect: ReadSettings,
+    scopes: KindScopes,
+) -> LoopEvent {
+    blocking(move || {
+        let (reading, unknown) = read_disk(&disk, &dialect, scopes);
+        LoopEvent::Read(dialect.source, reading, unknown)
+    })
+    .await
+}
+
+/// Reads all files that were on disk.
+pub(in crate::daemon) fn read_disk(
+    disk: &DiskSnapshot,
+    dialect: &ReadSettings,
+    mut scopes: KindScopes,
+) -> (SourceReading, BTreeSet<GroupKind>) {
+    let snapshot = &disk.snapshot;
+    let mut reading = SourceReading { revision: Some(snapshot.revision.clone()), ..SourceReading::default() };
+    reading.authored = disk.commit.as_ref().map(authored);
+    let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
+    for again in [ReadAttempt::First, ReadAttempt::WithDefinitions] {
+        for file in &snapshot.files {
+            let known = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
+            if again == ReadAttempt::WithDefinitions && files.get(&file.path).is_some_and(known) {
+                continue;
+            }
+            let bytes = disk.read(file.blob).unwrap_or_default();
+            files.insert(&file.path, dialect.read(&file.path, bytes, file.blob.into(), &mut scopes));
+        }
+    }
+    let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
+    reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
+    reading.incomplete = refusal(snapshot);
+    reading.refused.clone_from(&snapshot.refused);
+    (reading, unknown)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReadAttempt {
+    First,
+    WithDefinitions,
+}
+
+/// Reads a source at its newest revision, once.
+pub(in crate::daemon) async fn at_newest(
+    mut source: Source,
+    dialect: ReadSettings,
+    scopes: KindScopes,
+) -> Result<SourceReading, SourceError> {
+    let observed = source.observe().await?;
+    let reader = source.reader();
+    let step =
+        blocking(move || advance(&reader, &dialect, scopes, (None, ReadExtent::Changes), &observed.revision))
+            .await?;
+    Ok(step.reading)
+}

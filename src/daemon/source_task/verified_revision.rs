@@ -1,0 +1,53 @@
+//! The reports between a source with signed commits and the record of its accepted revision.
+
+use super::super::loop_event::LoopEvent;
+use super::{SourceFeed, TaskQueue};
+use crate::engine::UndoRequest;
+use crate::source::VerificationAnchor;
+
+/// The look-ups that run beside the feed's other tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConcurrentLookups {
+    /// All of them.
+    All,
+    /// Those that need no signature to be verified.
+    Accepted,
+}
+
+impl TaskQueue {
+    /// Says whether a look back has to wait for its turn.
+    pub(super) fn waits_for_signatures(&self) -> bool {
+        self.beside == ConcurrentLookups::Accepted
+    }
+}
+
+impl SourceFeed {
+    /// Takes what is recorded of what was accepted. The first look waits for that, and one is worth
+    /// its while when a person has confirmed something.
+    pub(super) async fn anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
+        if self.source.anchor(anchor) { self.look_at_source().await } else { Vec::new() }
+    }
+
+    /// Returns the newly accepted revision, to be recorded.
+    pub(super) fn newly_accepted(&mut self) -> Option<LoopEvent> {
+        let accepted =
+            self.source.accepted().filter(|accepted| self.accepted.as_ref() != Some(accepted))?.clone();
+        self.accepted = Some(accepted.clone());
+        Some(LoopEvent::Accepted(self.dialect.source, accepted))
+    }
+
+    /// Looks up the target of a way back. A revision that was never in force here was never
+    /// accepted, and must be signed itself.
+    pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
+        let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
+        let event = self.content_reader().look_back(undo, self.head()).await;
+        let LoopEvent::LookedBack(_, Ok(past)) = &event else { return event };
+        if in_force.contains(&past.revision) {
+            return event;
+        }
+        match self.source.vouch(&past.revision).await {
+            Ok(()) => event,
+            Err(error) => LoopEvent::LookedBack(token, Err(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The possible actions on one object, and the terms of decisions.
+
+use std::time::Duration;
+
+use crate::engine::{ApplyVariant, Reason, ReleaseSeal, ResourceVersion, SharedDesired, SourceId, Uid};
+use crate::object::Revision;
+
+/// The precondition of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// No such object. Sent unforced, so that a field of somebody else's object is a conflict.
+    Absent,
+    /// This incarnation; without it the API server would create a new one.
+    Uid(Uid),
+    /// This incarnation in this version: for writes that depend on what was seen.
+    Exact(Uid, ResourceVersion),
+}
+
+/// The purpose of an apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyPurpose {
+    /// It is not there.
+    Create,
+    /// A newer content.
+    Change,
+    /// Somebody changed it.
+    Repair,
+    /// It was nobody's.
+    Adopt,
+    /// It was another source's.
+    Transfer,
+    /// Its rollout goes on, or is let go.
+    Step,
+    /// The data that its pods use have changed.
+    Restart,
+}
+
+/// Indicates whether a write may restart pods that are available now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartRisk {
+    /// It does not.
+    No,
+    /// As far as can be told without asking the server, it may.
+    Maybe,
+}
+
+/// One server-side apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplyRequest {
+    /// The content.
+    pub want: SharedDesired,
+    /// In whose name.
+    pub source: SourceId,
+    /// The revision that its annotation names.
+    pub revision: Revision,
+    /// The seal of its annotation; none where there is no key.
+    pub seal: Option<ReleaseSeal>,
+    /// The precondition.
+    pub guard: Precondition,
+    /// The version of the view that it was decided on; none for an object that is not there.
+    pub seen: Option<ResourceVersion>,
+    /// In which form it is sent.
+    pub form: ApplyVariant,
+    /// The purpose.
+    pub purpose: ApplyPurpose,
+    /// Indicates whether the rollout budget is asked.
+    pub restarts: RestartRisk,
+}
+
+/// An action on one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Nothing; with a reason when it is not as wanted.
+    Nothing,
+    /// Nothing is known of it any more.
+    Forget,
+    /// Ask the API server whether it exists.
+    Look,
+    /// Compare the content with what our entry covers.
+    Compare(SharedDesired, ApplyVariant),
+    /// Compare the values that the cluster shows: of lists that are empty in the content, or of
+    /// all.
+    Inspect(SharedDesired, ApplyVariant),
+    /// Read what was accepted before from its revision.
+    Resolve,
+    /// Ask the API server what a write would do to pods.
+    DryRun(ApplyRequest),
+    /// Write.
+    Apply(ApplyRequest),
+    /// Delete this incarnation in this version.
+    Delete(Uid, ResourceVersion, DeletionReason),
+}
+
+/// The reason for a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletionReason {
+    /// No source wants it.
+    Prune,
+    /// It comes back with a content that the API does not accept in place.
+    Recreate,
+}
+
+/// An action, why not more, and when to look again by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The action.
+    pub action: Action,
+    /// The reason for which the object is not, or not yet, as the newest revision asks.
+    pub reason: Option<Reason>,
+    /// The time after which the clock alone changes the decision.
+    pub again: Option<Duration>,
+}
+
+impl Decision {
+    pub(in crate::engine) fn act(action: Action) -> Self {
+        Self { action, reason: None, again: None }
+    }
+
+    pub(in crate::engine) fn wait(reason: Reason) -> Self {
+        let again = match &reason {
+            Reason::Refused(_, after) => *after,
+            Reason::Retrying(_, after) | Reason::Fight(_, after) => Some(*after),
+            Reason::OwnWrite => Some(crate::engine::ECHO),
+            _ => None,
+        };
+        Self { action: Action::Nothing, reason: Some(reason), again }
+    }
+
+    pub(in crate::engine) fn because(mut self, reason: Reason) -> Self {
+        let waits = Self::wait(reason);
+        self.again = [self.again, waits.again].into_iter().flatten().min();
+        self.reason = waits.reason;
+        self
+    }
+}

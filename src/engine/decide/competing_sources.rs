@@ -1,0 +1,65 @@
+//! Several sources of this process that want one object: the one that has it goes on.
+//!
+//! A source that comes to name what another one has must not stop it. Where none of them has the
+//! object, none makes it, as nobody can say whose it is to be.
+
+use std::sync::Arc;
+
+use crate::engine::decide::ownership::as_the_first_asks;
+use crate::engine::state::Engine;
+use crate::engine::{SourceId, WaitTopic, WantedObject};
+use crate::object::ObjectId;
+
+/// The reason for which an object is decided on for another source of this process, and not for one
+/// that wants or has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriorSource {
+    /// In words.
+    pub why: Arc<str>,
+    /// Indicates whether the one that does not get it wants it.
+    pub is_wanted: bool,
+}
+
+impl Engine {
+    /// Returns the other source of this process that an object is decided on for, as seen from one
+    /// that wants or has it. None where it is decided on for that one.
+    pub fn prior(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
+        let entry = self.entry(id)?;
+        let is_wanted = entry.wants.iter().any(|(one, _)| *one == source);
+        if is_wanted {
+            let has_it = entry.owner.is_some_and(|owner| owner != source);
+            return has_it.then(|| PriorSource { why: as_the_first_asks(&entry.wants), is_wanted });
+        }
+        let (other, _) = entry.wants.first()?;
+        let why = format!("source {} wants it", self.sources[*other].name);
+        Some(PriorSource { why: why.into(), is_wanted })
+    }
+
+    /// Puts the source first that has an object, of those that want it, and says whether that is
+    /// another one now.
+    ///
+    /// Its label tells; until a write of ours is seen, what was accepted does.
+    pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
+        let shown = self.live.get(id).and_then(|live| self.source_of(live));
+        let Some(entry) = self.entries.get_mut(id) else { return false };
+        let wants = |source: &usize| entry.wants.iter().any(|(wanting, _)| wanting == source);
+        let accepted = || entry.accepted.content().map(|accepted| accepted.place.source);
+        let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
+        let owner = owner.filter(|_| entry.wants.len() > 1);
+        entry.wants.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
+        std::mem::replace(&mut entry.owner, owner) != owner
+    }
+
+    /// Another source has an object now: no wave of the others waits for it.
+    pub(in crate::engine) fn change_waves(&mut self, id: &ObjectId) {
+        let wants = self.entries.get(id).map(|entry| entry.wants.clone()).unwrap_or_default();
+        for (source, want) in wants {
+            if let WantedObject::Object(desired) = want
+                && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
+            {
+                self.touch(&WaitTopic::Waves(source));
+            }
+        }
+        self.track_wave(id);
+    }
+}

@@ -1,0 +1,104 @@
+//! Objects that could never be released, as each waits for the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::facts::desired::wave;
+use crate::engine::{DesiredObject, Engine, SourceId};
+use crate::graph::{self, WaitEdges};
+use crate::object::{Diagnostic, Object, ObjectId};
+
+/// The number of objects of a cycle that are named: each of them has the words, which would
+/// otherwise grow with their square.
+const NAMED: usize = 8;
+
+impl Engine {
+    /// Finds the objects that wait for themselves. Those of the last time are decided on again.
+    pub(in crate::engine) fn find_cycles(&mut self) {
+        let found = if self.dependents.is_empty() { BTreeMap::new() } else { self.cycles_of_wants() };
+        let before = std::mem::replace(&mut self.cycles, found);
+        let changed = before.iter().filter(|(id, why)| self.cycles.get(*id) != Some(*why));
+        let ids: Vec<ObjectId> = changed.map(|(id, _)| id).chain(self.cycles.keys()).cloned().collect();
+        for id in ids {
+            self.mark(&id);
+        }
+    }
+
+    fn cycles_of_wants(&self) -> BTreeMap<ObjectId, Arc<str>> {
+        let mut edges = WaitEdges::new();
+        let mut found = BTreeMap::new();
+        let mut left: Vec<ObjectId> = self.dependents.iter().cloned().collect();
+        while let Some(id) = left.pop() {
+            let Some((source, desired)) = self.wanted_object(&id) else { continue };
+            if edges.contains_key(&id) {
+                continue;
+            }
+            let next = desired.needs.iter().chain(&desired.after).cloned();
+            left.extend(next.clone());
+            edges.insert(id.clone(), next.collect());
+            let later = desired.after.iter().find_map(|after| {
+                let (other, later) = self.wanted_object(after)?;
+                (other == source && later.wave > desired.wave)
+                    .then(|| too_late(after, later.wave, desired.wave))
+            });
+            found.extend(later.map(|why| (id, why.into())));
+        }
+        found.extend(cycle_words(graph::cycles(&edges)));
+        found
+    }
+
+    fn wanted_object(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
+        self.entries.get(id)?.want().map(|(source, desired)| (source, &**desired))
+    }
+}
+
+fn cycle_words(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
+    cycles.into_iter().flat_map(|cycle| {
+        let why: Arc<str> = in_words(&cycle).into();
+        cycle.into_iter().map(move |id| (id, why.clone()))
+    })
+}
+
+fn in_words(cycle: &[ObjectId]) -> String {
+    let names: Vec<String> = cycle.iter().take(NAMED).chain(cycle.first()).map(ToString::to_string).collect();
+    match (cycle.len().checked_sub(NAMED), names.split_last()) {
+        (Some(more @ 1..), Some((first, others))) => {
+            format!("it waits for itself: {} → {more} more → {first}", others.join(" → "))
+        }
+        _ => format!("it waits for itself: {}", names.join(" → ")),
+    }
+}
+
+fn too_late(after: &ObjectId, theirs: i32, ours: i32) -> String {
+    format!("it depends on {after}, which is in the later wave {theirs} (its own is {ours})")
+}
+
+/// Says which of these objects could never be released together, as each waits for the others.
+pub fn waiting_for_themselves(objects: &[Object]) -> Vec<Diagnostic> {
+    let mut edges = WaitEdges::new();
+    let mut by_id: BTreeMap<&ObjectId, &Object> = BTreeMap::new();
+    for object in objects {
+        let after = graph::depends_on(&object.id, &object.body);
+        edges.insert(
+            object.id.clone(),
+            graph::references(&object.id, &object.body).union(&after).cloned().collect(),
+        );
+        by_id.insert(&object.id, object);
+    }
+    let late = objects.iter().filter_map(|object| {
+        let ours = wave(&object.body);
+        let after = graph::depends_on(&object.id, &object.body);
+        let later = after.iter().filter_map(|id| Some((id, wave(&by_id.get(id)?.body))));
+        let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
+        Some((object, too_late(id, theirs, ours)))
+    });
+    let stuck =
+        cycle_words(graph::cycles(&edges)).filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
+    let told = |(object, why): (&Object, String)| {
+        Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))
+            .hint("take one of the depends-on annotations away, or put both in one wave")
+    };
+    let mut found: Vec<Diagnostic> = late.chain(stuck).map(told).collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,464 @@
+//! The decision about one object: a pure function of the facts.
+//!
+//! The order of the questions is the order of this file. Can it be seen, whose is it, is it what
+//! the newest revision asks for, may that be released? And, where it may not, is the accepted
+//! content still there?
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
+};
+use crate::engine::decide::input::{DecisionInput, Observation, ReplicaOwner};
+use crate::engine::decide::ownership::{as_the_first_asks, left_alone, owner, ownership, two_sources};
+use crate::engine::decide::repair::{defend, fight, verify};
+use crate::engine::deletion::handover;
+use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::entry::{
+    AcceptedContent, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+};
+use crate::engine::facts::release_seal::UNPROVEN;
+use crate::engine::rollout::step_overlay::only_tightens;
+use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::{
+    AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
+    RecreatePolicy, ReplicaMode, RollbackContent, RolloutPhase, SharedDesired, WantedObject, is_workload,
+};
+use crate::object::{ObjectId, Revision};
+
+/// The time within which the watch should show our own write; after it the API server is asked.
+pub const ECHO: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Decides about one object, asks the budget, and remembers what it waits for.
+    pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
+        self.settle();
+        self.note_config(id);
+        let gated = self.gate(id, now);
+        let holder = self.holder_of(id, now);
+        let Some(entry) = self.entries.get(id) else {
+            return Decision { action: Action::Forget, reason: None, again: None };
+        };
+        let wanting = entry.want();
+        let view = DecisionInput {
+            id,
+            entry,
+            observation: self.observe(id, entry, now),
+            inventories: &self.applysets,
+            brings: self.brings(entry),
+            rejected: entry.instead.as_ref().and_then(|instead| instead.reason()),
+            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
+            opt_out: self.opt_out_of(id),
+            holder: holder.clone(),
+            scaling: self.scaling(id, entry),
+            barred: self.barred(id, entry),
+            gated,
+            overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
+            started: wanting
+                .and_then(|(source, desired)| self.to_start_with(source, desired, self.shown(id))),
+            prune_decision: None,
+            doubt: self.doubt(entry),
+            finished: self.finished(id, entry),
+        };
+        let view = DecisionInput { prune_decision: self.judgement(id, &view), ..view };
+        let decision = self.awaiting(&holder, decide(&view, now));
+        let decision = self.within_allowed(id, decision);
+        let decision = self.minding_others(id, decision, now);
+        let decision = self.suspended(id, decision, now);
+        let decision = self.observed(id, decision);
+        let decision = self.foreseen(id, decision);
+        let decision = self.budgeted(id, decision);
+        let decision = self.with_daemon_set(id, decision);
+        let decision = self.takeback_decided(id, decision);
+        let decision = self.sealed(id, decision);
+        self.remember(id, &decision);
+        decision
+    }
+
+    /// Returns the revision that the annotation of the wanted content is to name.
+    pub(in crate::engine) fn brings(&self, entry: &ObjectEntry) -> Revision {
+        let back = entry.instead.as_ref().and_then(|instead| match &instead.content {
+            RollbackContent::Known(_, release) => Some(release.revision.clone()),
+            _ => None,
+        });
+        let newest = || entry.wants.first().map(|(source, _)| self.heads[*source].clone());
+        back.or_else(newest).unwrap_or_else(|| Revision::new(""))
+    }
+
+    /// Returns the reason that gates a new content. Called only where there is one, and where the
+    /// object can be seen.
+    pub(in crate::engine) fn gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
+        let entry = self.entries.get(id)?;
+        let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
+        let blind = matches!(self.observe(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
+        if blind || (entry.candidate().is_none() && self.reconfigured(id).is_none()) {
+            return None;
+        }
+        let stays = entry.instead.as_ref().and_then(|instead| instead.gate());
+        if self.foresight == Prerequisites::Now {
+            self.find_units(source);
+        }
+        stays.or_else(|| self.paused(id)).or_else(|| self.gated(source, &desired)).or_else(|| {
+            match self.foresight {
+                Prerequisites::Now => self.unit_gate(source, &desired),
+                Prerequisites::AllDone => None,
+            }
+        })
+    }
+
+    /// Returns whose an object is, where it is in an inventory that this process does not keep.
+    pub(in crate::engine) fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
+            return InventoryHolder::Nobody;
+        };
+        let set = handover::set_of(&self.observe(id, entry, now));
+        set.map_or(InventoryHolder::Nobody, |set| self.holder(id, &set, now))
+    }
+
+    pub(in crate::engine) fn observe<'a>(
+        &'a self,
+        id: &ObjectId,
+        entry: &'a ObjectEntry,
+        now: Instant,
+    ) -> Observation<'a> {
+        if let Some(blind) = self.blind(id, entry) {
+            return Observation::Blind(blind);
+        }
+        let seen = self.live.get(id);
+        if let Some((written, at)) = entry.written
+            && seen.is_none_or(|live| live.rv < written)
+        {
+            let overdue = now.duration_since(at) >= crate::engine::ECHO;
+            return match &entry.looked {
+                Some(LiveLookup::Found(live)) if live.rv >= written => Observation::Seen(live),
+                _ if overdue => Observation::NotSeen,
+                _ => Observation::Blind(Reason::OwnWrite),
+            };
+        }
+        match (seen, &entry.looked) {
+            (Some(live), Some(LiveLookup::Found(newer))) if newer.rv > live.rv => Observation::Seen(newer),
+            (Some(live), _) | (None, Some(LiveLookup::Found(live))) => Observation::Seen(live),
+            (None, Some(LiveLookup::Absent)) => Observation::Absent,
+            (None, None) => Observation::NotSeen,
+        }
+    }
+}
+
+/// Decides about one object.
+pub fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
+    if let Observation::Blind(reason) = &view.observation {
+        return Decision::wait(reason.clone());
+    }
+    match &view.entry.wants[..] {
+        [] => unwanted(view, now),
+        [(source, WantedObject::Object(desired))] => {
+            with_rollback_reason(view, decide_wanted(view, *source, desired, now))
+        }
+        [(source, WantedObject::Object(desired)), ..] if view.entry.owner == Some(*source) => {
+            among_sources(view, with_rollback_reason(view, decide_wanted(view, *source, desired, now)))
+        }
+        [(_, WantedObject::Unusable(held))] => defend(view, Reason::Held(held.reason.clone()), now),
+        several => defend(view, Reason::Held(two_sources(several)), now),
+    }
+}
+
+/// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
+/// asks.
+pub(super) fn with_rollback_reason(view: &DecisionInput<'_>, decision: Decision) -> Decision {
+    match (&view.rejected, &decision) {
+        (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
+            decision.because(reason.clone())
+        }
+        _ => decision,
+    }
+}
+
+/// Decides for several sources: the one that has the object goes on with it, and the others are
+/// told that they do not get it.
+pub(super) fn among_sources(view: &DecisionInput<'_>, decision: Decision) -> Decision {
+    if decision.action != Action::Nothing || decision.reason.is_some() {
+        return decision;
+    }
+    decision.because(Reason::Held(as_the_first_asks(&view.entry.wants)))
+}
+
+pub(super) fn decide_wanted(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    desired: &SharedDesired,
+    now: Instant,
+) -> Decision {
+    let live = match view.observation {
+        Observation::Seen(live) => Some(live),
+        _ => None,
+    };
+    if let Some(reason) =
+        left_alone(desired, live, view.opt_out).filter(|_| !matches!(view.observation, Observation::NotSeen))
+    {
+        return Decision::wait(reason);
+    }
+    match view.observation {
+        Observation::Seen(live) => present(view, source, desired, live, now),
+        Observation::Absent => absent(view, source, desired, now),
+        Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look),
+    }
+}
+
+pub(super) fn absent(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    desired: &SharedDesired,
+    now: Instant,
+) -> Decision {
+    if view.finished.is_some_and(|hash| desired.is_release(hash)) {
+        return Decision::act(Action::Nothing);
+    }
+    let lost = view.entry.accepted.content();
+    let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
+    let blocked = hindrance(view, desired, now).or_else(|| view.gated.clone().filter(|_| !repair));
+    match (blocked, lost) {
+        (None, _) => create(
+            view,
+            source,
+            desired,
+            if repair { ApplyPurpose::Repair } else { ApplyPurpose::Create },
+            now,
+        ),
+        (Some(reason), Some(accepted)) if !repair && hindrance(view, accepted, now).is_none() => {
+            create(view, source, accepted, ApplyPurpose::Repair, now).because(reason)
+        }
+        (Some(reason), _) => Decision::wait(reason),
+    }
+}
+
+pub(super) fn create(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    want: &SharedDesired,
+    purpose: ApplyPurpose,
+    now: Instant,
+) -> Decision {
+    if let (ApplyPurpose::Repair, Some(fight)) = (purpose, fight(view, RepairImpact::InPlace, now)) {
+        return Decision::wait(fight);
+    }
+    Decision::act(Action::Apply(ApplyRequest {
+        want: want.clone(),
+        source,
+        revision: revision(view, purpose),
+        seal: None,
+        guard: Precondition::Absent,
+        seen: None,
+        form: ApplyVariant { started: view.started, ..ApplyVariant::PLAIN },
+        purpose,
+        restarts: RestartRisk::No,
+    }))
+}
+
+pub(super) fn present(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    desired: &SharedDesired,
+    live: &LiveObject,
+    now: Instant,
+) -> Decision {
+    if live.deleting {
+        return Decision::wait(Reason::Terminating);
+    }
+    let takeover = match ownership(view, source, live) {
+        Ok(takeover) => takeover,
+        // The source of this process that has it goes on defending it.
+        Err(reason) if owner(view, live).is_some() => return defend(view, reason, now),
+        Err(reason) => return Decision::wait(reason),
+    };
+    let replicas = replicas(view, desired, live);
+    let there = live.shown_release().is_some_and(|release| match view.scaling {
+        ReplicaOwner::Manifest => release.hash == desired.hash,
+        ReplicaOwner::Autoscaler => desired.is_release(release.hash),
+    });
+    // An annotation that is gone or altered is drift like any other, where the content is known to
+    // be there.
+    let unstamped = (!live.is_stamped() || live.is_unproven()) && view.entry.accepted.is(desired.hash);
+    if (there || unstamped) && takeover.is_none() {
+        if live.lost_config(view.started) {
+            return Decision::wait(Reason::Reading(view.id.clone()));
+        }
+        if there && (live.shown != OverlayState::from(view.overlay) || live.started != view.started) {
+            return step(view, source, desired, live, now);
+        }
+        return verify(view, source, desired, live, now);
+    }
+    let restarts = restarts(view, desired, live);
+    if let (RestartRisk::Maybe, AcceptedContent::Named(release)) = (restarts, &view.entry.accepted) {
+        return Decision::act(Action::Resolve).because(Reason::Resolving(release.revision.short().into()));
+    }
+    if let Some(refusal) = immutable(view, desired) {
+        return match desired.traits.recreate {
+            RecreatePolicy::Allowed if live.is_unproven() => defend(view, unproven_refusal(view), now),
+            RecreatePolicy::Allowed if takeover.is_none() && view.barred.is_none() => {
+                Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
+            }
+            _ => defend(view, refusal, now),
+        };
+    }
+    if let Some(reason) = hindrance(view, desired, now).or_else(|| view.gated.clone()) {
+        return defend(view, reason, now);
+    }
+    let purpose = takeover.unwrap_or(ApplyPurpose::Change);
+    let exact =
+        takeover.is_some() || restarts == RestartRisk::Maybe || matches!(replicas, ReplicaMode::AsLive(_));
+    Decision::act(Action::Apply(ApplyRequest {
+        want: desired.clone(),
+        source,
+        revision: revision(view, purpose),
+        seal: None,
+        guard: guard(live, exact),
+        seen: Some(live.rv),
+        form: ApplyVariant { replicas, overlay: view.overlay, started: view.started },
+        purpose,
+        restarts,
+    }))
+}
+
+/// The content is there, and its rollout goes one step on, or is let go, or its pods use other
+/// data.
+pub(super) fn step(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    want: &SharedDesired,
+    live: &LiveObject,
+    now: Instant,
+) -> Decision {
+    let restarted = live.started.is_some() && live.is_restarted_by(view.started);
+    let purpose = match live.shown == OverlayState::from(view.overlay) {
+        _ if restarted => ApplyPurpose::Restart,
+        true => ApplyPurpose::Repair,
+        false => ApplyPurpose::Step,
+    };
+    let fight = || fight(view, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
+    if let Some(reason) = hindrance(view, want, now).or_else(fight) {
+        return Decision::wait(reason);
+    }
+    if let Some(reason) = view.gated.clone().filter(|_| restarted) {
+        return verify(view, source, want, live, now).because(reason);
+    }
+    let moves = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some())
+        || view.overlay.is_some();
+    let moves = (moves && !only_tightens(live.shown, view.overlay)) || live.is_restarted_by(view.started);
+    Decision::act(Action::Apply(ApplyRequest {
+        want: want.clone(),
+        source,
+        revision: revision(view, purpose),
+        seal: None,
+        guard: guard(live, true),
+        seen: Some(live.rv),
+        form: ApplyVariant {
+            replicas: replicas(view, want, live),
+            overlay: view.overlay,
+            started: view.started,
+        },
+        purpose,
+        restarts: if moves && serving(view.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
+    }))
+}
+
+/// Returns a repair brings nothing new, so the annotation goes on naming the revision that did.
+pub(super) fn revision(view: &DecisionInput<'_>, purpose: ApplyPurpose) -> Revision {
+    match (&view.entry.brought, purpose) {
+        (Some(brought), ApplyPurpose::Repair | ApplyPurpose::Step | ApplyPurpose::Restart) => brought.clone(),
+        _ => view.brings.clone(),
+    }
+}
+
+pub(super) fn guard(live: &LiveObject, exact: bool) -> Precondition {
+    if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
+}
+
+pub(super) fn replicas(view: &DecisionInput<'_>, want: &SharedDesired, live: &LiveObject) -> ReplicaMode {
+    if view.scaling == ReplicaOwner::Manifest || want.ceded.is_none() {
+        ReplicaMode::AsWritten
+    } else if live.replicas_ceded {
+        ReplicaMode::Omitted
+    } else {
+        let shown = |rolling: crate::engine::RolloutNumbers| ReplicaMode::AsLive(rolling.replicas);
+        live.rolling.map_or(ReplicaMode::AsWritten, shown)
+    }
+}
+
+/// Returns whether putting this content there may restart pods that are available now.
+pub(super) fn restarts(view: &DecisionInput<'_>, desired: &SharedDesired, live: &LiveObject) -> RestartRisk {
+    let steps = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some());
+    // Leaving a step restarts the pods that it held back, whatever the template.
+    let lets_go =
+        steps && live.shown != OverlayState::from(view.overlay) && !only_tightens(live.shown, view.overlay);
+    let same =
+        view.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(view.started);
+    if same || !serving(view.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
+}
+
+/// Returns whether it has pods that a rolling update could take down. Pods that were never
+/// available do not count.
+pub(in crate::engine) fn serving(id: &ObjectId, live: &LiveObject) -> bool {
+    is_workload(id)
+        && live
+            .rolling
+            .is_none_or(|rolling| rolling.phase != RolloutPhase::FirstStart && rolling.replicas > 0)
+}
+
+pub(super) fn unwanted(view: &DecisionInput<'_>, now: Instant) -> Decision {
+    let Observation::Seen(live) = view.observation else {
+        return match (&view.doubt, &view.entry.accepted) {
+            (Some(why), AcceptedContent::Known(_)) => defend(view, Reason::Incomplete(why.clone()), now),
+            _ => Decision::act(Action::Forget),
+        };
+    };
+    if !matches!(&live.owner, ObjectOwner::Ours(set) if view.inventories.contains(set)) {
+        return Decision::act(Action::Forget);
+    }
+    if live.deleting {
+        return Decision::wait(Reason::Terminating);
+    }
+    match &view.prune_decision {
+        // The judgement was about another view of it.
+        Some(PruneDecision::Delete) if live.is_unproven() => Decision::wait(Reason::Kept(UNPROVEN.into())),
+        Some(PruneDecision::Delete) => match recent_failure(view, now) {
+            Some(reason) => Decision::wait(reason),
+            None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
+        },
+        Some(PruneDecision::Later(why)) => defend(view, Reason::Prune(why.clone()), now),
+        Some(PruneDecision::Confirm(why)) => defend(view, Reason::Confirm(why.clone()), now),
+        Some(PruneDecision::Keep(why)) => defend(view, Reason::Kept(why.clone()), now),
+        Some(PruneDecision::Leave(why)) => Decision::wait(Reason::Kept(why.clone())),
+        None => defend(view, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
+    }
+}
+
+/// Returns the hindrance to writing this content, whatever the purpose.
+pub(super) fn hindrance(view: &DecisionInput<'_>, want: &SharedDesired, now: Instant) -> Option<Reason> {
+    let refused = view.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
+    let refused = refused.and_then(|refusal| match refusal.retry {
+        Some(retry) if retry <= now => None,
+        Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
+        None => Some(Reason::Refused(refusal.text.clone(), None)),
+    });
+    view.barred.clone().or(refused).or_else(|| recent_failure(view, now))
+}
+
+pub(super) fn recent_failure(view: &DecisionInput<'_>, now: Instant) -> Option<Reason> {
+    let (until, why) = view.entry.failed.as_ref().filter(|(until, _)| *until > now)?;
+    Some(Reason::Retrying(why.clone(), *until - now))
+}
+
+pub(super) fn immutable(view: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
+    let refusal = view.entry.refused.as_ref()?;
+    (refusal.content == want.hash && refusal.rule == RefusalRule::Immutable)
+        .then(|| Reason::Refused(refusal.text.clone(), None))
+}
+
+/// An object that is not provably ours is not deleted to be created again either.
+pub(super) fn unproven_refusal(view: &DecisionInput<'_>) -> Reason {
+    let text = view.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
+    let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \
+               delete it by kubectl, and it is created again";
+    Reason::Refused(format!("{text}; {why}").into(), None)
+}

@@ -1,0 +1,211 @@
+//! The obstacles to one object because of others: its kind, its namespace, its references, its
+//! wave, the rollout budget, the prune guard.
+
+use std::sync::Arc;
+
+use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::ownership::left_alone;
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::sources::{Inventory, SourceWrites};
+use crate::engine::state::{Engine, KindAvailability, KindState, Prerequisites};
+use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, WantedObject, is_workload};
+use crate::health::{HealthStatus, waits_for_consumer};
+use crate::object::{GroupKind, Gvk, ObjectId};
+
+impl Engine {
+    /// Returns why nothing can be said about an object's presence.
+    pub(in crate::engine) fn blind(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
+        if let Some(reason) = entry.want().and_then(|(_, desired)| self.unserved(&desired.gvk)) {
+            return Some(reason);
+        }
+        let kind = id.group_kind();
+        match self.listing_state(id) {
+            Some(KindState::Synced | KindState::Absent) => None,
+            Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
+            Some(KindState::Blind(why, class)) => Some(Reason::Blind(kind, why.clone(), *class)),
+        }
+    }
+
+    pub(in crate::engine) fn unserved(&self, gvk: &Gvk) -> Option<Reason> {
+        match self.served.get(gvk) {
+            Some(KindAvailability::Yes) => None,
+            Some(KindAvailability::No(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
+            Some(KindAvailability::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),
+        }
+    }
+
+    /// Returns the obstacle to any write to an object.
+    pub(in crate::engine) fn barred(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
+        let source = entry.wants.first().map(|(source, _)| &self.sources[*source]);
+        if let Some(source) = source {
+            let tells =
+                |inventory: &Inventory| inventory.kinds.contains(&id.group_kind()) && !inventory.unplaced;
+            let named = source.inventory.as_ref().is_some_and(tells);
+            if let Some(why) = self.locked_inventory().filter(|_| source.inventory.is_none()) {
+                return Some(Reason::Sealed(why));
+            }
+            if !named {
+                return Some(Reason::Inventory(source.name.clone()));
+            }
+        }
+        if self.foresight == Prerequisites::AllDone {
+            return None;
+        }
+        if self.is_reading_release_key() {
+            return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
+        }
+        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
+        let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.wants.is_empty());
+        if !managed {
+            return None;
+        }
+        match self.shown(&namespace) {
+            Some(live) if live.deleting => Some(Reason::Needs(namespace, "is being deleted".into())),
+            Some(_) => None,
+            None => Some(Reason::Needs(namespace, "is not there yet".into())),
+        }
+    }
+
+    /// Returns the obstacle to a new content of an object.
+    pub(in crate::engine) fn gated(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+        if let Some(why) = self.cycles.get(&desired.id) {
+            return Some(Reason::Held(why.clone()));
+        }
+        if self.foresight == Prerequisites::AllDone {
+            // A reference that nothing brings is not awaited.
+            let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.shown(id).is_none();
+            return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
+        }
+        let together = |need: &&ObjectId| !self.comes_with(source, desired, need);
+        // A content that is there has what it needs; what it is restarted for comes below.
+        let is_there = self.entry(&desired.id).is_some_and(|entry| entry.candidate().is_none());
+        let needs = if is_there { &[][..] } else { &*desired.needs };
+        let needs = needs.iter().filter(together).find_map(|need| self.missing(need));
+        let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
+        let crd = || self.definition(desired);
+        let wave = || {
+            let earlier = self.sources[source].waves.range(..desired.wave);
+            let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
+                // The last one, as all are made in their order: whoever waits is asked again when
+                // the named one is done.
+                ids.last().map(|id| Reason::Wave(*wave, id.clone()))
+            };
+            let rejected = || {
+                let (wave, id) = self.rejected_before(source, desired.wave)?;
+                Some(Reason::Wave(wave, id))
+            };
+            earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
+        };
+        let switch = || self.switch_gate(desired);
+        needs
+            .or_else(|| self.config_gate(source, desired))
+            .or_else(after)
+            .or_else(crd)
+            .or_else(wave)
+            .or_else(switch)
+    }
+
+    /// A reference holds up only where the desired state itself brings what it names.
+    pub(in crate::engine) fn missing(&self, need: &ObjectId) -> Option<Reason> {
+        let entry = self.entries.get(need)?;
+        let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
+        match &entry.wants[..] {
+            [] => None,
+            [(source, WantedObject::Object(desired)), others @ ..]
+                if others.is_empty() || entry.owner == Some(*source) =>
+            {
+                match self.shown(need) {
+                    None => held("is not there yet"),
+                    Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
+                        held("goes back first")
+                    }
+                    Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => {
+                        None
+                    }
+                    Some(_) => {
+                        let refused =
+                            entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
+                        match refused {
+                            Some(refusal) => held(&format!("is refused: {}", refusal.text)),
+                            // A workload may wait for the budget for hours; what routes to it need
+                            // not.
+                            None if is_workload(need) => None,
+                            None => held("is not changed yet"),
+                        }
+                    }
+                }
+            }
+            [(_, WantedObject::Unusable(held_back))] => {
+                held(&format!("cannot be used: {}", held_back.reason))
+            }
+            _ => held("is wanted twice"),
+        }
+    }
+
+    pub(in crate::engine) fn unhealthy(&self, before: &ObjectId) -> Option<Reason> {
+        if let Some(missing) = self.missing(before) {
+            return Some(missing);
+        }
+        match self.shown(before) {
+            Some(live) if is_healthy(live) => None,
+            Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
+            None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
+            None => Some(Reason::Needs(before.clone(), "no source names".into())),
+        }
+    }
+
+    /// Returns whether nothing is done about an object, as its annotation asks.
+    pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
+        let want = self.entry(id).and_then(ObjectEntry::want);
+        want.is_some_and(|(_, desired)| left_alone(desired, self.shown(id), self.opt_out_of(id)).is_some())
+    }
+
+    pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {
+        self.entries.get(id).is_some_and(|entry| !entry.wants.is_empty())
+    }
+
+    /// The definition of a custom kind must be established, and changed before its objects.
+    pub(in crate::engine) fn definition(&self, desired: &DesiredObject) -> Option<Reason> {
+        if !desired.gvk.group.contains('.') {
+            return None;
+        }
+        let crd = self.definitions.get(&desired.id.group_kind())?;
+        self.unhealthy(crd)
+    }
+
+    /// Returns why it cannot be told whether the source that brought an object still wants it.
+    pub(in crate::engine) fn doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
+        let accepted = entry.accepted.content().filter(|_| entry.wants.is_empty())?;
+        self.sources[accepted.place.source].incomplete.clone()
+    }
+
+    /// Returns a source that is only observed decides all and writes nothing.
+    pub(in crate::engine) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let entry = self.entries.get(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = wanting
+            .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| Some(entry?.accepted.content()?.place.source));
+        let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
+        let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
+        if observed && writes { Decision::wait(Reason::Observed) } else { decision }
+    }
+}
+
+/// Returns whether it is back at what was good, though that cannot be read any more.
+pub(super) fn is_back(entry: &ObjectEntry) -> bool {
+    entry.instead.as_ref().is_some_and(|instead| matches!(instead.content, RollbackContent::Lost(_)))
+}
+
+/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
+    live.health.is_current() || waits_for_consumer(&live.health)
+}
+
+pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
+    match (live.health.status, &*live.health.message) {
+        (HealthStatus::Current, _) => "healthy".to_owned(),
+        (status, "") => status.to_string(),
+        (status, message) => format!("{status}: {message}"),
+    }
+}

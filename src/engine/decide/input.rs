@@ -1,0 +1,69 @@
+//! The facts that a decision about one object depends on.
+
+use std::sync::Arc;
+
+use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::entry::ObjectEntry;
+use crate::engine::{AdoptPolicy, ConfigStamp, InventoryHolder, LiveObject, OptOutPolicy, Overlay, Reason};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// The observation of an object.
+#[derive(Clone, Debug)]
+pub enum Observation<'a> {
+    /// Nothing: absence would mean nothing either.
+    Blind(Reason),
+    /// The informer does not show it, and nobody has looked.
+    NotSeen,
+    /// It does not exist.
+    Absent,
+    /// This.
+    Seen(&'a LiveObject),
+}
+
+/// Indicates whether an autoscaler targets the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaOwner {
+    /// The manifest sets the count.
+    Manifest,
+    /// A `HorizontalPodAutoscaler` sets the count.
+    Autoscaler,
+}
+
+/// All that a decision depends on.
+#[derive(Clone, Debug)]
+pub struct DecisionInput<'a> {
+    /// The object.
+    pub id: &'a ObjectId,
+    /// The facts.
+    pub entry: &'a ObjectEntry,
+    /// The observation in the cluster.
+    pub observation: Observation<'a>,
+    /// Inventory ids of all sources, by number.
+    pub inventories: &'a [Arc<str>],
+    /// The revision that brings the wanted content.
+    pub brings: Revision,
+    /// The reason to show for an object that matches its rollback target.
+    pub rejected: Option<Reason>,
+    /// Indicates whether the wanting source may take objects over.
+    pub adopt: AdoptPolicy,
+    /// Says if the wanting source heeds what others put on its live objects.
+    pub opt_out: OptOutPolicy,
+    /// The holder of an object in an inventory that this process does not keep.
+    pub holder: InventoryHolder,
+    /// Indicates whether an autoscaler targets it.
+    pub scaling: ReplicaOwner,
+    /// The reason that bars any write: its kind, its namespace, the inventory.
+    pub barred: Option<Reason>,
+    /// The reason that gates new content: its references, its wave.
+    pub gated: Option<Reason>,
+    /// The guard's word, for an object that no source wants.
+    pub prune_decision: Option<PruneDecision>,
+    /// The reason for which it cannot be told whether the source that brought it still wants it.
+    pub doubt: Option<Arc<str>>,
+    /// The overlay for the wanted content now.
+    pub overlay: Option<Overlay>,
+    /// The data that the pods of the wanted content are to be started with.
+    pub started: Option<ConfigStamp>,
+    /// The content with which it ended, for a Job that is gone by itself.
+    pub finished: Option<ContentHash>,
+}

@@ -1,0 +1,219 @@
+//! The outcome of a write.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
+use crate::engine::decide::repair::FIGHT_WINDOW;
+use crate::engine::facts::entry::{AcceptedContent, ApiRefusal, LiveLookup, RefusalRule, VerifiedCoverage};
+use crate::engine::state::Engine;
+use crate::engine::{DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, is_workload};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
+
+/// The server's answer to an apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteResult {
+    /// The object after it.
+    pub live: LiveObject,
+}
+
+/// The reason for a write that was not carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WriteFailure {
+    /// Somebody wrote first, or the object to change is missing, or the one to create exists. It is
+    /// decided again on a newer view, after this time.
+    Conflict(Duration),
+    /// The server refuses the content; the time after which it may accept it, none if never.
+    Refused(Arc<str>, RefusalRule, Option<Duration>),
+    /// Nobody knows whether it was carried out; the time to wait.
+    Unknown(Arc<str>, Duration),
+}
+
+impl std::fmt::Display for WriteFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Conflict(_) => f.write_str("somebody else wrote first"),
+            Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
+        }
+    }
+}
+
+impl WriteFailure {
+    /// Returns the class of the error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Conflict(_) => ErrorClass::Conflict,
+            Self::Refused(_, RefusalRule::Rights, _) => ErrorClass::Forbidden,
+            Self::Refused(_, RefusalRule::Webhook, _) | Self::Unknown(..) => ErrorClass::Transient,
+            Self::Refused(_, RefusalRule::Immutable | RefusalRule::Other, _) => ErrorClass::Invalid,
+        }
+    }
+}
+
+/// The result of an action.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
+pub enum ActionResult {
+    /// An apply was carried out, or changed nothing.
+    Applied(WriteResult),
+    /// The impact of an apply, by a dry run.
+    DryRun(DryRunImpact),
+    /// A deletion was accepted.
+    Deleted,
+    /// It was not carried out.
+    Failed(WriteFailure),
+}
+
+impl Engine {
+    /// Takes over what came of a write.
+    pub fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: ActionResult, now: Instant) {
+        if !matches!(action, Action::DryRun(_)) {
+            self.rollouts.writing.remove(id);
+        }
+        match (action, outcome) {
+            (Action::Apply(apply), ActionResult::Applied(written)) => {
+                self.applied(id, apply, &written.live, now);
+            }
+            (Action::Delete(_, rv, removal), ActionResult::Deleted) => self.deleted(id, *rv, *removal, now),
+            (_, ActionResult::Failed(failure)) => self.failed(id, action, failure, now),
+            (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.foresees(id, foreseen),
+            (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}
+        }
+        self.object_changed(id);
+    }
+
+    fn applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {
+        let mut proven = answer.clone();
+        self.prove(id, &mut proven);
+        let nothing = apply.seen == Some(answer.rv);
+        if apply.restarts == RestartRisk::Maybe {
+            // An answer that changed nothing has nothing to come back whole from, unless another
+            // process wrote the same before.
+            let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
+            self.rollout_answered(id, (!nothing || rolls).then_some(answer.rv));
+            if nothing && !rolls {
+                self.is_over_with(id);
+            }
+        }
+        if is_workload(id) && apply.purpose != ApplyPurpose::Repair {
+            self.released(id, apply);
+        }
+        self.permitted(id);
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        if apply.purpose == ApplyPurpose::Create {
+            entry.before = Some(apply.want.clone());
+        }
+        match std::mem::replace(&mut entry.accepted, AcceptedContent::Known(apply.want.clone())) {
+            AcceptedContent::Known(before) if before.hash != apply.want.hash => entry.before = Some(before),
+            _ => {}
+        }
+        entry.brought = Some(apply.revision.clone());
+        entry.incarnation = Some(answer.uid.clone());
+        (entry.refused, entry.failed, entry.foreseen) = (None, None, None);
+        // The fields that the server tracks of our own apply are all that it will ever track of
+        // this content.
+        entry.verified = Some(VerifiedCoverage {
+            content: apply.form.hash(&apply.want),
+            overlay: apply.form.overlay,
+            started: apply.form.started,
+            shape: answer.ours.clone(),
+            values: answer.values,
+            cover: FieldCoverage::Whole,
+        });
+        if nothing {
+            return;
+        }
+        if apply.purpose == ApplyPurpose::Repair {
+            entry.repairs.retain(|at| now.duration_since(*at) < FIGHT_WINDOW);
+            entry.repairs.push(now);
+        }
+        entry.written = Some((answer.rv, now));
+        entry.looked = Some(LiveLookup::Found(Box::new(proven)));
+    }
+
+    /// The user may write one object: all of its kind and namespace that he was not allowed to are
+    /// tried again.
+    fn permitted(&mut self, id: &ObjectId) {
+        for id in self.denied.remove(&rights(id)).unwrap_or_default() {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
+                self.dirty.push(id);
+            }
+        }
+    }
+
+    /// Returns how many objects the user may not write.
+    pub fn denied(&self) -> usize {
+        self.denied.values().map(std::collections::BTreeSet::len).sum()
+    }
+
+    fn deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
+        let is_shown = self.live.contains_key(id);
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        entry.failed = None;
+        // Where the watch has told it before the answer, or never will, a look tells what is there
+        // now.
+        entry.written = is_shown.then_some((ResourceVersion(rv.0 + 1), now));
+        entry.looked = entry.looked.take().filter(|_| is_shown);
+        entry.accepted = AcceptedContent::Nothing;
+        if removal == DeletionReason::Recreate {
+            entry.refused = None;
+            // The next event gives the token back, also where nobody tells that the object is gone.
+            self.rollout_answered(id, Some(ResourceVersion(rv.0 + 1)));
+        }
+    }
+
+    fn failed(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
+        let seen = self.live.get(id).map(|live| live.rv);
+        let written = match (&failure, seen) {
+            // It may be rolling: the next view, or the next try, tells.
+            (WriteFailure::Unknown(..), Some(seen)) => Some(ResourceVersion(seen.0 + 1)),
+            _ => None,
+        };
+        if !matches!(action, Action::DryRun(_)) {
+            self.rollout_unanswered(id, written);
+        }
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        match failure {
+            WriteFailure::Conflict(rest) => {
+                // The view that this was decided on is known to be old: only a newer one decides
+                // again.
+                entry.looked = None;
+                entry.written = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
+                entry.failed = (!rest.is_zero()).then(|| (now + rest, "somebody else wrote first".into()));
+            }
+            WriteFailure::Refused(text, rule, after) => match action {
+                Action::Apply(apply) | Action::DryRun(apply) => {
+                    let retry = after.map(|after| now + after);
+                    let text = if rule == RefusalRule::Immutable { replaceable(&text) } else { text };
+                    let content = apply.want.hash;
+                    let before = entry.refused.take().filter(|before| before.content == content);
+                    let times = before.map_or(0, |before| before.times).saturating_add(1);
+                    entry.refused = Some(Box::new(ApiRefusal { content, text, retry, rule, times }));
+                    if rule == RefusalRule::Rights {
+                        self.denied.entry(rights(id)).or_default().insert(id.clone());
+                    }
+                    self.end_refused_return(id);
+                }
+                _ => entry.failed = after.map(|after| (now + after, text)),
+            },
+            WriteFailure::Unknown(why, after) => {
+                // The write may have been carried out: look before anything is repeated.
+                if matches!(action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Create) {
+                    entry.looked = None;
+                }
+                entry.failed = Some((now + after, why));
+            }
+        }
+    }
+}
+
+/// Returns the kind and namespace that roles speak of.
+fn rights(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
+    (id.group_kind(), id.namespace().map(Arc::from))
+}
+
+/// Returns the reason with the remedy for an immutable field.
+pub fn replaceable(text: &str) -> Arc<str> {
+    format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
+}

@@ -1,0 +1,157 @@
+//! Defending accepted content: verifying that it is there, and repairing what drifted.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
+use crate::engine::decide::decide::{create, guard, hindrance, replicas, revision, serving};
+use crate::engine::decide::input::{DecisionInput, Observation};
+use crate::engine::decide::ownership::{left_alone, owner};
+use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
+use crate::engine::{
+    ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesired,
+};
+
+/// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
+/// KNV2005).
+pub const FIGHT: usize = 5;
+
+/// The time over which repairs are counted.
+pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
+
+/// The longest wait of a repair that restarts no pods in a fight. Otherwise the content of somebody
+/// who writes without end would stand for most of each minute.
+pub const FIGHT_PAUSE: Duration = Duration::from_secs(10);
+
+/// Our entry owns the annotation, and the object has none.
+const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
+
+/// Our entry owns the label, and the object has none, or another: no watch shows it, and nothing
+/// would ever prune it.
+const UNLABELLED: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
+
+/// Our newest content is there: is all of it still ours?
+pub(super) fn verify(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    want: &SharedDesired,
+    live: &LiveObject,
+    now: Instant,
+) -> Decision {
+    // The content under an autoscaler differs from the content that was verified without it.
+    let as_released = live.shown_release().is_some_and(|release| release.hash == want.hash);
+    let replicas = match replicas(view, want, live) {
+        ReplicaMode::AsLive(_) if as_released => ReplicaMode::AsWritten,
+        other => other,
+    };
+    let overlay = match live.shown {
+        OverlayState::Under(overlay) => Some(overlay),
+        _ => None,
+    };
+    let form = ApplyVariant { replicas, overlay, started: live.started };
+    let content = form.hash(want);
+    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, form, live));
+    match verified.map(|verified| verified.cover) {
+        None => Decision::act(Action::Compare(want.clone(), form)),
+        // Sent again and again, the annotation would be taken away again and again.
+        Some(FieldCoverage::Whole) => match live.shown_release() {
+            None => Decision::wait(Reason::Refused(STRIPPED.into(), None)),
+            Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == view.inventories[source]) => {
+                Decision::wait(Reason::Refused(UNLABELLED.into(), None))
+            }
+            // Somebody wrote another annotation in our name, and nothing proves it.
+            Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
+                repair(view, source, want, (form, RepairImpact::InPlace), live, now)
+            }
+            Some(_) => Decision::act(Action::Nothing),
+        },
+        Some(FieldCoverage::Empty | FieldCoverage::Unequal) => {
+            Decision::act(Action::Inspect(want.clone(), form))
+        }
+        Some(FieldCoverage::Lost(lost)) => repair(view, source, want, (form, lost), live, now),
+    }
+}
+
+pub(super) fn repair(
+    view: &DecisionInput<'_>,
+    source: SourceId,
+    want: &SharedDesired,
+    (form, lost): (ApplyVariant, RepairImpact),
+    live: &LiveObject,
+    now: Instant,
+) -> Decision {
+    if let Some(reason) = hindrance(view, want, now).or_else(|| fight(view, lost, now)) {
+        return Decision::wait(reason);
+    }
+    let restarts = if lost == RepairImpact::Template && serving(view.id, live) {
+        RestartRisk::Maybe
+    } else {
+        RestartRisk::No
+    };
+    Decision::act(Action::Apply(ApplyRequest {
+        want: want.clone(),
+        source,
+        revision: revision(view, ApplyPurpose::Repair),
+        seal: None,
+        // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
+        // nothing would show that this is a fight. The repair restores accepted content.
+        guard: guard(live, matches!(form.replicas, ReplicaMode::AsLive(_))),
+        seen: Some(live.rv),
+        form,
+        purpose: ApplyPurpose::Repair,
+        restarts,
+    }))
+}
+
+/// The newest revision's wish cannot be carried out: what was accepted before stays defended.
+pub(super) fn defend(view: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
+    let accepted = match &view.entry.accepted {
+        AcceptedContent::Known(accepted) => accepted,
+        AcceptedContent::Nothing | AcceptedContent::Lost(_) => return Decision::wait(reason),
+        AcceptedContent::Named(_) => return Decision::act(Action::Resolve).because(reason),
+    };
+    match view.observation {
+        Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look).because(reason),
+        Observation::Absent => match hindrance(view, accepted, now) {
+            None => {
+                let source = view.entry.wants.first().map_or(accepted.place.source, |(source, _)| *source);
+                create(view, source, accepted, ApplyPurpose::Repair, now).because(reason)
+            }
+            Some(_) => Decision::wait(reason),
+        },
+        Observation::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
+        Observation::Seen(live) if left_alone(accepted, Some(live), view.opt_out).is_some() => {
+            Decision::wait(reason)
+        }
+        Observation::Seen(live) => match (owner(view, live), &live.owner) {
+            (Some(source), _) => verify(view, source, accepted, live, now).because(reason),
+            (None, ObjectOwner::Controlled(owner) | ObjectOwner::Foreign(owner)) => {
+                Decision::wait(Reason::Owned(owner.clone()))
+            }
+            _ => Decision::wait(reason),
+        },
+    }
+}
+
+/// Returns the pause after so many repairs: short where a repair costs no pod, the whole window
+/// where each restarts some.
+pub(super) fn fight(view: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
+    let recent: Vec<Instant> =
+        view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
+    let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
+    let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
+    let left = match (lost, recent.last()) {
+        (RepairImpact::InPlace, Some(newest)) => {
+            calm.min(FIGHT_PAUSE.saturating_sub(now.duration_since(*newest)))
+        }
+        _ => calm,
+    };
+    (!left.is_zero()).then(|| Reason::Fight(other_writers(view), left))
+}
+
+pub(super) fn other_writers(view: &DecisionInput<'_>) -> Arc<str> {
+    let Observation::Seen(live) = view.observation else { return "somebody".into() };
+    let names: Vec<&str> =
+        live.others.iter().filter(|m| m.subresource.is_empty()).map(|manager| &*manager.name).collect();
+    if names.is_empty() { "somebody".into() } else { names.join(", ").into() }
+}

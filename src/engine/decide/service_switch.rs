@@ -1,0 +1,63 @@
+//! Switching a Service from one workload to another: only once the new one is whole.
+
+use crate::engine::decide::gates::{health_words, is_healthy};
+use crate::engine::rollout::rollouts::ServiceSwitch;
+use crate::engine::state::Engine;
+use crate::engine::{DesiredObject, Reason, is_workload};
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Returns why a Service is not switched yet to the workloads that its wanted content selects.
+    pub(in crate::engine) fn switch_gate(&self, service: &DesiredObject) -> Option<Reason> {
+        let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
+        let namespace = service.id.namespace().unwrap_or_default();
+        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.want()?.1)));
+        let targets = wanted.filter(|(id, want)| {
+            let place = id.namespace().unwrap_or_default();
+            is_workload(id)
+                && want.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
+        });
+        // One that needs the Service cannot be waited for.
+        let mut targets = targets.filter(|(_, want)| !want.needs.contains(&service.id));
+        targets.find_map(|(id, _)| self.not_ready(id))
+    }
+
+    /// Returns whether the wanted content of a Service selects others than the content that is
+    /// there.
+    fn is_switch(&self, service: &DesiredObject) -> bool {
+        let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
+        service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
+    }
+
+    fn not_ready(&self, id: &ObjectId) -> Option<Reason> {
+        let because = |why: String| Some(Reason::Needs(id.clone(), why.into()));
+        let Some(live) = self.shown(id) else { return because("is not there yet".to_owned()) };
+        if self.entry(id).is_some_and(|entry| entry.candidate().is_some()) {
+            return because("is not changed yet".to_owned());
+        }
+        if !is_healthy(live) {
+            return because(format!("is {}", health_words(live)));
+        }
+        let soaks = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Due);
+        if soaks { because("is rolled out".to_owned()) } else { None }
+    }
+
+    /// Returns whether a Service waits to be switched to a workload.
+    pub(in crate::engine) fn is_switched_to(&self, id: &ObjectId) -> bool {
+        let Some((source, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
+        let Some(labels) = want.labels.as_deref() else { return false };
+        let unit =
+            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[source], id));
+        let place = id.namespace().unwrap_or_default();
+        unit.is_some_and(|unit| {
+            unit.members.keys().any(|member| {
+                let entry = self.entry(member);
+                let Some(service) = entry.and_then(|entry| entry.candidate()) else { return false };
+                let namespace = member.namespace().unwrap_or_default();
+                let selected =
+                    service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, place));
+                selected && self.is_switch(service) && !service.needs.contains(id)
+            })
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! The waits of objects: whom a change of a fact wakes, and which waves are not done.
+
+use crate::engine::Reason;
+use crate::engine::decide::action::Decision;
+use crate::engine::decide::gates::{health_words, is_back, is_healthy};
+use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::lookup_counts;
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes
+    /// on.
+    pub(in crate::engine) fn remember(&mut self, id: &ObjectId, decision: &Decision) {
+        let topic = decision.reason.as_ref().and_then(|reason| self.topic(id, reason));
+        if self.waits.get(id) != topic.as_ref() {
+            if let Some(old) = self.waits.remove(id)
+                && let Some(waiting) = self.waiting.get_mut(&old)
+            {
+                waiting.remove(id);
+            }
+            if let Some(topic) = topic {
+                self.waiting.entry(topic.clone()).or_default().insert(id.clone());
+                self.waits.insert(id.clone(), topic);
+            }
+        }
+        if let (Some(Reason::Wave(_, before)), Some(WaitTopic::Waves(source))) =
+            (&decision.reason, self.waits.get(id))
+        {
+            self.sources[*source].awaited.insert(before.clone());
+        }
+        self.note_gate(id, decision);
+        self.track_wave(id);
+        self.track_move(id);
+    }
+
+    pub(in crate::engine) fn topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
+        let source = || self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        match reason {
+            Reason::Syncing(_) | Reason::Blind(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
+                Some(WaitTopic::Kinds)
+            }
+            Reason::Inventory(_) => source().map(WaitTopic::Inventory),
+            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) => {
+                Some(WaitTopic::Object(need.clone()))
+            }
+            Reason::Sealed(_) => Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id())),
+            Reason::Wave(..) => source().map(WaitTopic::Waves),
+            _ => None,
+        }
+    }
+
+    pub(in crate::engine) fn track_wave(&mut self, id: &ObjectId) {
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::want) else { return };
+        let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
+        let waves = &mut self.sources[source].waves;
+        let ids = waves.entry(wave).or_default();
+        let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
+        if changed && !unfinished && self.sources[source].awaited.contains(id) {
+            self.wake_waves(source);
+        }
+    }
+
+    /// Asks again whoever waits for an earlier wave.
+    pub(in crate::engine) fn wake_waves(&mut self, source: SourceId) {
+        self.sources[source].awaited.clear();
+        self.touch(&WaitTopic::Waves(source));
+    }
+
+    /// Returns why a change of the newest revision is not done with an object, in words that follow
+    /// its name.
+    pub(in crate::engine) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
+        lookup_counts::count(1);
+        let entry = self.entries.get(id)?;
+        if !entry.wants.iter().any(|(wanting, _)| *wanting == source) {
+            return None;
+        }
+        if self.is_left_alone(id) {
+            return None;
+        }
+        if entry.candidate().is_some() && entry.want().is_some() && !is_back(entry) {
+            return Some("is changed".to_owned());
+        }
+        if self.reconfigured(id).is_some() {
+            return Some("is restarted".to_owned());
+        }
+        if self.is_rolling(id) {
+            return Some("is rolled out".to_owned());
+        }
+        let live = self.shown(id)?;
+        let newest = self.sources[source].head.as_ref();
+        let brought = live.shown_release().map(|release| &release.revision);
+        if newest.is_none() || brought != newest || is_healthy(live) {
+            return None;
+        }
+        Some(format!("is healthy ({})", health_words(live)))
+    }
+}

@@ -1,0 +1,552 @@
+//! Objects that move between sources, of one process or of several. Nobody deletes an object that
+//! another source is about to bring, and that source takes it over from the one that no longer
+//! wants it.
+//!
+//! The statements of others are read right before they count. They are never kept for later: an old
+//! statement deletes nothing.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
+use crate::engine::decide::input::Observation;
+use crate::engine::decide::ownership::apply_set;
+use crate::engine::deletion::peer_sources::{
+    ContentClaims, DeletionConsent, NAMED, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
+    mark,
+};
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::{ObjectOwner, PruneDecision, Reason, SourceLifecycle, SourceState, Uid};
+use crate::object::{ContentHash, ObjectId};
+
+/// A deletion relies on what was read within this time.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// A takeover does so within this: it deletes nothing, and is bound to the version that was seen.
+const RECENT: Duration = Duration::from_secs(30);
+
+/// While something waits for others they are asked again after this time, doubled while nothing
+/// changes.
+const SOONEST: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(15);
+
+/// The time after which a deletion that waits for another source can be confirmed by a person.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The time for which others may still act on an old statement that an object is released. It is
+/// longer than a read statement counts for a takeover, and than that takes.
+const OUTDATED: Duration = Duration::from_mins(2);
+
+/// The holder of an object that carries the label of an inventory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum InventoryHolder {
+    /// No source of this cluster's rhumb, as far as anybody knows.
+    #[default]
+    Nobody,
+    /// The others have not been read.
+    Unread,
+    /// This source has it, and does not say that it no longer wants it.
+    Keeps(Arc<str>),
+    /// This source has it, and no longer wants it.
+    Releases(Arc<str>),
+}
+
+/// The reason for a deletion that is withheld for another source's sake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithheldDeletion {
+    /// In words.
+    pub why: Arc<str>,
+    /// It has been so for long, and may never pass by itself.
+    pub is_long: bool,
+}
+
+/// The statements of other sources, and our own.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct Handover {
+    /// Indicates whether others are minded at all: a plan for one source knows of none.
+    minds: bool,
+    /// Names of sources by the ids of their inventories, for whoever minds no others.
+    names: BTreeMap<Arc<str>, Arc<str>>,
+    peers: Option<BTreeMap<Arc<str>, PeerSource>>,
+    /// The time at which they were last read.
+    read: Option<Instant>,
+    /// The rest before they are read again.
+    rest: Duration,
+    /// The objects that need a fresh statement of others.
+    asking: BTreeSet<ObjectId>,
+    /// The time since which others could have claimed an unwanted object, by incarnation.
+    since: HashMap<Uid, Instant>,
+    /// Objects that are wanted, and not in the inventory of whoever wants them.
+    unowned: BTreeSet<ObjectId>,
+    /// Objects that this process has told to be unwanted, by source.
+    released: BTreeMap<SourceId, BTreeSet<ObjectId>>,
+    /// The statement of a source before this process served it, as far as its objects may be wanted
+    /// here: released, or claimed.
+    recalled: BTreeMap<SourceId, BTreeSet<ContentHash>>,
+    /// The released objects that are wanted again, each with the time. Somebody may take one over
+    /// by the old statement, and drop it before its owner has seen that.
+    retaken: BTreeMap<ObjectId, Instant>,
+}
+
+impl Handover {
+    fn age(&self, now: Instant) -> Option<Duration> {
+        self.read.map(|read| now.saturating_duration_since(read))
+    }
+
+    fn has_peers(&self) -> bool {
+        self.peers.as_ref().is_some_and(|peers| !peers.is_empty())
+    }
+}
+
+impl Engine {
+    /// Has it ask what the other sources of the cluster want before anything is deleted or taken
+    /// over.
+    pub fn mind_others(&mut self) {
+        self.handover.minds = true;
+    }
+
+    /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
+    /// nothing.
+    pub fn mind_no_others(&mut self) {
+        self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
+        self.judge_again();
+    }
+
+    /// Returns a source of another process that may still come to want an object, though it does not
+    /// claim it now.
+    pub fn may_come_to_want(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
+        let found = others.find(|peer| peer.leaves(mark(id), &own) == DeletionConsent::AfterDelay)?;
+        Some(&found.name)
+    }
+
+    /// Takes over what the sources of the cluster are called, by the ids of their inventories.
+    pub fn name_sources(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
+        self.handover.names = names;
+    }
+
+    /// Takes over which repository a source follows.
+    pub fn follows(&mut self, source: SourceId, repository: RepositoryIdentity) {
+        self.sources[source].repository = repository;
+        self.sources[source].to_judge = true;
+    }
+
+    /// Returns whether what the other sources say is to be read now.
+    pub fn needs_peers(&self) -> bool {
+        !self.handover.asking.is_empty()
+    }
+
+    /// Takes over what the other sources say, just read. Returns the sources of this process that
+    /// may be behind one of them.
+    pub fn peers_read(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
+        let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
+        let peers: BTreeMap<Arc<str>, PeerSource> =
+            others.map(|peer| (peer.applyset.clone(), peer)).collect();
+        let handover = &mut self.handover;
+        let is_news = handover.peers.as_ref() != Some(&peers);
+        handover.rest = if is_news { SOONEST } else { (handover.rest * 2).clamp(SOONEST, LATEST) };
+        (handover.peers, handover.read) = (Some(peers), Some(now));
+        self.dirty.extend(std::mem::take(&mut self.handover.asking));
+        self.dirty.extend(self.unwanted.iter().cloned());
+        let unwanted: BTreeSet<Uid> =
+            self.unwanted.iter().filter_map(|id| Some(self.live(id)?.uid.clone())).collect();
+        self.handover.since.retain(|uid, _| unwanted.contains(uid));
+        for uid in unwanted {
+            self.handover.since.entry(uid).or_insert(now);
+        }
+        self.judge_again();
+        if is_news { self.behind() } else { Vec::new() }
+    }
+
+    /// Sources of which another one follows the same repository, and has read another revision.
+    fn behind(&self) -> Vec<SourceId> {
+        let differs = |own: &SourceProgress| {
+            self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {
+                (
+                    Ok(SourceStatement { progress: SourceProgress::Follows { repository, read }, .. }),
+                    SourceProgress::Follows { repository: ours, read: newest },
+                ) => repository == ours && read != newest,
+                _ => false,
+            })
+        };
+        let all = 0..self.sources.len();
+        all.filter(|source| self.progress(*source).is_some_and(|own| differs(&own))).collect()
+    }
+
+    /// Returns how far a source has read; none while it is not known what it follows.
+    fn progress(&self, source: SourceId) -> Option<SourceProgress> {
+        let state = &self.sources[source];
+        match &state.repository {
+            _ if state.life == SourceLifecycle::Ends => Some(SourceProgress::Unordered),
+            RepositoryIdentity::Unknown => None,
+            RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
+            RepositoryIdentity::At(repository) => {
+                // Of what is of a kind that nobody knows yet it is not told who is meant.
+                let is_whole = state.incomplete.is_none() && self.unscoped(source).is_none();
+                let read = state.head.clone().filter(|_| is_whole);
+                Some(SourceProgress::Follows { repository: repository.clone(), read })
+            }
+        }
+    }
+
+    /// Returns all sources beside one: those of other processes, as they were read last, and those
+    /// of this one.
+    ///
+    /// What the latter want is wanted here, so they claim nothing. How far they have read counts as
+    /// that of others does: what moves is as safe whichever processes serve its two sources.
+    fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
+        let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
+        let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
+        others.chain(here.map(|other| Cow::Owned(self.neighbour(other))))
+    }
+
+    fn neighbour(&self, source: SourceId) -> PeerSource {
+        let progress = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let says = SourceStatement {
+            progress,
+            claims: ContentClaims::These(BTreeSet::new()),
+            released: BTreeSet::new(),
+        };
+        let SourceState { name, applyset, .. } = &self.sources[source];
+        PeerSource { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
+    }
+
+    /// Returns why an object of a source is not deleted for the sake of the others, as they were
+    /// read last.
+    pub(in crate::engine) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<WithheldDeletion> {
+        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let mark = mark(id);
+        let why = self.other_sources(source).find_map(|peer| match peer.leaves(mark, &own) {
+            DeletionConsent::Withheld(why) => Some(why),
+            DeletionConsent::Given | DeletionConsent::AfterDelay => None,
+        })?;
+        let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid));
+        let read = self.handover.read;
+        let waited = since.zip(read).map(|(since, read)| read.saturating_duration_since(*since));
+        Some(WithheldDeletion { why, is_long: waited.is_some_and(|waited| waited >= PATIENCE) })
+    }
+
+    /// Returns how much longer others may claim an object that is to be deleted.
+    fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
+        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let mark = mark(id);
+        let waits =
+            self.other_sources(source).any(|peer| peer.leaves(mark, &own) == DeletionConsent::AfterDelay);
+        let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
+        let until = since + self.sources[source].prune_delay;
+        Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
+    }
+
+    /// Lets a deletion pass only where all others were asked a moment ago, and has them asked where
+    /// it waits for them.
+    pub(in crate::engine) fn minding_others(
+        &mut self,
+        id: &ObjectId,
+        decision: Decision,
+        now: Instant,
+    ) -> Decision {
+        let of = self.live(id).and_then(|live| self.source_of(live));
+        let Some(source) = of.filter(|_| self.handover.minds && self.unwanted.contains(id)) else {
+            return decision;
+        };
+        let age = self.handover.age(now);
+        if matches!(decision.action, Action::Delete(_, _, DeletionReason::Prune)) {
+            if age.is_none_or(|age| age > FRESH) {
+                self.handover.asking.insert(id.clone());
+                return Decision::wait(Reason::Others);
+            }
+            return match self.delay_left(source, id, now) {
+                None => decision,
+                Some(left) => {
+                    let delay = self.sources[source].prune_delay.as_secs();
+                    let why = format!("pruned when the other sources have had {delay} s to claim it");
+                    Decision { again: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
+                }
+            };
+        }
+        let waits = self.withheld(source, id).is_some();
+        self.ask_again(id, decision, waits, now)
+    }
+
+    /// Has the others asked again, at once where that was never done, and in time where something
+    /// waits for them.
+    fn ask_again(&mut self, id: &ObjectId, decision: Decision, waits: bool, now: Instant) -> Decision {
+        let rest = self.handover.rest;
+        if self.handover.age(now).is_none_or(|age| age >= rest.max(SOONEST)) {
+            self.handover.asking.insert(id.clone());
+        }
+        let again = waits.then_some(rest.max(SOONEST));
+        Decision { again: [decision.again, again].into_iter().flatten().min(), ..decision }
+    }
+
+    /// Returns the holder of an object that a source here wants. A source of this process releases
+    /// its object at once: where it wants the object itself, nobody else is asked.
+    pub(in crate::engine) fn holder(
+        &mut self,
+        id: &ObjectId,
+        set: &Arc<str>,
+        now: Instant,
+    ) -> InventoryHolder {
+        if let Some(source) = self.applysets.iter().position(|one| one == set) {
+            return InventoryHolder::Releases(self.sources[source].name.clone());
+        }
+        if !self.handover.minds {
+            return self
+                .handover
+                .names
+                .get(set)
+                .cloned()
+                .map_or(InventoryHolder::Nobody, InventoryHolder::Keeps);
+        }
+        let age = self.handover.age(now);
+        let found = self.handover.peers.as_ref().map(|peers| peers.get(set));
+        let holder = match found {
+            None => InventoryHolder::Unread,
+            Some(None) => InventoryHolder::Nobody,
+            Some(Some(peer)) => match &peer.says {
+                Ok(says) if says.released.contains(&mark(id)) => InventoryHolder::Releases(peer.name.clone()),
+                _ => InventoryHolder::Keeps(peer.name.clone()),
+            },
+        };
+        let old = match holder {
+            InventoryHolder::Releases(_) => RECENT,
+            _ => self.handover.rest.max(SOONEST),
+        };
+        if age.is_none_or(|age| age >= old) {
+            self.handover.asking.insert(id.clone());
+            if matches!(holder, InventoryHolder::Releases(_)) {
+                return InventoryHolder::Unread;
+            }
+        }
+        holder
+    }
+
+    /// Returns in words from whom a write takes its object over; none where that is nobody's, or its
+    /// own source's.
+    pub fn taken_from(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+        if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
+            return None;
+        }
+        match &self.shown(&apply.want.id)?.owner {
+            ObjectOwner::Nobody => None,
+            ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
+            ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
+                let own = self.applysets.iter().position(|one| one == set);
+                let own = own.map(|source| &self.sources[source].name);
+                let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
+                let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
+                Some(name.map_or_else(|| apply_set(set), |name| format!("source {name}").into()))
+            }
+        }
+    }
+
+    /// Returns when an object that waits for its holder is to be decided on again.
+    pub(in crate::engine) fn awaiting(&self, holder: &InventoryHolder, decision: Decision) -> Decision {
+        if !matches!(holder, InventoryHolder::Keeps(_)) || decision.reason.is_none() {
+            return decision;
+        }
+        let rest = self.handover.rest.max(SOONEST);
+        Decision { again: Some(decision.again.map_or(rest, |again| again.min(rest))), ..decision }
+    }
+
+    /// Keeps which wanted objects are not in the inventory of whoever wants them, and which are
+    /// given up.
+    pub(in crate::engine) fn track_handover(&mut self, id: &ObjectId) {
+        if !self.handover.minds {
+            return;
+        }
+        let set = self.live.get(id).and_then(|live| match &live.owner {
+            ObjectOwner::Ours(set) => Some(set.clone()),
+            _ => None,
+        });
+        let wants = self.entries.get(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        let has = |source: SourceId| set.as_ref() == Some(&self.applysets[source]);
+        if wants.iter().any(|(source, _)| !has(*source)) {
+            self.handover.unowned.insert(id.clone());
+        } else {
+            self.handover.unowned.remove(id);
+        }
+        for (source, _) in wants {
+            let released = self.handover.released.get_mut(source);
+            let released = released.is_some_and(|released| released.remove(id));
+            let recalled = self.handover.recalled.get_mut(source).filter(|said| !said.is_empty());
+            let recalled = recalled.is_some_and(|said| said.remove(&mark(id)));
+            if (released || recalled)
+                && let Some(now) = self.rollouts.starts.now()
+            {
+                self.handover.retaken.insert(id.clone(), now);
+            }
+        }
+        if let Some(source) = set.and_then(|set| self.applysets.iter().position(|one| *one == set))
+            && self.unwanted.contains(id)
+            && self.knows_wants_of(source)
+        {
+            self.handover.released.entry(source).or_default().insert(id.clone());
+        }
+    }
+
+    /// Returns whether it is known what a source wants: before that nothing is given up, as it may
+    /// be wanted.
+    fn knows_wants_of(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        state.head.is_some() || state.life == SourceLifecycle::Ends
+    }
+
+    /// Gives up what a source turned out not to want, once that is known.
+    pub(in crate::engine) fn give_up_unwanted(&mut self) {
+        for id in self.unwanted.iter().cloned().collect::<Vec<_>>() {
+            self.track_handover(&id);
+        }
+    }
+
+    /// Takes over what a source said before this process served it.
+    ///
+    /// What was given up then, or claimed as it was wanted again, somebody may still take over for
+    /// the old word. So it is claimed for a time where it is wanted.
+    pub fn recall(&mut self, source: SourceId, told: &SourceStatement) {
+        let mut said = told.released.clone();
+        if let ContentClaims::These(claims) = &told.claims {
+            said.extend(claims);
+        }
+        if said.is_empty() {
+            return;
+        }
+        self.handover.recalled.insert(source, said);
+        let wanted =
+            self.entries.iter().filter(|(_, entry)| entry.wants.iter().any(|(one, _)| *one == source));
+        let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
+        for id in wanted {
+            self.track_handover(&id);
+        }
+    }
+
+    /// Returns the statement of a source for the others, where it can be made. `told` is its
+    /// present one, and stays where it holds. Only a tidy statement takes back claims that are met.
+    pub fn statement(&self, source: SourceId, told: Option<&SourceStatement>) -> Option<SourceStatement> {
+        let progress = self.progress(source)?;
+        let claims = match told.map(|told| &told.claims) {
+            Some(ContentClaims::Anything) => ContentClaims::Anything,
+            told => {
+                let claims = self.claims(source);
+                told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
+            }
+        };
+        Some(SourceStatement {
+            progress: kept_progress(progress, told),
+            claims,
+            released: self.given_up(source),
+        })
+    }
+
+    /// As [`Engine::statement`], with nothing left in it that no longer holds.
+    pub fn tidy_statement(
+        &mut self,
+        source: SourceId,
+        told: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
+        // All that is wanted has been read by now, and was compared with it.
+        self.handover.recalled.remove(&source);
+        let unwanted = &self.unwanted;
+        if let Some(released) = self.handover.released.get_mut(&source) {
+            released.retain(|id| unwanted.contains(id));
+        }
+        if let Some(now) = self.rollouts.starts.now() {
+            self.handover.retaken.retain(|_, since| now.saturating_duration_since(*since) < OUTDATED);
+        }
+        let progress = kept_progress(self.progress(source)?, told);
+        Some(SourceStatement { progress, claims: self.claims(source), released: self.given_up(source) })
+    }
+
+    /// Returns whether a statement claims what needs no claim any more: a tidy one takes that back.
+    pub fn claims_too_much(&self, source: SourceId, told: &SourceStatement) -> bool {
+        if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
+            return false;
+        }
+        match (&told.claims, self.claims(source)) {
+            (ContentClaims::These(told), ContentClaims::These(needed)) => !told.is_subset(&needed),
+            (ContentClaims::Anything, ContentClaims::These(_)) => true,
+            (_, ContentClaims::Anything) => false,
+        }
+    }
+
+    fn claims(&self, source: SourceId) -> ContentClaims {
+        let has = |id: &&ObjectId| self.live(id).and_then(|live| self.source_of(live)) == Some(source);
+        let wants = |id: &&ObjectId| {
+            let wants = |entry: &ObjectEntry| entry.wants.iter().any(|(one, _)| *one == source);
+            self.entry(id).is_some_and(wants)
+        };
+        let unowned = self.handover.unowned.iter().filter(|id| !has(id));
+        let now = self.rollouts.starts.now();
+        let counts = |since: Instant| now.is_none_or(|now| now.saturating_duration_since(since) < OUTDATED);
+        let retaken = self.handover.retaken.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
+        let claimed = unowned.chain(retaken.filter(has)).filter(wants);
+        let claimed: Vec<&ObjectId> = claimed.take(NAMED + 1).collect();
+        if claimed.len() > NAMED {
+            ContentClaims::Anything
+        } else {
+            ContentClaims::These(claimed.into_iter().map(mark).collect())
+        }
+    }
+
+    /// Told where there is somebody who may want it, or may come to. Of many those that somebody
+    /// claims, and the first of the others: as they go, more follow.
+    fn given_up(&self, source: SourceId) -> BTreeSet<ContentHash> {
+        let all = self.handover.released.get(&source);
+        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.lasts(source, id);
+        let mut all: Vec<(bool, &ObjectId)> =
+            all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
+        if all.len() > NAMED {
+            let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
+            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.claims(mark(id)));
+            all.sort_by_cached_key(|(is_gone, id)| (!is_claimed(id), *is_gone));
+        } else {
+            all.sort();
+        }
+        all.into_iter().take(NAMED).map(|(_, id)| mark(id)).collect()
+    }
+
+    /// Returns whether an object that its source no longer wants stays for longer, so that whoever
+    /// comes later may want it.
+    fn lasts(&self, source: SourceId, id: &ObjectId) -> bool {
+        let judged = self.sources[source].judged.get(id);
+        matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
+    }
+}
+
+/// Keeps what was read whole before: a newer revision that is not takes nothing back.
+fn kept_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
+    match (progress, told.map(|told| &told.progress)) {
+        (
+            SourceProgress::Follows { repository, read: None },
+            Some(SourceProgress::Follows { repository: known, read }),
+        ) if repository == *known => SourceProgress::Follows { repository, read: read.clone() },
+        (progress, _) => progress,
+    }
+}
+
+/// Returns the inventory whose label an object carries, as far as it can be seen.
+pub(in crate::engine) fn set_of(sight: &Observation<'_>) -> Option<Arc<str>> {
+    match sight {
+        Observation::Seen(live) => match &live.owner {
+            ObjectOwner::Ours(set) => Some(set.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Engine {
+    /// Returns whether all is known that a statement depends on: what the cluster shows of each
+    /// kind that it has.
+    pub fn can_state(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        let mut kinds = state.catalog.object_counts().kinds().chain(self.held_kinds(source));
+        let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
+        self.handover.minds && self.foresight == Prerequisites::Now && !kinds.any(waits)
+    }
+}

@@ -1,0 +1,12 @@
+//! Pruning: the guard in front of each delete, and every input of it.
+//!
+//! **Invariant:** absence means deletion only when the whole desired set was read, every informer
+//! has synced and no other source wants the object.
+
+pub(super) mod handover;
+pub(super) mod peer_sources;
+pub(super) mod prune_counts;
+pub(super) mod prune_guard;
+pub(super) mod prune_inputs;
+pub(super) mod unlisted_kinds;
+pub(super) mod unwatched_objects;

@@ -1,0 +1,115 @@
+//! Numbers and sets for the prune guard, kept as facts come in. Counted anew for each decision, ten
+//! thousand objects would cost milliseconds each time.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::engine::LiveObject;
+use crate::engine::facts::entry::SourceId;
+use crate::engine::state::Engine;
+use crate::object::{ObjectId, Revision};
+
+impl Engine {
+    /// The cluster shows an object otherwise than before, or no longer.
+    pub(in crate::engine) fn count_live(&mut self, id: &ObjectId, before: Option<&LiveObject>) {
+        let now = self.live.get(id);
+        let brought =
+            |live: Option<&LiveObject>| live?.shown_release().map(|release| release.revision.clone());
+        let proven =
+            |live: Option<&LiveObject>| live?.release.as_ref().map(|release| release.revision.clone());
+        let now = now.map(|live| &**live);
+        let (was, is) =
+            (before.and_then(|live| self.member_of(live)), now.and_then(|live| self.member_of(live)));
+        let (from, to) = (brought(before), brought(now));
+        let (old, new) = (proven(before), proven(now));
+        for source in was.into_iter().chain(is).collect::<BTreeSet<SourceId>>() {
+            self.sources[source].count_member(id, was == Some(source), is == Some(source));
+        }
+        if from != to {
+            exchange(&mut self.brought, from.as_ref(), to);
+        }
+        if old != new {
+            exchange(&mut self.proven, old.as_ref(), new);
+        }
+        self.track_claim(id);
+    }
+
+    /// Keeps the set of objects with which a change of the newest revision is not done.
+    pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
+        for source in 0..self.sources.len() {
+            let moving = self.unfinished(source, id).is_some();
+            let ids = &mut self.sources[source].moving;
+            if moving {
+                ids.insert(id.clone())
+            } else {
+                ids.remove(id)
+            };
+        }
+    }
+
+    /// Returns whether a change of the newest revision of a source is not done.
+    pub fn is_anything_moving(&self, source: SourceId) -> bool {
+        !self.sources[source].moving.is_empty()
+    }
+
+    /// Updates the moves of a source with a new revision. Only moving objects can have come to rest
+    /// by it, and only objects that show this very revision can have begun to move.
+    pub(in crate::engine) fn track_moves(&mut self, source: SourceId) {
+        let state = &self.sources[source];
+        let shown = state.head.as_ref().is_some_and(|head| self.brought.contains_key(head));
+        let ids: Vec<ObjectId> = if shown {
+            state.catalog.ids().cloned().collect()
+        } else {
+            state.moving.iter().cloned().collect()
+        };
+        for id in &ids {
+            self.track_move(id);
+        }
+    }
+
+    /// Fails where a number is wrong, or a change that is not done would be taken for done.
+    #[cfg(test)]
+    pub(in crate::engine) fn assert_counts(&self) {
+        for (number, source) in self.sources.iter().enumerate() {
+            let mut members = crate::engine::ObjectCounts::default();
+            for (id, _) in self.live.iter().filter(|(_, live)| self.member_of(live) == Some(number)) {
+                members.add(id);
+            }
+            assert_eq!(members, source.members);
+            let mut kinds = crate::engine::ObjectCounts::default();
+            let wants = |entry: &crate::engine::ObjectEntry| {
+                entry.wants.iter().any(|(wanting, _)| *wanting == number)
+            };
+            let wanted = self.entries().filter(|(_, entry)| wants(entry));
+            wanted.for_each(|(id, _)| kinds.add(id));
+            assert_eq!(kinds, source.kinds);
+            let mut object_counts = crate::engine::ObjectCounts::default();
+            for id in source.catalog.ids() {
+                object_counts.add(id);
+            }
+            assert!(object_counts.kinds().eq(source.catalog.object_counts().kinds()));
+            assert!(object_counts.namespaces().eq(source.catalog.object_counts().namespaces()));
+            for id in source.catalog.ids().filter(|id| self.unfinished(number, id).is_some()) {
+                assert!(source.moving.contains(id), "{id} is moving");
+            }
+            let may_differ = self.may_differ(number);
+            for (id, _) in self.entries().filter(|(id, entry)| self.differs(number, id, entry)) {
+                assert!(may_differ.contains(id), "{id} differs");
+            }
+        }
+    }
+}
+
+/// Counts one of these revisions less, and one of those more.
+fn exchange(counts: &mut HashMap<Revision, u32>, from: Option<&Revision>, to: Option<Revision>) {
+    if let Some(from) = from
+        && let Some(count) = counts.get_mut(from)
+    {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(from);
+        }
+    }
+    if let Some(to) = to {
+        *counts.entry(to).or_default() += 1;
+    }
+}

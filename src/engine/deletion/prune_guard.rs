@@ -1,0 +1,226 @@
+//! The prune guard: the unwanted objects that may be deleted now, and the reasons for the others.
+//!
+//! This is the one place that decides about deletion. An object gets here only when a source that
+//! was read whole does not want it, and no other source does. It is in that source's inventory by
+//! its label *and* by our own managedFields entry. Only the seal of its release annotation makes it
+//! one that may go. The guard always judges the whole pending set: half a set inside the blast
+//! radius is not safer than the set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
+use crate::object::{GroupKind, ObjectId};
+
+/// One object that is not wanted any more.
+#[derive(Clone, Debug)]
+pub struct PruneCandidate {
+    /// The object.
+    pub id: ObjectId,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// The policy by its annotations.
+    pub keep: KeepPolicy,
+    /// The reason for which its source may not have it, and so not delete it either.
+    pub not_allowed: Option<Arc<str>>,
+    /// The reason for which it is not known to be of this source, though it looks like it.
+    pub unproven: Option<Arc<str>>,
+    /// A change of the same unit that is not healthy yet, in words.
+    pub unfinished: Option<Arc<str>>,
+    /// Another pending object that needs it.
+    pub needed_by: Option<ObjectId>,
+    /// Another source wants it, or may.
+    pub withheld: Option<WithheldDeletion>,
+}
+
+impl PruneCandidate {
+    /// Returns whether it is not deleted, whatever else becomes of it.
+    fn stays(&self) -> bool {
+        self.keep == KeepPolicy::Asked || self.unproven.is_some() || self.not_allowed.is_some()
+    }
+}
+
+/// The policy by an object's annotations for the time when it is not wanted any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepPolicy {
+    /// It may be pruned, when the other changes of its unit are healthy.
+    #[default]
+    No,
+    /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a
+    /// host name or a port.
+    First,
+    /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
+    Confirm,
+    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other
+    /// tools.
+    Asked,
+}
+
+impl KeepPolicy {
+    /// Returns the one of two under which less is deleted.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let rank = |keep: Self| match keep {
+            Self::No => 0,
+            Self::First => 1,
+            Self::Confirm => 2,
+            Self::Asked => 3,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
+/// The facts about the whole source.
+#[derive(Clone, Debug)]
+pub struct PruneGuard<'a> {
+    /// The decision for all objects where nothing is pruned; none when the source prunes and was
+    /// read whole.
+    pub closed: Option<PruneDecision>,
+    /// The place that the inventory was made from, where it is not the present one.
+    pub other_place: Option<Arc<str>>,
+    /// The number of objects that go at once without a question.
+    pub radius: BlastRadius,
+    /// The lifecycle of the source. Deleting the source itself has been confirmed with the number.
+    pub life: SourceLifecycle,
+    /// Incarnations whose deletion a person has confirmed by name.
+    pub confirmed: &'a BTreeSet<Uid>,
+    /// The number of objects of each kind in the inventory now, the pending ones included.
+    pub inventory: &'a BTreeMap<GroupKind, u32>,
+}
+
+/// The decision about one pending object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PruneDecision {
+    /// It may be deleted now.
+    Delete,
+    /// It stays until something passes by itself.
+    Later(Arc<str>),
+    /// It stays until a person confirms.
+    Confirm(Arc<str>),
+    /// It stays.
+    Keep(Arc<str>),
+    /// It stays, and is not repaired either.
+    Leave(Arc<str>),
+}
+
+/// Judges the whole pending set of one source.
+pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
+    let kept = |p: &&PruneCandidate| !p.stays() && !guard.confirmed.contains(&p.uid);
+    let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
+    let group = beyond(&unconfirmed, guard);
+    let bound = used_by_kept(pending, guard);
+    let judged = pending.iter().map(|p| {
+        let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
+        let judgement = kept.map(|why| PruneDecision::Keep(why.into()));
+        (p.id.clone(), judgement.unwrap_or_else(|| decide_one(p, guard, group.get(&p.id))))
+    });
+    judged.collect()
+}
+
+/// Returns where a source ends, nobody comes back to what waits for something that stays: it stays
+/// too.
+fn used_by_kept<'a>(
+    pending: &'a [PruneCandidate],
+    guard: &PruneGuard<'_>,
+) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
+    let mut bound = BTreeMap::new();
+    if guard.life == SourceLifecycle::Lives {
+        return bound;
+    }
+    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.stays());
+    let mut used: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
+    for (id, user) in others.iter().filter_map(|p| Some((&p.id, p.needed_by.as_ref()?))) {
+        used.entry(user).or_default().push(id);
+    }
+    let mut kept: Vec<&ObjectId> = asked.iter().map(|p| &p.id).collect();
+    while let Some(user) = kept.pop() {
+        for id in used.remove(user).unwrap_or_default() {
+            bound.insert(id, user);
+            kept.push(id);
+        }
+    }
+    bound
+}
+
+fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&Arc<str>>) -> PruneDecision {
+    if let Some(why) = &pending.not_allowed {
+        return PruneDecision::Leave(why.clone());
+    }
+    if pending.keep == KeepPolicy::Asked {
+        return PruneDecision::Keep("not wanted any more; what stands on it asks to keep it".into());
+    }
+    if let Some(closed) = &guard.closed {
+        return closed.clone();
+    }
+    if let Some(why) = &pending.unproven {
+        return PruneDecision::Keep(why.clone());
+    }
+    // A confirmation that many are to go does not say that another source may lose them.
+    if let Some(WithheldDeletion { why, is_long: false }) = &pending.withheld {
+        return PruneDecision::Later(format!("not pruned now: {why}").into());
+    }
+    if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
+        return PruneDecision::Confirm(why.clone());
+    }
+    if let (Some(change), KeepPolicy::No | KeepPolicy::Confirm) = (&pending.unfinished, pending.keep) {
+        return PruneDecision::Later(format!("pruned when {change}").into());
+    }
+    if let Some(user) = &pending.needed_by {
+        return PruneDecision::Later(format!("pruned after {user}, which uses it").into());
+    }
+    if let Some(WithheldDeletion { why, .. }) = &pending.withheld
+        && !guard.confirmed.contains(&pending.uid)
+    {
+        return PruneDecision::Confirm(why.clone());
+    }
+    PruneDecision::Delete
+}
+
+/// Returns why an unconfirmed object needs a person, for each that does.
+fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
+    let total: u32 = guard.inventory.values().sum();
+    let count = unconfirmed.len() as u32;
+    let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
+    for pending in unconfirmed {
+        *of_kind.entry(pending.id.group_kind()).or_default() += 1;
+    }
+    let mut found = BTreeMap::new();
+    for pending in unconfirmed {
+        let kind = pending.id.group_kind();
+        let all = guard.inventory.get(&kind).copied().unwrap_or(0);
+        let why = if let Some(place) = &guard.other_place {
+            Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
+        } else if let Some(kind) = precious(&pending.id) {
+            Some(format!("{kind} is deleted only when confirmed by name"))
+        } else if pending.keep == KeepPolicy::Confirm {
+            Some("its annotation asks for a confirmation".to_owned())
+        } else if guard.life == SourceLifecycle::Ends {
+            None
+        } else if !guard.radius.allows(count, total) {
+            Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))
+        } else if all >= 3 && of_kind.get(&kind) == Some(&all) {
+            Some(format!("all {all} objects of kind {kind} would be pruned"))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            found.insert(pending.id.clone(), why.into());
+        }
+    }
+    found
+}
+
+/// Objects whose deletion loses data or takes others along.
+pub fn precious(id: &ObjectId) -> Option<&'static str> {
+    if id.namespace() == Some("kube-system") {
+        return Some("an object in kube-system");
+    }
+    match (id.group(), id.kind()) {
+        ("", "Namespace") => Some("a Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some("a CustomResourceDefinition"),
+        ("", "PersistentVolumeClaim") => Some("a PersistentVolumeClaim"),
+        ("", "PersistentVolume") => Some("a PersistentVolume"),
+        ("apps", "StatefulSet") => Some("a StatefulSet"),
+        _ => None,
+    }
+}

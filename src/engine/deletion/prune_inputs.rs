@@ -1,0 +1,237 @@
+//! The inputs of the prune guard: what is pending, what closes the guard, and what uses whom.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::decide::input::{DecisionInput, Observation};
+use crate::engine::deletion::prune_guard::{KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, judge};
+use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::release_seal::{UNPROVEN, unchecked};
+use crate::engine::state::{Engine, KindState, Prerequisites};
+use crate::engine::{LiveObject, PrunePolicy, Reason};
+use crate::graph::ConnectedUnits;
+use crate::object::{GroupKind, ObjectId};
+
+impl Engine {
+    /// Returns the guard's word on an object that no source wants.
+    pub(in crate::engine) fn judgement(
+        &self,
+        id: &ObjectId,
+        view: &DecisionInput<'_>,
+    ) -> Option<PruneDecision> {
+        let Observation::Seen(live) = view.observation else { return None };
+        if !view.entry.wants.is_empty() {
+            return None;
+        }
+        self.sources[self.source_of(live)?].judged.get(id).cloned()
+    }
+
+    /// Returns the last prune decisions about the unwanted objects of one source.
+    pub fn judgements(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
+        self.sources[source].judged.iter()
+    }
+
+    /// Returns the object that defines a custom kind, where a source brings it.
+    pub fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectId> {
+        self.definitions.get(kind)
+    }
+
+    /// Judges all that one source no longer wants.
+    pub fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
+        let state = &self.sources[source];
+        let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
+        let unwanted: Vec<&ObjectId> =
+            self.unwanted.iter().filter(|id| self.live(id).is_some_and(of_source)).collect();
+        if unwanted.is_empty() {
+            return BTreeMap::new();
+        }
+        let pending = self.pending(source, &unwanted);
+        let parent = state.inventory.as_ref();
+        let guard = PruneGuard {
+            closed: self.prune_closed(source),
+            other_place: parent.and_then(|parent| parent.other_place.clone()),
+            radius: state.radius,
+            life: state.life,
+            confirmed: &self.confirmations(source),
+            inventory: state.members.by_kind(),
+        };
+        judge(&pending, &guard)
+    }
+
+    /// Facts about what is not wanted any more. Where all that must come first is taken for done,
+    /// none of it waits for other changes.
+    pub(in crate::engine) fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<PruneCandidate> {
+        let (moving, units) = self.units(source, unwanted);
+        let users = self.users(unwanted);
+        let unfinished = |id: &ObjectId| {
+            let (_, why) = moving.iter().find(|(other, _)| units.together(id, other))?;
+            Some(why.clone())
+        };
+        let facts = |id: &&ObjectId| {
+            let live = self.live.get(*id)?;
+            // An annotation taken off the object still stands in the manifest that was in force
+            // last.
+            let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.content());
+            let said = accepted.map_or(KeepPolicy::No, |accepted| accepted.traits.keep);
+            let alone = PruneCandidate {
+                id: (*id).clone(),
+                uid: live.uid.clone(),
+                keep: live.keep.stricter(said),
+                not_allowed: self.not_allowed(source, id),
+                unproven: live.is_unproven().then(|| UNPROVEN.into()),
+                unfinished: None,
+                needed_by: None,
+                withheld: self.withheld(source, id),
+            };
+            Some(match self.foresight {
+                Prerequisites::AllDone => alone,
+                Prerequisites::Now => PruneCandidate {
+                    unfinished: unfinished(id),
+                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
+                    ..alone
+                },
+            })
+        };
+        unwanted.iter().filter_map(facts).collect()
+    }
+
+    /// Returns why a source prunes nothing at all now.
+    pub(in crate::engine) fn prune_closed(&self, source: SourceId) -> Option<PruneDecision> {
+        let state = &self.sources[source];
+        match state.prune {
+            PrunePolicy::On => {}
+            PrunePolicy::Off => {
+                return Some(PruneDecision::Keep("not wanted any more; pruning is off".into()));
+            }
+            PrunePolicy::Partial => {
+                return Some(PruneDecision::Keep("not in the files that were named".into()));
+            }
+        }
+        match self.no_release_key() {
+            None => {}
+            // It waits: what ends must not be taken for done as long as nobody knows what is its
+            // own.
+            Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked(&why))),
+            Some(_) => {
+                return Some(PruneDecision::Later(
+                    "nothing is pruned before the key of seals was read".into(),
+                ));
+            }
+        }
+        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
+        if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
+            let name = &other.name;
+            let why = format!("pruned when source {name}, which may want it, was looked at again");
+            return Some(PruneDecision::Later(why.into()));
+        }
+        if let Some((file, kind)) = self.unscoped(source) {
+            let why =
+                format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
+            return Some(PruneDecision::Later(why.into()));
+        }
+        if let Some(why) = &state.incomplete {
+            let why = format!("nothing is pruned, as the source was not read whole: {why}");
+            return Some(PruneDecision::Keep(why.into()));
+        }
+        if state.inventory.is_none() {
+            return Some(PruneDecision::Later("nothing is pruned before the inventory was read".into()));
+        }
+        let later =
+            |kind| PruneDecision::Later(format!("nothing is pruned while {kind} cannot be listed").into());
+        self.unlisted_kind(source).map(later).or_else(|| self.recalled(source))
+    }
+
+    /// Returns a file with objects of a kind of which it is not known where they live, and that
+    /// kind.
+    pub(in crate::engine) fn unscoped(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
+        // Wherever its objects would live, none of them is there.
+        let absent = |kind: &GroupKind| self.kind_state(source, kind) == Some(&KindState::Absent);
+        self.sources[source].catalog.unscoped().find(|(_, kind)| !absent(kind))
+    }
+
+    /// Changes under way, and what belongs together with them or with what is to go.
+    pub(in crate::engine) fn units(
+        &self,
+        source: SourceId,
+        unwanted: &[&ObjectId],
+    ) -> (BTreeMap<ObjectId, Arc<str>>, ConnectedUnits) {
+        let mut moving = BTreeMap::new();
+        let mut units = ConnectedUnits::default();
+        for id in &self.sources[source].moving {
+            if let Some(why) = self.unfinished(source, id) {
+                moving.insert(id.clone(), format!("{id} {why}").into());
+            }
+        }
+        if moving.is_empty() {
+            return (moving, units);
+        }
+        let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
+        units = self.joined(&nodes);
+        let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        for unit in ledger.filter(|unit| unit.applyset == self.applysets[source]) {
+            // Objects released together stay together until the last of them is healthy.
+            let mut members = unit.members.keys().filter(|id| units.has(id));
+            if let Some(first) = members.next() {
+                members.collect::<Vec<_>>().into_iter().for_each(|id| units.join(first, id));
+            }
+        }
+        for id in moving.keys().chain(unwanted.iter().copied()) {
+            units.add(id);
+            let Some(entry) = self.entries.get(id) else { continue };
+            // Its former references are not known: it may use anything.
+            let unknown = entry.before.is_none() && self.shown(id).is_some() && moving.contains_key(id);
+            if unknown && (entry.candidate().is_none() || entry.accepted.content().is_none()) {
+                let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
+                beside.for_each(|other| units.join(id, other));
+            }
+            let wanted = entry.want().map(|(_, desired)| desired);
+            for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.before) {
+                for need in desired.needs.iter().chain(&desired.after) {
+                    units.join(id, need);
+                }
+            }
+        }
+        (moving, units)
+    }
+
+    /// Returns an object of ours that would go with another one though nobody says so: one in a
+    /// namespace, one of a custom kind.
+    pub(in crate::engine) fn tenant(&self, id: &ObjectId) -> Option<&ObjectId> {
+        let crd = id.is("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !crd && !id.is("", "Namespace") {
+            return None;
+        }
+        let defined = self.entries.get(id).and_then(|entry| entry.accepted.content()?.defines.as_deref());
+        let lives_by = |other: &ObjectId| match (crd, defined) {
+            (false, _) => other.namespace() == Some(id.name()),
+            (true, Some(kind)) => other.group_kind() == *kind,
+            (true, None) => is_named_after(id.name(), &other.group_kind()),
+        };
+        let ours = self.live.iter().filter(|(_, live)| self.source_of(live).is_some());
+        ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
+    }
+
+    /// Returns the unwanted objects that another unwanted one uses, with one user each.
+    pub(in crate::engine) fn users<'a>(
+        &'a self,
+        unwanted: &[&'a ObjectId],
+    ) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
+        let mut users = BTreeMap::new();
+        for user in unwanted {
+            if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.content()) {
+                users.extend(accepted.needs.iter().map(|used| (used, *user)));
+            }
+        }
+        users
+    }
+}
+
+/// Returns whether a definition's name, `<plural>.<group>`, is that of a kind, as far as English
+/// goes.
+fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
+    let singular = kind.kind.to_ascii_lowercase();
+    let stem = singular.get(..singular.len().saturating_sub(1)).unwrap_or_default();
+    definition
+        .split_once('.')
+        .is_some_and(|(plural, group)| group == &*kind.group && plural.starts_with(stem))
+}

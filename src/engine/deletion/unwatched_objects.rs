@@ -1,0 +1,51 @@
+//! The objects that a source once had where nobody looks for them any more: they stay, and they
+//! stay recorded.
+
+use std::collections::BTreeSet;
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::state::{Engine, KindState};
+use crate::manifest::KindScope;
+use crate::object::GroupKind;
+
+impl Engine {
+    /// Returns whether objects of a kind may be where the informers of a source do not look. One
+    /// that the server does not have has none anywhere.
+    pub fn may_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
+        self.scopes.get(kind) != Some(KindScope::Cluster)
+            && self.kind_state(source, kind) != Some(&KindState::Absent)
+    }
+
+    /// Returns whether a source's inventory names kinds or namespaces that are not looked at for
+    /// it. Its objects there are not known, so they must not be forgotten.
+    pub fn has_unwatched(&self, source: SourceId) -> bool {
+        let Some(inventory) = &self.sources[source].inventory else { return false };
+        inventory.kinds.iter().any(|kind| !self.admits(source, kind))
+            || inventory.namespaces.iter().any(|name| !self.looks_into(source, name))
+    }
+
+    /// Returns what a person should know of a source's inventory, beside its objects.
+    pub fn notes(&self, source: SourceId) -> impl Iterator<Item = String> {
+        self.unlisted(source).into_iter().chain(self.unwatched(source))
+    }
+
+    /// Returns the namespaces of a source's inventory that are not looked into for it, and what
+    /// that means, in words.
+    pub fn unwatched(&self, source: SourceId) -> Option<String> {
+        let state = &self.sources[source];
+        let inventory = state.inventory.iter().flat_map(|inventory| &inventory.namespaces);
+        let outside = inventory.filter(|name| !self.looks_into(source, name)).map(|name| &**name);
+        let outside: Vec<&str> = outside.collect::<BTreeSet<&str>>().into_iter().collect();
+        let which = match &outside[..] {
+            [] => return None,
+            [one] => format!("namespace {one}"),
+            all => format!("namespaces {}", all.join(", ")),
+        };
+        Some(format!(
+            "what it may have in {which} is neither watched, repaired nor deleted, as `allow.namespaces` does not name \
+             that; once nothing of it is left there, take that out of the annotation \
+             applyset.kubernetes.io/additional-namespaces of the source's ConfigMap {}",
+            state.name
+        ))
+    }
+}

@@ -1,0 +1,146 @@
+//! The words in annotations by which an object asks for a treatment of its own, and what is wrong
+//! with them.
+//!
+//! A word that cannot be read holds its object back: to guess would be a surprise in production.
+
+use crate::object::annotations;
+use serde_json::Value;
+
+use crate::engine::facts::ignore_fields::{self};
+use crate::engine::facts::tool_variables::{UnfilledVariable, unfilled};
+use crate::engine::facts::tool_vocabulary::{self, MetadataMap, SUBSTITUTE};
+use crate::engine::is_workload;
+use crate::engine::rollout::step_annotations::STEP_WORDS;
+use crate::engine::rollout::steps::misused_steps;
+use crate::graph;
+use crate::object::{Diagnostic, Object, annotation};
+
+/// Our own words and what each may be.
+const WORDS: [(&str, AnnotationForm); 7] = [
+    (annotations::WAVE, AnnotationForm::Number),
+    (annotations::PRUNE, AnnotationForm::OneOf(&["never", "first"])),
+    (annotations::RECREATE, AnnotationForm::OneOf(&["true", "false"])),
+    (annotations::DEPENDS_ON, AnnotationForm::Objects),
+    (annotations::RECONCILE, AnnotationForm::OneOf(&["disabled", "enabled"])),
+    (annotations::RESTART_ON_CHANGE, AnnotationForm::OneOf(&["true", "false"])),
+    (annotations::IGNORE_FIELDS, AnnotationForm::Fields),
+];
+
+/// Annotations of live objects, which stand in a manifest that somebody took from the cluster.
+const LIVE_ONLY: [&str; 7] = [
+    annotations::OVERLAY,
+    annotations::CONFIG,
+    annotations::CONFIG_HASH,
+    annotations::ORDER,
+    annotations::PAUSED,
+    annotations::HOLD,
+    annotations::REVISION,
+];
+
+enum AnnotationForm {
+    Number,
+    OneOf(&'static [&'static str]),
+    Objects,
+    Fields,
+}
+
+/// Says what is wrong with the words of an object.
+pub fn misused(object: &Object) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let annotations = object.body.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default();
+        let form = WORDS.iter().find(|(word, _)| word == key).map(|(_, form)| form);
+        let (message, hint) = match form {
+            Some(AnnotationForm::Number) if text.trim().parse::<i32>().is_err() => (
+                format!("{key} is {text:?}, which is no whole number"),
+                "lower waves are released first, as \"-1\" before \"0\"".to_owned(),
+            ),
+            Some(AnnotationForm::OneOf(words)) if !words.contains(&text) => {
+                (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
+            }
+            None if STEP_WORDS.contains(&&**key) => continue,
+            None if LIVE_ONLY.contains(&&**key) => {
+                let message = format!("{key} is written on live objects, and does not belong in a manifest");
+                found.push(
+                    Diagnostic::warning(object.origin.clone(), "annotation", message)
+                        .hint("take it out, with the fields that came with it"),
+                );
+                continue;
+            }
+            None if key.starts_with("rhumb.dev/") && key != annotations::RELEASE => (
+                // It may be a slip in a word that was to protect something.
+                format!("{key} is no annotation that rhumb knows"),
+                format!("known are {}", known_keys().collect::<Vec<_>>().join(", ")),
+            ),
+            _ => continue,
+        };
+        found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(hint));
+    }
+    found.extend(objections(object));
+    found.extend(dependencies(object));
+    found.extend(ignore_fields::misused(object));
+    found.extend(misused_steps(object));
+    found.extend(without_effect(object));
+    found
+}
+
+/// Returns all our own words.
+fn known_keys() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
+}
+
+/// Finds words of other tools, misplaced words of ours and variables that hold the object back.
+fn objections(object: &Object) -> Vec<Diagnostic> {
+    let error = |code, message: String, hint: String| {
+        Diagnostic::error(object.origin.clone(), code, message).hint(hint)
+    };
+    let mut found = Vec::new();
+    for (carrier, key, value) in ignore_fields::marks(&object.body) {
+        if let Some((why, hint)) = tool_vocabulary::objection(carrier, key, value) {
+            found.push(error("foreign-word", format!("{key} {why}"), hint.to_owned()));
+        }
+        if carrier == MetadataMap::Label && known_keys().any(|word| word == key) {
+            let message = format!("{key} is a label, and is read from annotations alone");
+            found.push(error("annotation", message, "move it to metadata.annotations".to_owned()));
+        }
+    }
+    if let Some(UnfilledVariable { path, variable }) = unfilled(object) {
+        let message = format!("{path} contains the variable ${{{variable}}}, which nobody has filled in");
+        let hint = format!(
+            "fill it in first and follow the result; where it is meant as it stands, annotate the object with {SUBSTITUTE}: disabled"
+        );
+        found.push(error("variable", message, hint));
+    }
+    found
+}
+
+/// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.
+fn without_effect(object: &Object) -> impl Iterator<Item = Diagnostic> {
+    let other =
+        annotation(&object.body, annotations::RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
+    let restarts = other.then(|| {
+        (
+            format!("{} has no effect on a {}", annotations::RESTART_ON_CHANGE, object.id.kind()),
+            "it restarts Deployments, StatefulSets and DaemonSets",
+        )
+    });
+    restarts
+        .into_iter()
+        .map(|(message, hint)| Diagnostic::warning(object.origin.clone(), "annotation", message).hint(hint))
+}
+
+fn dependencies(object: &Object) -> impl Iterator<Item = Diagnostic> {
+    let unreadable = graph::unreadable_dependencies(&object.body).into_iter();
+    let unreadable = unreadable.map(|(key, part)| {
+        let message = format!("{key} names {part:?}, which is no object");
+        Diagnostic::error(object.origin.clone(), "annotation", message).hint(
+            "write Kind/name, group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas",
+        )
+    });
+    let itself = graph::names_itself(&object.id, &object.body).then(|| {
+        Diagnostic::error(object.origin.clone(), "cycle", format!("{} depends on itself", object.id))
+            .hint("take it out of its own depends-on annotation")
+    });
+    unreadable.chain(itself)
+}

@@ -1,0 +1,176 @@
+//! The authors of revisions, kept in the rollout ledger, as a cluster remembers no commits.
+//!
+//! **Invariant:** authors change nothing but words. They cause no write of their own: they go along
+//! with the next claim.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::SourceId;
+use crate::engine::rollout::ledger::RolloutLedger;
+use crate::engine::state::Engine;
+use crate::object::Revision;
+
+/// The number of revisions remembered, of all sources together: some 10 KB, and more than a
+/// Deployment keeps of its own.
+const REMEMBERED: usize = 50;
+
+/// The number of characters kept of a name and of a subject: no author of commits can fill the
+/// ledger.
+const TOLD: usize = 100;
+
+/// The author of a revision, and its subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authorship {
+    /// The author's name.
+    pub author: String,
+    /// The first line of the message.
+    pub subject: String,
+}
+
+impl Authorship {
+    /// Returns the kept part of a name and of a message's first line.
+    pub fn of(author: &str, subject: &str) -> Self {
+        let shortened = |text: &str| text.chars().take(TOLD).collect();
+        Self { author: shortened(author), subject: shortened(subject) }
+    }
+}
+
+/// A revision of which is known who made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthoredRevision {
+    /// The inventory of its source.
+    pub applyset: Arc<str>,
+    /// The revision.
+    pub revision: Revision,
+    /// The author.
+    pub authored: Authorship,
+}
+
+/// The form of a [`AuthoredRevision`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(in crate::engine) struct AuthoredRevisionText {
+    source: String,
+    revision: String,
+    #[serde(flatten)]
+    authored: Authorship,
+}
+
+impl AuthoredRevisionText {
+    pub(in crate::engine) fn of(commit: &AuthoredRevision) -> Self {
+        Self {
+            source: commit.applyset.to_string(),
+            revision: commit.revision.to_string(),
+            authored: commit.authored.clone(),
+        }
+    }
+
+    pub(in crate::engine) fn read(self) -> AuthoredRevision {
+        let (applyset, revision) = (self.source.as_str().into(), Revision::new(&self.revision));
+        let Authorship { author, subject } = &self.authored;
+        AuthoredRevision { applyset, revision, authored: Authorship::of(author, subject) }
+    }
+}
+
+impl Engine {
+    /// Writes into a book who made the revisions that were read.
+    pub(in crate::engine) fn record_authors(&self, ledger: &mut RolloutLedger) {
+        for (source, applyset) in self.sources.iter().zip(&self.applysets) {
+            for (revision, authored) in &source.authors {
+                let commit = AuthoredRevision {
+                    applyset: applyset.clone(),
+                    revision: revision.clone(),
+                    authored: authored.clone(),
+                };
+                ledger.remember_commit(commit);
+            }
+        }
+    }
+
+    /// Returns the revisions of a source of which is remembered who made them, the newest first.
+    pub fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
+        let (Some(source), Some(applyset)) = (self.sources.get(number), self.applysets.get(number)) else {
+            return Vec::new();
+        };
+        let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
+        let told = told.filter(|commit| commit.applyset == *applyset);
+        let mut all: Vec<_> = told.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
+        for (revision, authored) in &source.authors {
+            if !all.iter().any(|(known, _)| known == revision) {
+                all.push((revision.clone(), authored.clone()));
+            }
+        }
+        all.reverse();
+        all
+    }
+
+    /// Forgets the authors that the ledger has by now.
+    pub(in crate::engine) fn forget_authors(&mut self) {
+        let Some(ledger) = &self.rollouts.ledger else { return };
+        for (source, applyset) in self.sources.iter_mut().zip(&self.applysets) {
+            source.authors.retain(|(revision, _)| ledger.author(applyset, revision).is_none());
+        }
+    }
+}
+
+impl RolloutLedger {
+    /// Returns who made a revision of an inventory, if that is remembered.
+    pub fn author(&self, applyset: &str, revision: &Revision) -> Option<&Authorship> {
+        let is_it =
+            |commit: &&AuthoredRevision| *commit.applyset == *applyset && commit.revision == *revision;
+        self.commits.iter().find(is_it).map(|commit| &commit.authored)
+    }
+
+    fn remember_commit(&mut self, commit: AuthoredRevision) {
+        if self.author(&commit.applyset, &commit.revision).is_none() {
+            self.commits.push(commit);
+            let surplus = self.commits.len().saturating_sub(REMEMBERED);
+            self.commits.drain(..surplus);
+        }
+    }
+}
+
+/// Adds a revision to those of which nobody was told yet.
+pub(in crate::engine) fn note(
+    known: &mut Vec<(Revision, Authorship)>,
+    revision: &Revision,
+    authored: Authorship,
+) {
+    known.push((revision.clone(), authored));
+    let surplus = known.len().saturating_sub(REMEMBERED);
+    known.drain(..surplus);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// People may write the budget object.
+    #[test]
+    fn what_is_read_is_no_longer_than_what_is_written() {
+        let text = serde_json::json!({
+            "source": "a-v1", "revision": "1", "author": "x".repeat(5000), "subject": "y".repeat(5000),
+        });
+        let commit = serde_json::from_value::<AuthoredRevisionText>(text).unwrap().read();
+        assert_eq!((commit.authored.author.len(), commit.authored.subject.len()), (TOLD, TOLD));
+    }
+
+    #[test]
+    fn the_newest_revisions_are_remembered() {
+        let commit = |number: usize| AuthoredRevision {
+            applyset: "a-v1".into(),
+            revision: Revision::new(&number.to_string()),
+            authored: Authorship::of("Ann", &"x".repeat(number)),
+        };
+        let mut ledger = RolloutLedger::default();
+        for number in [0, 1, 1].into_iter().chain(2..=REMEMBERED) {
+            ledger.remember_commit(commit(number));
+        }
+        assert_eq!(ledger.commits, (1..=REMEMBERED).map(commit).collect::<Vec<_>>());
+        let author = |applyset, number: usize| ledger.author(applyset, &Revision::new(&number.to_string()));
+        assert_eq!(author("a-v1", 1), Some(&Authorship::of("Ann", "x")));
+        assert_eq!((author("a-v1", 0), author("b-v1", 1)), (None, None));
+        assert_eq!(Authorship::of("Ann", &"x".repeat(2 * TOLD)).subject.len(), TOLD);
+    }
+}

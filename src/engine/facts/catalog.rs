@@ -1,0 +1,275 @@
+//! The desired state of one source, file by file: the second reflector, over git.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::engine::{ObjectCounts, SharedDesired};
+use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
+
+/// The number of places named for an object that stands several times: each copy names the others.
+const NAMED: usize = 3;
+
+/// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableObject {
+    /// The object.
+    pub id: ObjectId,
+    /// Its kind in the version that the manifest asks for.
+    pub gvk: Gvk,
+    /// The place.
+    pub origin: ManifestOrigin,
+    /// The reason.
+    pub reason: Arc<str>,
+}
+
+/// The facts of one file.
+#[derive(Clone, Debug, Default)]
+pub struct FileFacts {
+    /// Usable objects.
+    pub objects: Vec<SharedDesired>,
+    /// Objects that are wanted but cannot be used.
+    pub held: Vec<Arc<UnusableObject>>,
+    /// Indicates whether every document of it was understood.
+    pub understood: FileCompleteness,
+    /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant
+    /// may turn out to be another object.
+    pub unscoped: BTreeSet<GroupKind>,
+    /// The diagnostics of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Indicates whether every document of a file was understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileCompleteness {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Not all: it may want objects that nobody knows of.
+    Partly,
+}
+
+/// The wish of one source for one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WantedObject {
+    /// This content.
+    Object(SharedDesired),
+    /// It should exist, but its manifest cannot be used.
+    Unusable(Arc<UnusableObject>),
+}
+
+impl WantedObject {
+    /// Returns where the manifest is.
+    pub fn origin(&self) -> &ManifestOrigin {
+        match self {
+            Self::Object(desired) => &desired.origin,
+            Self::Unusable(held) => &held.origin,
+        }
+    }
+
+    /// Returns the kind with the version that it names.
+    pub fn gvk(&self) -> &Gvk {
+        match self {
+            Self::Object(desired) => &desired.gvk,
+            Self::Unusable(held) => &held.gvk,
+        }
+    }
+}
+
+/// The desired state of one source.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub struct Catalog {
+    files: BTreeMap<Arc<str>, FileFacts>,
+    wants: HashMap<ObjectId, Vec<WantedObject>>,
+    /// The counts of the keys of `wants` and of `doubtful`.
+    object_counts: ObjectCounts,
+    partly: BTreeSet<Arc<str>>,
+    /// The objects of a file when it was last understood, which it does not name now that it is
+    /// not: still wanted, as far as anybody can tell.
+    doubtful: HashMap<ObjectId, Arc<UnusableObject>>,
+}
+
+impl Catalog {
+    /// Replaces what one file holds (nothing, when it is gone) and returns whom that touches.
+    pub fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
+        let mut touched = Vec::new();
+        self.partly.remove(file);
+        let before = self.files.remove(file);
+        self.doubt(file, before.as_ref(), facts.as_ref(), &mut touched);
+        if let Some(old) = before {
+            for id in ids(&old) {
+                if let Some(wants) = self.wants.get_mut(id) {
+                    wants.retain(|want| want.origin().file != *file);
+                    if wants.is_empty() {
+                        self.wants.remove(id);
+                        self.object_counts.remove(id);
+                    }
+                }
+                touched.push(id.clone());
+            }
+        }
+        if let Some(facts) = facts {
+            let objects = facts.objects.iter().map(|d| (&d.id, WantedObject::Object(d.clone())));
+            for (id, want) in
+                objects.chain(facts.held.iter().map(|h| (&h.id, WantedObject::Unusable(h.clone()))))
+            {
+                let wants = self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
+                if wants.is_empty() {
+                    self.object_counts.add(id);
+                }
+                wants.push(want);
+                touched.push(id.clone());
+            }
+            if facts.understood == FileCompleteness::Partly {
+                self.partly.insert(file.clone());
+            }
+            self.files.insert(file.clone(), facts);
+        }
+        touched.sort();
+        touched.dedup();
+        touched
+    }
+
+    /// Remembers what a file named before, where it is not understood any more.
+    fn doubt(
+        &mut self,
+        file: &Arc<str>,
+        before: Option<&FileFacts>,
+        now: Option<&FileFacts>,
+        touched: &mut Vec<ObjectId>,
+    ) {
+        let mut remembered: Vec<Arc<UnusableObject>> = Vec::new();
+        self.doubtful.retain(|_, held| {
+            let other = held.origin.file != *file;
+            if !other {
+                remembered.push(held.clone());
+            }
+            other
+        });
+        for held in &remembered {
+            self.object_counts.remove(&held.id);
+            touched.push(held.id.clone());
+        }
+        let Some(now) = now.filter(|facts| facts.understood == FileCompleteness::Partly) else { return };
+        let reason: Arc<str> = format!("{file} is not understood").into();
+        let held = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
+            Arc::new(UnusableObject {
+                id: id.clone(),
+                gvk: gvk.clone(),
+                origin: origin.clone(),
+                reason: reason.clone(),
+            })
+        };
+        if let Some(facts) = before {
+            remembered.extend(facts.objects.iter().map(|d| held(&d.id, &d.gvk, &d.origin)));
+            remembered.extend(facts.held.iter().map(|h| held(&h.id, &h.gvk, &h.origin)));
+        }
+        let named: HashSet<&ObjectId> = ids(now).collect();
+        for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
+            touched.push(held.id.clone());
+            if self.doubtful.insert(held.id.clone(), held.clone()).is_none() {
+                self.object_counts.add(&held.id);
+            }
+        }
+    }
+
+    /// Returns the wish for one object. An object that stands in two places is unusable, and both
+    /// are named.
+    pub fn want(&self, id: &ObjectId) -> Option<WantedObject> {
+        match self.wants.get(id).map(Vec::as_slice) {
+            None | Some([]) => self.doubtful.get(id).cloned().map(WantedObject::Unusable),
+            Some([want]) => Some(want.clone()),
+            Some(several) => {
+                let (gvk, origin) = match &several[0] {
+                    WantedObject::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
+                    WantedObject::Unusable(held) => (held.gvk.clone(), held.origin.clone()),
+                };
+                let places = places(several.iter().map(WantedObject::origin), several.len());
+                let reason = format!("it stands {} times: {places}", several.len()).into();
+                Some(WantedObject::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
+            }
+        }
+    }
+
+    /// Returns all objects that are wanted, in no particular order.
+    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.wants.keys().chain(self.doubtful.keys().filter(|id| !self.wants.contains_key(*id)))
+    }
+
+    /// Returns the counts of their kinds and namespaces.
+    pub fn object_counts(&self) -> &ObjectCounts {
+        &self.object_counts
+    }
+
+    /// Names of all files.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.files.keys()
+    }
+
+    /// Returns the first file that was not understood.
+    pub fn not_understood(&self) -> Option<&Arc<str>> {
+        self.partly.first()
+    }
+
+    /// Files with objects of a kind of unknown scope, and that kind.
+    pub fn unscoped(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
+        self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
+    }
+
+    /// Returns all findings, file by file, those about objects that stand twice included.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let mut found: Vec<Diagnostic> =
+            self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
+        for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {
+            for want in wants {
+                let others = wants.iter().map(WantedObject::origin).filter(|other| *other != want.origin());
+                let others = places(others, wants.len() - 1);
+                let message = format!("{id} also stands at {others}; neither is applied");
+                let hint = "remove all but one, or list the other file in .rhumbignore";
+                found.push(Diagnostic::error(want.origin().clone(), "duplicate-object", message).hint(hint));
+            }
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+}
+
+/// Returns the first of so many places, in words.
+fn places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> String {
+    let named: Vec<String> = all.take(NAMED).map(ToString::to_string).collect();
+    let more = count.saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(" and "))
+}
+
+fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
+    facts.objects.iter().map(|desired| &desired.id).chain(facts.held.iter().map(|held| &held.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_copies_of_an_object_each_names_a_few_others() {
+        let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a");
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let mut catalog = Catalog::default();
+        for line in 1..=40 {
+            let file: Arc<str> = format!("{line:02}.yaml").into();
+            let origin = ManifestOrigin { file: file.clone(), line, column: 1 };
+            let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
+            catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
+        }
+        let Some(WantedObject::Unusable(held)) = catalog.want(&id) else { panic!("it is not held") };
+        let expected = "it stands 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
+        assert_eq!(&*held.reason, expected);
+        let found = catalog.diagnostics();
+        assert_eq!(found.len(), 40);
+        for one in found {
+            // Were all named, the words of all together would grow with the square of their number.
+            assert!(one.message.ends_with(" and 36 more; neither is applied"), "{}", one.message);
+        }
+    }
+}

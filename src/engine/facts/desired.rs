@@ -1,0 +1,240 @@
+//! A wanted object without its body.
+
+use crate::object::annotations;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::engine::facts::effective_content::effective;
+use crate::engine::facts::ignore_fields::{ReconcilePolicy, tool_requests, without_ignored};
+use crate::engine::facts::tool_vocabulary::ToolRequests;
+use crate::engine::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, restarts_on_change};
+use crate::graph::{self, LabelSelection, SelectableLabels};
+use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation, at, text_at};
+
+/// The location of a body: a git blob, and the object's position among the objects of that file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct BodyLocation {
+    /// Number of the source.
+    pub source: SourceId,
+    /// Git's id of the file's content.
+    pub blob: [u8; 20],
+    /// Position among the file's objects, from 0.
+    pub index: u32,
+}
+
+/// The treatment that an object's annotations ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ObjectTraits {
+    /// May it be deleted and created again where it cannot be changed?
+    pub recreate: RecreatePolicy,
+    /// Is it a Job that goes away by itself when it has ended?
+    pub ends: ObjectLifetime,
+    /// May it be created, changed and repaired?
+    pub reconcile: ReconcilePolicy,
+    /// May it be deleted when no source wants it any more?
+    pub keep: KeepPolicy,
+}
+
+/// Indicates whether an object may be deleted and created again where the API refuses to change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RecreatePolicy {
+    /// A refusal stands.
+    #[default]
+    Never,
+    /// The object's annotation allows it.
+    Allowed,
+}
+
+/// Indicates whether an object goes away by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ObjectLifetime {
+    /// It stays.
+    #[default]
+    Never,
+    /// A Job with `ttlSecondsAfterFinished`: its absence after its end is not drift.
+    AfterFinish,
+}
+
+/// The role of an object for the data that pods use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigRole {
+    /// The data of a `ConfigMap` or Secret.
+    Data(ConfigData),
+    /// The `ConfigMaps` and Secrets whose change restarts a workload, in order.
+    Uses(Box<[ObjectId]>),
+}
+
+/// A wanted object without its body, which is read again when it is needed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredObject {
+    /// The object.
+    pub id: ObjectId,
+    /// Its kind in the version that the manifest asks for.
+    pub gvk: Gvk,
+    /// Hash of the effective content without the fields that it leaves to others.
+    pub hash: ContentHash,
+    /// The same without `spec.replicas`; none where the manifest sets none.
+    pub ceded: Option<ContentHash>,
+    /// Pods that it asks for; none where the manifest sets no count.
+    pub count: Option<u32>,
+    /// Hash of what makes the controller of a Deployment, StatefulSet or DaemonSet replace pods.
+    pub template: Option<ContentHash>,
+    /// The way in which its controller replaces pods.
+    pub strategy: UpdateStrategy,
+    /// The steps in which it is rolled out.
+    pub steps: Option<Box<Steps>>,
+    /// Order of release, lower first.
+    pub wave: i32,
+    /// The objects that it refers to.
+    pub needs: Box<[ObjectId]>,
+    /// The objects that it selects by labels.
+    pub selects: Option<Box<LabelSelection>>,
+    /// The labels by which it, or its pods, are selected.
+    pub labels: Option<Box<SelectableLabels>>,
+    /// The data that it holds, or whose change restarts it.
+    pub config: Option<Box<ConfigRole>>,
+    /// The objects that must be healthy before it.
+    pub after: Box<[ObjectId]>,
+    /// The kind that it defines, for a `CustomResourceDefinition`.
+    pub defines: Option<Box<GroupKind>>,
+    /// The treatment that its annotations ask for.
+    pub traits: ObjectTraits,
+    /// The fields that it leaves to others, as its annotation names them.
+    pub ignores: Option<Box<str>>,
+    /// The place in a file, for people.
+    pub origin: ManifestOrigin,
+    /// The location of its body.
+    pub place: BodyLocation,
+}
+
+/// Annotations for the order of release; Argo CD's word is read as well.
+const WAVE: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync-wave"];
+
+impl DesiredObject {
+    /// Reads off an object what decisions need.
+    pub fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
+        let content = effective(object, applyset);
+        let ignores = Some(annotation(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
+        let ignores = ignores.map(Box::from);
+        let needs = graph::references(&object.id, &content).into_iter().collect();
+        let content = if ignores.is_some() { without_ignored(content) } else { content };
+        let template = at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id));
+        let template = template.map(|template| rolled(template, &content));
+        Self {
+            id: object.id.clone(),
+            gvk: object.gvk.clone(),
+            hash: ContentHash::of(&content),
+            ceded: without_replicas(&object.id, &content).map(|content| ContentHash::of(&content)),
+            count: count(&object.id, &content),
+            template,
+            strategy: UpdateStrategy::of(&object.id.group_kind(), &content),
+            steps: Some(&content).filter(|_| is_workload(&object.id)).and_then(Steps::of).map(Box::new),
+            wave: wave(&content),
+            selects: LabelSelection::of(&object.id, &content),
+            labels: SelectableLabels::of(&object.id, &content),
+            needs,
+            config: configuration(object, &content).map(Box::new),
+            after: graph::depends_on(&object.id, &content).into_iter().collect(),
+            defines: defines(&object.id, &content).map(Box::new),
+            // Also where a word of it is left to others.
+            traits: traits(&object.id, &object.body),
+            ignores,
+            origin: object.origin.clone(),
+            place,
+        }
+    }
+
+    /// Returns whether a release hash means this content, in either form of `spec.replicas`.
+    pub fn is_release(&self, hash: ContentHash) -> bool {
+        self.hash == hash || self.ceded == Some(hash)
+    }
+}
+
+/// Data of which somebody else may own a part are not those of the manifest.
+fn configuration(object: &Object, content: &Value) -> Option<ConfigRole> {
+    let id = &object.id;
+    if id.is("", "ConfigMap") || id.is("", "Secret") {
+        let whole = annotation(content, annotations::IGNORE_FIELDS).is_empty();
+        return whole.then(|| ConfigRole::Data(ConfigData::of(id, content)));
+    }
+    let uses = graph::configuration(id, content);
+    let asks = is_workload(id) && restarts_on_change(content) && !uses.is_empty();
+    asks.then(|| ConfigRole::Uses(uses.into_iter().collect()))
+}
+
+/// Returns whether its controller replaces pods by rolling updates.
+pub fn is_workload(id: &ObjectId) -> bool {
+    id.group() == "apps" && matches!(id.kind(), "Deployment" | "StatefulSet" | "DaemonSet")
+}
+
+/// Returns the hash of all that makes a controller replace pods: the template, and what holds a
+/// rollout or lets it go.
+fn rolled(template: &Value, content: &Value) -> ContentHash {
+    let held = [
+        &["spec", "paused"][..],
+        &["spec", "updateStrategy", "type"],
+        &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        &["spec", "ordinals", "start"],
+    ];
+    let held: Vec<Value> = held.iter().map(|path| at(content, path).cloned().unwrap_or_default()).collect();
+    if held.iter().all(Value::is_null) {
+        ContentHash::of(template)
+    } else {
+        ContentHash::of(&serde_json::json!([template, held]))
+    }
+}
+
+/// Returns whether a content sets a count of replicas, which an autoscaler may own.
+pub fn sets_count(id: &ObjectId, content: &Value) -> bool {
+    id.kind() != "DaemonSet" && at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
+}
+
+fn count(id: &ObjectId, content: &Value) -> Option<u32> {
+    let count = at(content, &["spec", "replicas"]).filter(|_| sets_count(id, content))?.as_u64()?;
+    Some(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {
+    Some(content).filter(|content| sets_count(id, content))?;
+    let mut content = content.clone();
+    content.get_mut("spec")?.as_object_mut()?.remove("replicas");
+    Some(content)
+}
+
+fn defines(id: &ObjectId, content: &Value) -> Option<GroupKind> {
+    let kind = text_at(content, &["spec", "names", "kind"]);
+    id.is("apiextensions.k8s.io", "CustomResourceDefinition")
+        .then(|| GroupKind::new(text_at(content, &["spec", "group"]), kind))
+}
+
+pub(in crate::engine) fn wave(content: &Value) -> i32 {
+    WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
+}
+
+fn traits(id: &ObjectId, content: &Value) -> ObjectTraits {
+    let asks = tool_requests(content);
+    ObjectTraits {
+        recreate: recreation(asks),
+        ends: ends(id, content),
+        reconcile: asks.reconcile,
+        keep: asks.keep,
+    }
+}
+
+fn recreation(asks: ToolRequests) -> RecreatePolicy {
+    if asks.recreates { RecreatePolicy::Allowed } else { RecreatePolicy::Never }
+}
+
+/// Returns whether a content may be deleted and created again, as its annotations say.
+pub fn recreates(content: &Value) -> RecreatePolicy {
+    recreation(tool_requests(content))
+}
+
+fn ends(id: &ObjectId, content: &Value) -> ObjectLifetime {
+    let by_itself = at(content, &["spec", "ttlSecondsAfterFinished"]).is_some();
+    if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Never }
+}
+
+/// A wanted object, shared between the catalog of its source and its entry.
+pub type SharedDesired = Arc<DesiredObject>;

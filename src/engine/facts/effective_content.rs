@@ -1,0 +1,127 @@
+//! The effective content: what is sent, hashed, compared and defended is never the manifest as it
+//! is.
+
+use crate::object::annotations;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::engine::{ConfigStamp, DesiredObject, Overlay, ReleaseClaim, overlaid, with_config_hash};
+use crate::object::{ContentHash, Object, PART_OF};
+
+/// The treatment of `spec.replicas`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaMode {
+    /// Sent as the manifest has it.
+    AsWritten,
+    /// Left out: an autoscaler's entry owns it already.
+    Omitted,
+    /// The value that the cluster shows is sent: an autoscaler is to own it but does not yet. A
+    /// sole owner that drops the field would reset it to 1.
+    AsLive(u32),
+}
+
+/// In which form a content is sent: with what becomes of its count, and what is laid over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApplyVariant {
+    /// The treatment of `spec.replicas`.
+    pub replicas: ReplicaMode,
+    /// The overlay that holds or narrows its rollout.
+    pub overlay: Option<Overlay>,
+    /// The data that its pods are started with.
+    pub started: Option<ConfigStamp>,
+}
+
+impl ApplyVariant {
+    /// As the manifest has it.
+    pub const PLAIN: Self = Self { replicas: ReplicaMode::AsWritten, overlay: None, started: None };
+
+    /// Returns the hash that the release annotation names: that of the content, whatever is laid
+    /// over it.
+    pub fn hash(self, want: &DesiredObject) -> ContentHash {
+        match self.replicas {
+            ReplicaMode::AsWritten => want.hash,
+            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => want.ceded.unwrap_or(want.hash),
+        }
+    }
+}
+
+/// Returns the content that an object has in the cluster when it is as wanted, without the release
+/// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
+/// them. A Secret's `stringData` becomes `data`; sent as it is, drift of `data` would be nobody's.
+pub fn effective(object: &Object, applyset: &str) -> Value {
+    let mut body = without_nulls(&object.body);
+    if object.id.is("", "Secret") {
+        merge_string_data(&mut body);
+    }
+    set_metadata(&mut body, "labels", PART_OF, applyset);
+    body
+}
+
+/// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
+/// overlay over it.
+pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
+    set_metadata(&mut body, "annotations", annotations::RELEASE, &claim.to_string());
+    let spec = body.get_mut("spec").and_then(Value::as_object_mut);
+    match (form.replicas, spec) {
+        (ReplicaMode::Omitted, Some(spec)) => {
+            spec.remove("replicas");
+        }
+        (ReplicaMode::AsLive(count), Some(spec)) => {
+            spec.insert("replicas".to_owned(), count.into());
+        }
+        _ => {}
+    }
+    with_started(overlaid(body, form.overlay), form.started)
+}
+
+/// Tells which data pods are started with; the template carries their hash where it has to.
+fn with_started(mut body: Value, started: Option<ConfigStamp>) -> Value {
+    for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
+        if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
+            annotations.remove(annotations::CONFIG);
+            annotations.remove(annotations::CONFIG_HASH);
+        }
+    }
+    let Some(started) = started else { return body };
+    set_metadata(&mut body, "annotations", annotations::CONFIG, &started.to_string());
+    match started.template() {
+        Some(hash) => with_config_hash(body, &hash),
+        None => body,
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, v)| !v.is_null());
+            Value::Object(kept.map(|(k, v)| (k.clone(), without_nulls(v))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
+
+/// As the API server does it: `stringData` wins over `data`, and is not kept.
+fn merge_string_data(body: &mut Value) {
+    let Some(body) = body.as_object_mut() else { return };
+    let Some(Value::Object(plain)) = body.remove("stringData") else { return };
+    let data = body.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(data) = data.as_object_mut() {
+        for (key, value) in plain {
+            let encoded = value.as_str().map(|text| STANDARD.encode(text));
+            data.insert(key, encoded.map_or(value, Value::String));
+        }
+    }
+}
+
+pub(in crate::engine) fn set_metadata(body: &mut Value, map: &str, key: &str, value: &str) {
+    let metadata = body.as_object_mut().map(|body| body.entry("metadata"));
+    let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    let metadata = metadata.and_then(Value::as_object_mut);
+    let entries = metadata.map(|metadata| metadata.entry(map));
+    let entries = entries.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    if let Some(entries) = entries.and_then(Value::as_object_mut) {
+        entries.insert(key.to_owned(), Value::String(value.to_owned()));
+    }
+}

@@ -1,0 +1,224 @@
+//! The facts that are kept of one object. Phases for people are derived from them and never stored.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::engine::{
+    ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, Overlay, Release, ResourceVersion,
+    RollbackTarget, SharedDesired, Uid, WantedObject,
+};
+use crate::fields::ValueDigest;
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// Number of a source in its engine.
+pub type SourceId = usize;
+
+/// The content that the cluster must show now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum AcceptedContent {
+    /// Nothing of ours is there.
+    #[default]
+    Nothing,
+    /// This content.
+    Known(SharedDesired),
+    /// The content of this release, which has not been read yet.
+    Named(Release),
+    /// The content of this release, which cannot be read any more.
+    Lost(Release),
+}
+
+impl AcceptedContent {
+    /// Returns the content, where it is known.
+    pub fn content(&self) -> Option<&SharedDesired> {
+        match self {
+            Self::Known(desired) => Some(desired),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is known to have the same pod template as a content, so that this
+    /// restarts nothing.
+    pub(in crate::engine) fn has_template_of(&self, content: &DesiredObject) -> bool {
+        self.content().is_some_and(|known| known.template == content.template)
+    }
+
+    /// Returns whether it is the content of this hash.
+    pub(in crate::engine) fn is(&self, hash: ContentHash) -> bool {
+        self.content().is_some_and(|desired| desired.hash == hash)
+    }
+}
+
+/// The result of looking an object up at the API server, beside the informer's view.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiveLookup {
+    /// There is no such object.
+    Absent,
+    /// There is one, and the informer does not show it: it lacks our label, or is newer.
+    Found(Box<LiveObject>),
+}
+
+/// The coverage of the wanted content by our managedFields entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldCoverage {
+    /// Every leaf is ours: as wanted.
+    Whole,
+    /// Only empty lists lack a path, which the server does not track: a look at the values decides.
+    Empty,
+    /// Every leaf is ours, but a value is spelled differently: somebody may have written in our
+    /// name, or the server has its own form. A comparison of the values decides.
+    Unequal,
+    /// Somebody took a value away.
+    Lost(RepairImpact),
+}
+
+/// The impact of repairing a lost value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairImpact {
+    /// No pod is restarted.
+    InPlace,
+    /// The pod template is touched, or what keeps pods from following it.
+    Template,
+}
+
+/// A coverage verdict with what it was made of: pure in both, so it holds as long as they do.
+#[derive(Clone, Debug)]
+pub struct VerifiedCoverage {
+    /// Hash of the content.
+    pub content: ContentHash,
+    /// The overlay on it.
+    pub overlay: Option<Overlay>,
+    /// The data that its pods were started with.
+    pub started: Option<ConfigStamp>,
+    /// Our entry's text at that time.
+    pub shape: Option<Arc<str>>,
+    /// The values behind it at that time.
+    pub values: Option<ValueDigest>,
+    /// The verdict.
+    pub cover: FieldCoverage,
+}
+
+impl VerifiedCoverage {
+    /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
+    /// and the values behind it.
+    pub fn speaks_of(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
+        let same = match (&self.shape, &live.ours) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        let same = same && self.values == live.values;
+        same && self.content == content && self.overlay == form.overlay && self.started == form.started
+    }
+}
+
+/// The API server's last refusal of a content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiRefusal {
+    /// The refused content.
+    pub content: ContentHash,
+    /// The server's words.
+    pub text: Arc<str>,
+    /// The time of the next try; never, until the content changes.
+    pub retry: Option<Instant>,
+    /// Indicates whether the API's rule is that the field never changes.
+    pub rule: RefusalRule,
+    /// The number of refusals in a row.
+    pub times: u32,
+}
+
+/// The kind of rule that a refusal comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalRule {
+    /// A field that never changes: deleting and creating would help.
+    Immutable,
+    /// The user's rights: nothing about the content.
+    Rights,
+    /// A webhook that does not answer: nobody knows whether it would refuse the content.
+    Webhook,
+    /// Any other.
+    Other,
+}
+
+/// The facts about one object.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectEntry {
+    /// The sources' wishes, each with its source; that of the object's owner comes first.
+    pub wants: Vec<(SourceId, WantedObject)>,
+    /// The owner among several sources that want it.
+    pub owner: Option<SourceId>,
+    /// The content that the cluster must show now.
+    pub accepted: AcceptedContent,
+    /// The incarnation in which this process has put it there, or has found it.
+    pub incarnation: Option<Uid>,
+    /// The content in force before it, as far as this process has seen it.
+    pub before: Option<SharedDesired>,
+    /// The revision that brought what was accepted: it stays in the annotation as long as the
+    /// content.
+    pub brought: Option<Revision>,
+    /// The result of a look-up, until the informer knows more.
+    pub looked: Option<LiveLookup>,
+    /// Our own last write: an older view never causes an action.
+    pub written: Option<(ResourceVersion, Instant)>,
+    /// Indicates whether what is there is covered by our entry.
+    pub verified: Option<VerifiedCoverage>,
+    /// The impact of a content on pods, by the server's dry run.
+    pub foreseen: Option<Box<DryRunImpact>>,
+    /// The last refusal.
+    pub refused: Option<Box<ApiRefusal>>,
+    /// The times of our repairs within the last minute: five are a fight.
+    pub repairs: Vec<Instant>,
+    /// The content with which it was seen ended, for a Job: it may go away by itself in the next
+    /// moment.
+    pub ended: Option<Box<ContentHash>>,
+    /// The rollback target in place of a content that failed here.
+    pub instead: Option<Box<RollbackTarget>>,
+    /// The time and the reason of the last temporary failure.
+    pub failed: Option<(Instant, Arc<str>)>,
+}
+
+impl ObjectEntry {
+    /// Returns the content that one source wants, when only one wants the object, or has it, and
+    /// its manifest is usable.
+    pub fn want(&self) -> Option<(SourceId, &SharedDesired)> {
+        match &self.wants[..] {
+            [(source, WantedObject::Object(desired)), others @ ..]
+                if others.is_empty() || self.owner == Some(*source) =>
+            {
+                Some((*source, desired))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether this process knows that what is shown is the very object in which its
+    /// content is to be.
+    pub(in crate::engine) fn remembers(&self, live: &LiveObject) -> bool {
+        self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
+    }
+
+    /// Returns the source that brought the content in force, where that has been read.
+    pub(in crate::engine) fn brought_by(&self) -> Option<SourceId> {
+        self.accepted.content().map(|accepted| accepted.place.source)
+    }
+
+    /// Returns whether a wanted content is not what the cluster must show yet.
+    pub fn candidate(&self) -> Option<&SharedDesired> {
+        let (_, desired) = self.want()?;
+        match &self.accepted {
+            AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,
+            _ => Some(desired),
+        }
+    }
+}
+
+/// The topic that an entry waits for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitTopic {
+    /// Something about this object changed.
+    Object(ObjectId),
+    /// The kinds that the server has changed, or an informer got through.
+    Kinds,
+    /// An object of an early wave was finished.
+    Waves(SourceId),
+    /// The inventory was written.
+    Inventory(SourceId),
+}

@@ -1,0 +1,262 @@
+//! Hashes of Secrets in records that others may read.
+//!
+//! The rollout ledger and the inventories are `ConfigMap`s, which many may read who may not read
+//! Secrets. A hash is as good as a weak password, as that is found by trying. So in these texts the
+//! hash of a Secret's content is sealed: one AES-128 block of it, under a key derived from the key
+//! for hashes of data. Equal hashes look equal, and nobody without the key can try a content.
+//!
+//! **Invariant:** only the texts know seals. Everywhere else a hash is a hash, or an unreadable one
+//! ([`ContentHash::UNREADABLE`]). The content of such a one is never applied, and never equals
+//! another.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
+
+use crate::engine::facts::entry::{SourceId, WaitTopic};
+use crate::engine::restart::config_hash::HashKey;
+use crate::engine::restart::config_restart::{ReadState, key_id};
+use crate::engine::rollout::ledger::UnitMember;
+use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::state::Engine;
+use crate::engine::{Reason, Release};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+
+/// The first character of a sealed word, and all of a word that could not be read: `~<number of the
+/// key>.<block>`.
+const MARK: char = '~';
+
+/// The seals of all keys that this process has known. The newest one is set, each is read.
+#[derive(Clone, Debug, Default)]
+pub struct HashSeals(Vec<HashSeal>);
+
+#[derive(Clone)]
+struct HashSeal {
+    number: u32,
+    cipher: Aes128,
+}
+
+impl fmt::Debug for HashSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seal(..)")
+    }
+}
+
+/// The state of the Secret hashes in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SealStatus {
+    /// There are none, or they are sealed as they would be now, or nobody here can read them.
+    #[default]
+    Fine,
+    /// Some are plain, or under the seal of an older key that is known: they should be sealed anew.
+    Stale,
+    /// Some are sealed, and no key is known: what the text says is not known yet.
+    Locked,
+}
+
+impl HashSeals {
+    /// Takes over the newest key.
+    pub(in crate::engine) fn add(&mut self, key: &HashKey) {
+        self.0.retain(|seal| seal.number != key.number());
+        self.0.push(HashSeal { number: key.number(), cipher: Aes128::new(&Array::from(key.seal())) });
+    }
+
+    /// Returns the number of the newest key; none where no key is known.
+    pub fn number(&self) -> Option<u32> {
+        self.0.last().map(|seal| seal.number)
+    }
+
+    /// Returns the word for the hash of an object's content; none where it has to be sealed, and no
+    /// key is known.
+    pub(in crate::engine) fn hash_word(&self, id: &ObjectId, hash: ContentHash) -> Option<String> {
+        match hash {
+            ContentHash::UNREADABLE => Some(MARK.to_string()),
+            hash if !is_secret(id) => Some(hash.to_string()),
+            hash => {
+                let seal = self.0.last()?;
+                let mut block = Array::from(hash.bytes());
+                seal.cipher.encrypt_block(&mut block);
+                Some(format!("{MARK}{:08x}.{}", seal.number, ContentHash::from_bytes(block.into())))
+            }
+        }
+    }
+
+    /// As [`HashSeals::hash_word`], of `<hash>@<revision>`.
+    pub(in crate::engine) fn release_word(&self, id: &ObjectId, release: &Release) -> Option<String> {
+        Some(format!("{}@{}", self.hash_word(id, release.hash)?, release.revision))
+    }
+
+    /// Reads what [`HashSeals::hash_word`] writes, and plain words of any object: an older version
+    /// wrote them.
+    pub(in crate::engine) fn read(&self, word: &str) -> ContentHash {
+        let read = match sealed(word) {
+            Some((number, block)) => self.open(number, block),
+            None => ContentHash::parse(word),
+        };
+        read.unwrap_or(ContentHash::UNREADABLE)
+    }
+
+    /// Reads what [`HashSeals::release_word`] writes; none where the hash cannot be read.
+    pub(in crate::engine) fn read_release(&self, word: &str) -> Option<Release> {
+        let (hash, revision) = word.split_once('@')?;
+        let hash = Some(self.read(hash)).filter(|hash| *hash != ContentHash::UNREADABLE)?;
+        Some(Release { hash, revision: Revision::new(revision) })
+    }
+
+    fn open(&self, number: u32, block: ContentHash) -> Option<ContentHash> {
+        let seal = self.0.iter().find(|seal| seal.number == number)?;
+        let mut block = Array::from(block.bytes());
+        seal.cipher.decrypt_block(&mut block);
+        Some(ContentHash::from_bytes(block.into()))
+    }
+
+    /// Returns whether a text may name a Secret: most do not, and need not be looked at.
+    pub(in crate::engine) fn may_be_in(text: &str) -> bool {
+        text.contains("\"Secret/")
+    }
+
+    /// Returns how one word about an object stands: a hash, or `<hash>@<revision>`.
+    pub(in crate::engine) fn seal_status(&self, id: &ObjectId, word: &str) -> SealStatus {
+        let word = word.split_once('@').map_or(word, |(hash, _)| hash);
+        match sealed(word) {
+            Some(_) if self.0.is_empty() => SealStatus::Locked,
+            Some((number, _)) if self.number() == Some(number) => SealStatus::Fine,
+            Some((number, block)) if self.open(number, block).is_some() => SealStatus::Stale,
+            None if is_secret(id) && ContentHash::parse(word).is_some() => SealStatus::Stale,
+            _ => SealStatus::Fine,
+        }
+    }
+}
+
+/// Returns the number of its key, and its block, of a sealed word.
+fn sealed(word: &str) -> Option<(u32, ContentHash)> {
+    let (number, block) = word.strip_prefix(MARK)?.split_once('.')?;
+    Some((u32::from_str_radix(number, 16).ok()?, ContentHash::parse(block)?))
+}
+
+/// Returns whether the hash of an object's content must not be read by whoever may not read the
+/// object.
+fn is_secret(id: &ObjectId) -> bool {
+    id.is("", "Secret")
+}
+
+impl UnitMember {
+    /// Returns whether nobody here can read which content is asked for.
+    pub fn is_unreadable(&self) -> bool {
+        self.content == Some(ContentHash::UNREADABLE)
+    }
+}
+
+impl Rejection {
+    /// Returns where not all of it can be read, all of it is held as it is: what was good was good
+    /// together.
+    #[must_use]
+    pub fn held_where_unreadable(mut self) -> Self {
+        let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
+        if let (RejectionAction::RollBack, Some((id, _))) = (self.way, unreadable) {
+            let cause = &self.cause;
+            self.cause =
+                format!("{cause}; what is recorded of {id} is sealed by a key that is not known here").into();
+            self.way = RejectionAction::Hold;
+        }
+        self
+    }
+}
+
+/// The keys of seals, and the needs for one.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct SealState {
+    seals: HashSeals,
+    /// Indicates whether something has to be sealed, or opened.
+    wanted: bool,
+    /// Indicates whether the budget object says something else than was last read, and cannot be
+    /// read.
+    locked: bool,
+}
+
+impl Engine {
+    /// Returns the keys that the texts of records are written and read with.
+    pub fn seals(&self) -> &HashSeals {
+        &self.configs.sealed.seals
+    }
+
+    /// Something has to be sealed, or opened: a key is needed.
+    pub fn want_seal(&mut self) {
+        self.configs.sealed.wanted = true;
+    }
+
+    /// The budget object cannot be read without a key: until there is one, nothing new is begun.
+    pub fn lock_ledger(&mut self) {
+        (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
+    }
+
+    /// A source's parent cannot be read without a key: what it said before may not be so any more.
+    pub fn lock_inventory(&mut self, source: SourceId) {
+        self.configs.sealed.wanted = true;
+        (self.sources[source].inventory, self.sources[source].to_judge) = (None, true);
+        self.touch(&WaitTopic::Inventory(source));
+    }
+
+    /// Returns the budget object as it was last read or written.
+    pub fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
+        self.rollouts.ledger.as_ref()
+    }
+
+    pub(in crate::engine) fn ledger_opened(&mut self) {
+        self.configs.sealed.locked = false;
+    }
+
+    pub(in crate::engine) fn needs_seal(&self) -> bool {
+        self.configs.sealed.wanted
+    }
+
+    /// The newest key is known.
+    pub(in crate::engine) fn note_seal(&mut self) {
+        if let ReadState::Value(key) = &self.configs.key {
+            self.configs.sealed.seals.add(key);
+        }
+    }
+
+    /// Returns why nothing can be sealed or opened; none where that can be done.
+    pub fn unsealed(&self) -> Option<Reason> {
+        match &self.configs.key {
+            _ if self.seals().number().is_some() => None,
+            ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),
+            ReadState::Reading | ReadState::Value(_) => Some(Reason::Reading(key_id())),
+        }
+    }
+
+    /// Returns whether the record of a unit can be written.
+    pub(in crate::engine) fn can_be_recorded(&self, unit: &crate::engine::Unit) -> bool {
+        self.seals().number().is_some() || !unit.members.keys().any(is_secret)
+    }
+
+    /// Returns the reason that gates an object for want of a key. Objects released together with a
+    /// Secret wait for the key that seals the record, all objects for the key that opens the
+    /// ledger.
+    pub(in crate::engine) fn seal_gate(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
+        let why = self.unsealed()?;
+        let together = |units: &std::collections::BTreeMap<ObjectId, ObjectId>| {
+            let first = units.get(id)?;
+            let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
+            let mut secrets = units.range(begin..).take_while(|(other, _)| is_secret(other));
+            secrets.any(|(_, of)| of == first).then_some(())
+        };
+        if self.configs.sealed.locked || self.restarting.get(&source).and_then(together).is_some() {
+            self.configs.sealed.wanted = true;
+            return Some(why);
+        }
+        None
+    }
+
+    /// Returns why an inventory that cannot be opened has not been read.
+    pub(in crate::engine) fn locked_inventory(&self) -> Option<Arc<str>> {
+        match self.unsealed()? {
+            Reason::Sealed(why) if self.configs.sealed.wanted => Some(why),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The live view of one object, as a compact record: 300 bytes instead of the 65 kB of a tree.
+
+use crate::object::annotations;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::engine::{ConfigStamp, KeepPolicy, ObjectIntents, OverlayState, ReleaseClaim};
+use crate::fields::ValueDigest;
+use crate::health::Health;
+use crate::object::{ContentHash, Gvk, Revision};
+
+/// The identity of one incarnation of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+pub struct Uid(pub Arc<str>);
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A resourceVersion. Comparable as a number (KEP-5504), within one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+pub struct ResourceVersion(pub u64);
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The annotation `rhumb.dev/release`: which content we put there, and the revision that brought
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Hash of the effective content.
+    pub hash: ContentHash,
+    /// The revision that brought this content first.
+    pub revision: Revision,
+}
+
+impl Release {
+    /// Reads what an annotation says, whether it is proven or not: good for being shown.
+    pub fn parse(text: &str) -> Option<Self> {
+        ReleaseClaim::parse(text).map(|claim| claim.release)
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.hash, self.revision)
+    }
+}
+
+/// The owner of an object, derived from labels and annotations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectOwner {
+    /// Nobody's mark.
+    Nobody,
+    /// Carries the ApplySet label of this parent, and our own managedFields entry owns that label.
+    Ours(Arc<str>),
+    /// Carries the ApplySet label of this parent, but our entry does not own the label: a copied
+    /// label, or another ApplySet tool's member.
+    Labelled(Arc<str>),
+    /// Carries another owner's mark, in words that name it: `Flux Kustomization flux-system/apps`.
+    Foreign(Arc<str>),
+    /// Made and kept by a controller, in words that name it: `ReplicaSet web-5d9`. Never ours.
+    Controlled(Arc<str>),
+}
+
+/// Another writer of the object: one managedFields entry that is not ours.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+pub struct FieldManager {
+    /// Its field manager name.
+    pub name: Arc<str>,
+    /// `ApplyRequest` or `Update`.
+    pub operation: Arc<str>,
+    /// `status`, `scale` or empty.
+    pub subresource: Arc<str>,
+}
+
+/// The numbers of a workload's rolling update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RolloutNumbers {
+    /// Pods that the spec asks for.
+    pub replicas: u32,
+    /// Pods of the newest template.
+    pub updated: u32,
+    /// Pods that are ready.
+    pub ready: u32,
+    /// Pods that are available.
+    pub available: u32,
+    /// Pods that its own strategy may take down at a time.
+    pub may_lose: u32,
+    /// The first ordinal of a StatefulSet.
+    pub first: u32,
+    /// The number of a StatefulSet's pods that keep an older template on purpose.
+    pub partition: u32,
+    /// The number of a DaemonSet's nodes with a pod that, by their taints, should have none.
+    /// `replicas` excludes them.
+    pub misscheduled: u32,
+    /// The phase of its controller.
+    pub phase: RolloutPhase,
+    /// Indicates whether the failure that its controller tells of is no news since we last wrote
+    /// it.
+    pub failed_before: bool,
+}
+
+/// The phase of a workload's controller with its newest template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RolloutPhase {
+    /// All pods have the newest template and are available.
+    #[default]
+    Settled,
+    /// Its first pods are on their way: nothing was ever available that a rollout could take down.
+    FirstStart,
+    /// It replaces pods of an older template, or the controller has not seen the newest spec yet.
+    Replacing,
+    /// The template is everywhere, but pods are missing or unavailable.
+    Recovering,
+}
+
+/// The live view of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveObject {
+    /// Incarnation.
+    pub uid: Uid,
+    /// Version of this view.
+    pub rv: ResourceVersion,
+    /// `metadata.generation`: grows with each change of the spec.
+    pub generation: i64,
+    /// The version of the kind that it was read in.
+    pub gvk: Gvk,
+    /// The owner, derived from labels and annotations.
+    pub owner: ObjectOwner,
+    /// The release, where the seal of its annotation proves it.
+    pub release: Option<Release>,
+    /// The claim in its annotation that nothing proves yet.
+    pub claim: Option<Box<ReleaseClaim>>,
+    /// FieldsV1 of our `ApplyRequest` entry, as sent by the server; interned. None: we own nothing.
+    pub ours: Option<Arc<str>>,
+    /// Digest of the values at all that our entry owns. None: they were not read.
+    pub values: Option<ValueDigest>,
+    /// The other writers; interned.
+    pub others: Arc<[FieldManager]>,
+    /// Indicates whether another manager's entry owns `spec.replicas`.
+    pub replicas_ceded: bool,
+    /// Health by its own status.
+    pub health: Health,
+    /// Workloads only.
+    pub rolling: Option<RolloutNumbers>,
+    /// The overlay on a workload's content, by our annotation.
+    pub shown: OverlayState,
+    /// The data that a workload's pods were started with, by our annotation.
+    pub started: Option<ConfigStamp>,
+    /// Indicates whether a Job or Pod has ended.
+    pub finished: bool,
+    /// Indicates whether it has a deletionTimestamp.
+    pub deleting: bool,
+    /// The policy by its annotations for the time when no source wants it any more.
+    pub keep: KeepPolicy,
+    /// The intents of people for it.
+    pub asked: Option<Box<ObjectIntents>>,
+    /// The word that somebody else put on it, by which it is to be left alone.
+    pub opt_out: Option<&'static str>,
+}
+
+impl LiveObject {
+    /// Returns whether it carries a release annotation that our own entry owns.
+    pub fn is_stamped(&self) -> bool {
+        self.shown_release().is_some()
+            && self.ours.as_deref().is_some_and(|entry| entry.contains(annotations::RELEASE))
+    }
+}

@@ -1,0 +1,80 @@
+//! The newest view of an object, by its informer or by the answer to our own write.
+
+use crate::engine::decide::input::ReplicaOwner;
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner};
+use crate::object::{ContentHash, ObjectId};
+
+impl Engine {
+    /// Returns the live object: by its informer, or by our own write that has not come back yet.
+    pub fn shown(&self, id: &ObjectId) -> Option<&LiveObject> {
+        let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
+            Some(crate::engine::LiveLookup::Found(live)) => Some(&**live),
+            Some(crate::engine::LiveLookup::Absent) | None => None,
+        };
+        // The health of an older view is that of an older content.
+        match (self.live(id), looked) {
+            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
+            (live, looked) => live.or(looked),
+        }
+    }
+
+    /// Returns whether an autoscaler sets the count of an object. As long as the autoscalers are
+    /// not known, one whose count is not ours is taken to have one: ours would scale it back.
+    pub(in crate::engine) fn scaling(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
+        let autoscaled = match &self.autoscaled {
+            Some(targets) => targets.contains(id),
+            None => self.shown(id).is_some_and(|live| {
+                let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
+                let released = live.shown_release().map(|release| release.hash);
+                live.replicas_ceded || (ceded.is_some() && ceded == released)
+            }),
+        };
+        if autoscaled { ReplicaOwner::Autoscaler } else { ReplicaOwner::Manifest }
+    }
+
+    /// Returns whether it is a Job that has ended with the wanted content, and need not be there
+    /// any more.
+    pub fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        let wanted = entry.want().map(|(_, desired)| desired);
+        wanted.is_some_and(|desired| self.finished(id, entry).is_some_and(|hash| desired.is_release(hash)))
+    }
+
+    /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
+    /// view told it.
+    pub(in crate::engine) fn finished(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<ContentHash> {
+        let (source, desired) = entry.want()?;
+        let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
+        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == ObjectLifetime::AfterFinish);
+        seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
+    }
+
+    /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
+    pub(in crate::engine) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
+        let Some(release) =
+            live.shown_release().filter(|release| live.finished && self.has_content(id, release.hash))
+        else {
+            return;
+        };
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::want) else { return };
+        if desired.traits.ends == ObjectLifetime::AfterFinish
+            && let Some(inventory) = &mut self.sources[source].inventory
+        {
+            inventory.finished.insert(id.clone(), release.hash);
+        }
+    }
+
+    /// Returns whether this is the content that is wanted of an object.
+    pub fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
+        self.entry(id).and_then(ObjectEntry::want).is_some_and(|(_, desired)| desired.is_release(hash))
+    }
+
+    /// Returns the source in whose inventory an object is.
+    pub fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
+        match &live.owner {
+            ObjectOwner::Ours(set) => self.applysets.iter().position(|one| one == set),
+            _ => None,
+        }
+    }
+}

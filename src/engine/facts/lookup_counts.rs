@@ -1,0 +1,31 @@
+//! Counts the lookups of facts, so that a test can bound what a change costs without a clock.
+//!
+//! **Invariant:** counts in tests alone, and decides nothing.
+
+/// Counts so many lookups.
+#[cfg(not(test))]
+#[inline]
+pub(in crate::engine) const fn count(_lookups: usize) {}
+
+#[cfg(test)]
+pub(in crate::engine) use counting::{count, counted};
+
+#[cfg(test)]
+mod counting {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// The count of this test alone: each has a thread of its own.
+        static LOOKUPS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Counts so many lookups.
+    pub(in crate::engine) fn count(lookups: usize) {
+        LOOKUPS.with(|all| all.set(all.get() + lookups));
+    }
+
+    /// Returns how many lookups there were since it was asked last.
+    pub(in crate::engine) fn counted() -> usize {
+        LOOKUPS.with(Cell::take)
+    }
+}

@@ -1,0 +1,30 @@
+//! The facts: sources and their entries, live objects, kinds, and what annotations say.
+//!
+//! **Invariant:** decides nothing. Each fact comes from a source, an informer or an answer.
+
+pub(super) mod allow_enforcement;
+pub(super) mod allow_list;
+pub(super) mod annotation_words;
+pub(super) mod authors;
+pub(super) mod catalog;
+pub(super) mod desired;
+pub(super) mod effective_content;
+pub(super) mod entry;
+pub(super) mod hash_seal;
+pub(super) mod ignore_fields;
+pub(super) mod label_selector;
+pub(super) mod live_object;
+pub(super) mod live_views;
+pub(super) mod lookup_counts;
+pub(super) mod nodes;
+pub(super) mod object_counts;
+pub(super) mod observations;
+pub(super) mod past_contents;
+pub(super) mod record_size;
+pub(super) mod release_seal;
+pub(super) mod source_policy;
+pub(super) mod sources;
+pub(super) mod tool_variables;
+pub(super) mod tool_vocabulary;
+pub(super) mod update_strategy;
+pub(super) mod watchers;

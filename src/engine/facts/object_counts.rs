@@ -1,0 +1,67 @@
+//! The counts of objects by kind and namespace, kept as objects come and go: a question after each
+//! commit must not look at ten thousand of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::object::{GroupKind, ObjectId};
+
+/// The number of objects of each kind, and in each namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectCounts {
+    kinds: BTreeMap<GroupKind, u32>,
+    namespaces: BTreeMap<Arc<str>, u32>,
+}
+
+impl ObjectCounts {
+    /// Counts an object when it comes to belong to these, or no longer does.
+    pub(in crate::engine) fn note(&mut self, id: &ObjectId, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => self.add(id),
+            (true, false) => self.remove(id),
+            _ => {}
+        }
+    }
+
+    /// One more.
+    pub(in crate::engine) fn add(&mut self, id: &ObjectId) {
+        *self.kinds.entry(id.group_kind()).or_default() += 1;
+        let Some(namespace) = id.namespace() else { return };
+        match self.namespaces.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(self.namespaces.insert(namespace.into(), 1)),
+        }
+    }
+
+    /// One less of those that were added.
+    pub(in crate::engine) fn remove(&mut self, id: &ObjectId) {
+        one_less(&mut self.kinds, &id.group_kind());
+        if let Some(namespace) = id.namespace() {
+            one_less(&mut self.namespaces, namespace);
+        }
+    }
+
+    /// Returns how many there are of each kind that there is.
+    pub fn by_kind(&self) -> &BTreeMap<GroupKind, u32> {
+        &self.kinds
+    }
+
+    /// Returns the kinds that there are.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        self.kinds.keys()
+    }
+
+    /// Returns the namespaces that something is in.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.keys().map(|namespace| &**namespace)
+    }
+}
+
+fn one_less<K: Ord + std::borrow::Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, u32>, key: &Q) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}

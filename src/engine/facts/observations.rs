@@ -1,0 +1,178 @@
+//! Takes over what informers and looks at the API server show.
+
+use std::collections::HashSet;
+
+use crate::engine::facts::entry::{LiveLookup, VerifiedCoverage, WaitTopic};
+use crate::engine::facts::watchers::{OWN, WatchScope, WatcherId, WatcherSet};
+use crate::engine::state::{Engine, KindState};
+use crate::engine::{LiveObject, is_workload};
+use crate::object::ObjectId;
+
+impl Engine {
+    /// An informer begins a list: what it does not show until the end is gone.
+    pub fn list_started(&mut self, listing: impl Into<WatchScope>) {
+        let listing = listing.into();
+        let mut known: HashSet<ObjectId> =
+            self.live.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
+        known.retain(|id| self.watchers.shower_of(id) == listing.watcher);
+        self.watchers.begin(&listing, known);
+        self.begins_to_list(&listing);
+    }
+
+    /// An informer shows all there is.
+    pub fn list_complete(&mut self, listing: impl Into<WatchScope>) {
+        let listing = listing.into();
+        for id in self.watchers.end(&listing) {
+            self.gone_by(listing.watcher, &id);
+        }
+        // The list is newer than any write of ours, and than any look, that it does not show.
+        let refuted = self.entries.iter().filter(|(id, entry)| self.is_refuted(&listing, id, entry));
+        let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
+        for id in refuted {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                (entry.written, entry.looked) = (None, None);
+                self.dirty.push(id);
+            }
+        }
+        self.informer(&listing, KindState::Synced);
+    }
+
+    /// Marks all objects whose kinds have changed their state.
+    pub(in crate::engine) fn kinds_changed(&mut self) {
+        // Reports of workloads by others count as long as they are not shown.
+        self.rollouts.stale = true;
+        self.restarting.clear();
+        self.touch(&WaitTopic::Kinds);
+        self.judge_again();
+    }
+
+    /// An informer shows an object, where there is only one watcher.
+    pub fn object_seen(&mut self, id: &ObjectId, live: LiveObject) {
+        self.seen_by(OWN, id, live);
+    }
+
+    /// An informer shows an object.
+    pub fn seen_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
+        self.prove(id, &mut live);
+        let listed = self.struck(watcher, id);
+        let known = self.live.get(id);
+        if self.is_shown_by_another(watcher, id) {
+            // Its label has changed, and this one has yet to hear of that.
+            if known.is_some_and(|known| known.rv >= live.rv) {
+                return;
+            }
+        } else if known.is_some_and(|known| known.rv > live.rv && known.uid == live.uid) {
+            if !listed {
+                return;
+            }
+            // A list is never older than the events before it, unless the cluster itself went back
+            // to an older state, as by a restore of etcd: facts about later versions are void.
+            if let Some(entry) = self.entries.get_mut(id) {
+                (entry.looked, entry.written) = (None, None);
+            }
+        }
+        self.watchers.shown_by(watcher, id);
+        self.show(id, live);
+    }
+
+    /// Takes over the newest view of an object.
+    pub(in crate::engine) fn show(&mut self, id: &ObjectId, live: LiveObject) {
+        let newest = self.newest_of(id);
+        let entry = self.entries.entry(id.clone()).or_default();
+        let is_newer = |looked: &LiveLookup| matches!(looked, LiveLookup::Found(found) if found.rv > live.rv);
+        entry.looked = entry.looked.take().filter(is_newer);
+        entry.written = entry.written.filter(|(written, _)| *written > live.rv);
+        // A view older than our own write tells nothing about what was accepted.
+        let accepted = entry.accepted.content().map(|accepted| accepted.hash);
+        if entry.written.is_none() {
+            entry.know(&live, newest.as_ref());
+        }
+        let changed = accepted != entry.accepted.content().map(|accepted| accepted.hash);
+        let written = self.rollouts.writing.contains(id) && entry.candidate().is_none();
+        // The event may come before the answer to our own write, and means nothing else.
+        let own = written && (accepted.is_none() || !is_workload(id));
+        self.track_end(id, &live);
+        // One copy of the name for both tables.
+        let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
+        let before = self.live.insert(known, Box::new(live));
+        self.count_live(id, before.as_deref());
+        self.track_rollout(id);
+        self.track_asked(id);
+        if changed && !own {
+            self.restarting.clear();
+        }
+        self.track(id);
+        self.object_changed(id);
+    }
+
+    /// An informer no longer shows an object, where there is only one watcher.
+    pub fn object_gone(&mut self, id: &ObjectId) {
+        self.gone_by(OWN, id);
+    }
+
+    /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
+    /// that another one shows is there.
+    pub fn gone_by(&mut self, watcher: WatcherId, id: &ObjectId) {
+        self.struck(watcher, id);
+        if self.is_shown_by_another(watcher, id) {
+            return;
+        }
+        self.watchers.shown_by(OWN, id);
+        let before = self.live.remove(id);
+        self.count_live(id, before.as_deref());
+        // Our own write may have moved it to another watcher, which is about to show it.
+        let moves = self.watcher_of(id) != Some(watcher);
+        if let Some(entry) = self.entries.get_mut(id).filter(|entry| !(moves && entry.written.is_some())) {
+            entry.looked = None;
+            entry.written = None;
+            entry.verified = None;
+        }
+        self.unwanted.remove(id);
+        self.track_asked(id);
+        self.track_rollout(id);
+        self.object_changed(id);
+    }
+
+    /// A look at the API server answered.
+    pub fn looked_up(&mut self, id: &ObjectId, mut looked: LiveLookup) {
+        if let LiveLookup::Found(live) = &mut looked {
+            self.prove(id, live);
+        }
+        let newest = self.newest_of(id);
+        let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
+        match (self.live.contains_key(id), &looked) {
+            // The watch owes us an event.
+            (true, LiveLookup::Absent) if overdue => self.gone_by(self.watchers.shower_of(id), id),
+            // It came while the question was on its way.
+            (true, LiveLookup::Absent) => return,
+            _ => {}
+        }
+        if let Some(entry) = self.entries.get_mut(id) {
+            // The server's own answer is newer than any write of ours, whatever number it bears.
+            entry.written = None;
+            if let LiveLookup::Found(live) = &looked {
+                entry.know(live, newest.as_ref());
+            }
+            entry.looked = Some(looked);
+        }
+        self.track_asked(id);
+        self.track(id);
+        self.object_changed(id);
+    }
+
+    pub(in crate::engine) fn object_changed(&mut self, id: &ObjectId) {
+        self.track_move(id);
+        self.dirty.push(id.clone());
+        self.touch(&WaitTopic::Object(id.clone()));
+        self.wake_users(id);
+        self.judge_again();
+    }
+
+    /// The verdict of comparing a content with our entry.
+    pub fn verified(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.verified = Some(verified);
+            self.dirty.push(id.clone());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Contents of older revisions: which are needed, and what came of reading them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::state::Engine;
+use crate::engine::{
+    AcceptedContent, LastGood, PruneDecision, Release, RollbackContent, SharedDesired, SourceId,
+    SourceLifecycle,
+};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+impl Engine {
+    /// Returns the contents of older revisions that decisions need, by revision.
+    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+        let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
+        for id in &self.goes_back {
+            let instead = self.entries.get(id).and_then(|entry| Some(&entry.instead.as_ref()?.content));
+            if let Some(RollbackContent::Named(Release { hash, revision })) = instead {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
+        for id in &self.named {
+            let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+            if let Some(AcceptedContent::Named(Release { hash, revision })) = accepted {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
+        found
+    }
+
+    /// An older revision was read: the content of an object there, or nothing when it cannot be
+    /// had.
+    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
+        self.rollback_content_read(id, release, content.as_ref());
+        if let Some(entry) = self.entries.get_mut(id)
+            && entry.accepted == AcceptedContent::Named(release.clone())
+        {
+            entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
+                Some(desired) => AcceptedContent::Known(desired),
+                None => AcceptedContent::Lost(release.clone()),
+            };
+            self.named.remove(id);
+            self.dirty.push(id.clone());
+            self.wake_users(id);
+            self.judge_again();
+        }
+    }
+
+    /// Recalls the contents of a source that ends: they tell the order of its deletions, so they
+    /// are read again before.
+    pub(in crate::engine) fn recalled(&self, source: SourceId) -> Option<PruneDecision> {
+        let of_source = |id: &&ObjectId| {
+            self.live(id).is_some_and(|live| self.source_of(live) == Some(source))
+                && self.entry(id).is_some_and(|entry| entry.wants.is_empty())
+        };
+        let ends = self.sources[source].life == SourceLifecycle::Ends;
+        let named = self.named.iter().filter(|_| ends).find(of_source)?;
+        Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
+    }
+
+    /// Returns the revisions that contents in force were brought by: they must stay readable.
+    pub fn revisions(&self) -> BTreeSet<Revision> {
+        let heads = self.sources.iter().filter_map(|source| source.head.clone());
+        let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
+        let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        let members = rejected.chain(released).flat_map(|unit| unit.members.values());
+        let good = members.filter_map(|member| match &member.good {
+            LastGood::Release(release) => Some(release.revision.clone()),
+            LastGood::Absent | LastGood::Unknown => None,
+        });
+        let proven = self.proven.keys().cloned().chain(self.revisions_of_claims());
+        proven.chain(heads).chain(good).collect()
+    }
+}

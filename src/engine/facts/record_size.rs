@@ -1,0 +1,162 @@
+//! The sizes of rhumb's own objects. Kubernetes refuses a ConfigMap of more than 1 MiB, and one
+//! that is refused again and again stops everything that it is for.
+//!
+//! **Invariant:** sizes are never underestimated: an object that is said to fit fits.
+
+use std::collections::BTreeMap;
+
+use crate::engine::Reason;
+use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::hash_seal::HashSeals;
+use crate::engine::facts::lookup_counts;
+use crate::engine::rollout::ledger::{LastGood, RolloutClaim, RolloutLedger, Unit, UnitMember};
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+/// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and
+/// others may add.
+pub const FULL: usize = 900_000;
+
+/// The most bytes of one unit's record: where it fails, its source's ConfigMap has to hold it
+/// beside all else. It is enough for 2,700 objects with names of 60 characters.
+const RECORD: usize = 600_000;
+
+/// Keys, quotes and commas of one object in a record.
+const MEMBER: usize = 60;
+/// A hash in hexadecimal, and what stands between two of them.
+const HASH: usize = 33;
+/// The number of bytes that a seal adds to a hash.
+const SEAL: usize = 10;
+/// Keys, quotes, commas and numbers of one claim, or of a record's beginning.
+const FRAME: usize = 120;
+
+/// A rollout that waits for room asks again after this time: rollouts end in minutes.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// The size of one unit's record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct RecordSize {
+    /// Its objects.
+    objects: usize,
+    /// Its bytes, at most.
+    bytes: usize,
+}
+
+/// The records of the units that are about to be released, each by the workload that asks first.
+pub(in crate::engine) type RecordSizes = BTreeMap<ObjectId, RecordSize>;
+
+/// Returns the bytes of a text in JSON, at most: what is escaped takes up to six.
+fn text_bytes(text: &str) -> usize {
+    text.bytes().map(|byte| if byte < 0x20 || matches!(byte, b'"' | b'\\') { 6 } else { 1 }).sum()
+}
+
+fn id_bytes(id: &ObjectId) -> usize {
+    let namespace = id.namespace().unwrap_or_default();
+    let parts = [id.group(), id.kind(), namespace, id.name()];
+    parts.into_iter().map(text_bytes).sum::<usize>() + 3
+}
+
+impl UnitMember {
+    fn bytes(&self, id: &ObjectId) -> usize {
+        let hash = if id.is("", "Secret") { HASH + SEAL } else { HASH };
+        let content = self.content.map_or(0, |_| hash);
+        let good = match &self.good {
+            LastGood::Release(release) => hash + text_bytes(release.revision.as_str()),
+            LastGood::Absent | LastGood::Unknown => HASH,
+        };
+        let restarted = self.restarted.map_or(0, |_| 3 * HASH);
+        MEMBER + id_bytes(id) + content + good + restarted
+    }
+}
+
+impl Unit {
+    /// Returns the bytes of its record, at most.
+    pub(in crate::engine) fn bytes(&self) -> usize {
+        let members: usize = self.members.iter().map(|(id, member)| member.bytes(id)).sum();
+        FRAME + text_bytes(&self.applyset) + text_bytes(self.revision.as_str()) + members
+    }
+}
+
+impl RolloutLedger {
+    /// Returns the bytes of what may not be left out, at most.
+    pub(in crate::engine) fn bytes(&self) -> usize {
+        let claim = |(id, claim): (&ObjectId, &RolloutClaim)| {
+            FRAME + HASH + id_bytes(id) + text_bytes(&claim.applyset) + text_bytes(&claim.holder)
+        };
+        let claims: usize = self.claims.iter().map(claim).sum();
+        let starts =
+            self.starts.iter().map(|start| FRAME + id_bytes(&start.id) + text_bytes(&start.applyset));
+        let tallies = self.tallies.iter().map(|tally| {
+            let namespaces = tally.pods_in.keys().map(|name| FRAME + text_bytes(name)).sum::<usize>();
+            let workloads = tally.away.keys().map(|id| FRAME + id_bytes(id)).sum::<usize>();
+            2 * FRAME + text_bytes(&tally.applyset) + text_bytes(&tally.name) + namespaces + workloads
+        });
+        let unread = self.unread.iter().map(|claim| FRAME + claim.told.to_string().len());
+        claims
+            + unread.sum::<usize>()
+            + starts.sum::<usize>()
+            + tallies.sum::<usize>()
+            + self.units.iter().map(Unit::bytes).sum::<usize>()
+    }
+
+    /// Returns whether one more record fits.
+    pub(in crate::engine) fn has_room_for(&self, unit: &Unit) -> bool {
+        let bytes = unit.bytes();
+        bytes <= RECORD && self.bytes() + bytes <= FULL
+    }
+
+    /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be
+    /// longer than [`FULL`]: nothing is decided by them.
+    pub fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
+        let mut text = self.text(seals)?;
+        let mut less = self.clone();
+        let parts: [fn(&mut Self); 3] =
+            [|ledger| ledger.queue.clear(), |ledger| ledger.past.clear(), |ledger| ledger.commits.clear()];
+        for leave_out in parts {
+            if text.len() <= FULL {
+                break;
+            }
+            leave_out(&mut less);
+            text = less.text(seals)?;
+        }
+        Some(text)
+    }
+}
+
+impl Engine {
+    /// Returns how large the records of the units of a source would be, as they were last found.
+    pub(in crate::engine) fn record_sizes(&self, source: SourceId) -> RecordSizes {
+        let mut sizes = RecordSizes::new();
+        for (id, first) in self.restarting.get(&source).into_iter().flatten() {
+            lookup_counts::count(1);
+            let size = sizes.entry(first.clone()).or_default();
+            size.objects += 1;
+            size.bytes += self.member(source, id).bytes(id);
+        }
+        sizes
+    }
+
+    /// Returns why the unit that this workload asks for first cannot be recorded, and so not be
+    /// released.
+    pub(in crate::engine) fn lacks_room(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
+        let RecordSize { objects, bytes } = *self.records.get(&source)?.get(first)?;
+        let kilobytes = |bytes: usize| bytes.div_ceil(1000);
+        if bytes > RECORD {
+            let (is, most) = (kilobytes(bytes), kilobytes(RECORD));
+            let why = format!(
+                "{objects} objects are released together with {first}, and the record of what was good before \
+                 ({is} kB) is larger than one may be ({most} kB); change fewer of them in one commit"
+            );
+            return Some(Reason::Oversized(first.clone(), why.into()));
+        }
+        let taken = self.rollouts.taken;
+        (taken + bytes > FULL).then(|| {
+            let (is, full) = (kilobytes(taken), kilobytes(FULL));
+            let why = format!(
+                "the budget object has no room for what is released together with {first}: rollouts that are not \
+                 over take {is} of {full} kB"
+            );
+            Reason::Retrying(why.into(), AGAIN)
+        })
+    }
+}

@@ -1,0 +1,360 @@
+//! The release annotation, and the seal that proves that rhumb wrote it.
+//!
+//! Anybody who may write an object may write its annotations, under the name of our field manager
+//! too. So the annotation is a claim. Its seal makes it a fact: an HMAC over the source, the
+//! identity of the object, the hash of the content and the revision. The key stands in rhumb's
+//! namespace alone.
+//!
+//! **Invariant:** [`LiveObject::release`] is a fact. Only a proven release deletes an object, is
+//! gone back to, or names a revision to fetch. A claim alone keeps rhumb from writing that very
+//! object, and does nothing else.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::engine::decide::action::{Action, ApplyRequest, Decision};
+use crate::engine::facts::entry::{AcceptedContent, LiveLookup, ObjectEntry, WaitTopic};
+use crate::engine::restart::config_hash::HashKey;
+use crate::engine::restart::config_restart::{ReadState, key_id};
+use crate::engine::state::Engine;
+use crate::engine::{KEY_SECRET, LiveObject, ObjectOwner, Reason, Release};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
+const LENGTH: usize = 16;
+
+/// The longest revision that an annotation may name, in bytes: SHA-256 in hex.
+const REVISION: usize = 64;
+
+/// Sets seals of releases apart from all else that is signed with the same key.
+const DOMAIN: &str = "rhumb.dev/release v1";
+
+/// The proof in a release annotation. Of no use for another object, source, content or revision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ReleaseSeal([u8; LENGTH]);
+
+impl fmt::Display for ReleaseSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ContentHash::from_bytes(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for ReleaseSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReleaseSeal({self})")
+    }
+}
+
+/// The text of a release annotation: `<hash>@<revision> <seal>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseClaim {
+    /// The content that it names, and the revision that brought that.
+    pub release: Release,
+    /// Its proof; none where an older version wrote it, or one that had no key.
+    pub seal: Option<ReleaseSeal>,
+}
+
+impl ReleaseClaim {
+    /// Reads the text of an annotation.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::read(text, Revision::new)
+    }
+
+    /// Reads the text of an annotation, the revision by a function that may keep one copy of each.
+    ///
+    /// The text is bounded before anything of it is kept: others can write it.
+    pub fn read(text: &str, revision: impl FnOnce(&str) -> Revision) -> Option<Self> {
+        let (release, seal) = text.split_once(' ').map_or((text, None), |(text, seal)| (text, Some(seal)));
+        let (hash, name) = release.split_once('@')?;
+        let bounded = name.len() <= REVISION && name.bytes().all(|byte| byte.is_ascii_graphic());
+        let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
+        let seal = seal.and_then(ContentHash::parse).map(|seal| ReleaseSeal(seal.bytes()));
+        Some(Self { release: Release { hash, revision: revision(name) }, seal })
+    }
+}
+
+impl fmt::Display for ReleaseClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.seal {
+            Some(seal) => write!(f, "{} {seal}", self.release),
+            None => self.release.fmt(f),
+        }
+    }
+}
+
+/// A key for seals of releases, which says nothing of the one that it is made from.
+#[derive(Clone, Debug)]
+pub struct ReleaseKey {
+    number: u32,
+    key: HashKey,
+}
+
+impl ReleaseKey {
+    /// Makes the key for seals out of the key of the cluster.
+    pub fn of(key: &HashKey) -> Self {
+        Self { number: key.number(), key: key.derived(DOMAIN) }
+    }
+
+    /// Seals what a source has put into one object.
+    pub fn seal(&self, applyset: &str, id: &ObjectId, release: &Release) -> ReleaseSeal {
+        let hash = release.hash.bytes();
+        let parts: [&[u8]; 7] = [
+            applyset.as_bytes(),
+            id.group().as_bytes(),
+            id.kind().as_bytes(),
+            id.namespace().unwrap_or_default().as_bytes(),
+            id.name().as_bytes(),
+            &hash,
+            release.revision.as_str().as_bytes(),
+        ];
+        let mut text = Vec::with_capacity(256);
+        for part in parts {
+            // With its length, so that no two lists of parts have the same text.
+            text.extend((part.len() as u64).to_be_bytes());
+            text.extend(part);
+        }
+        let [seal @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.key.sign(&text);
+        ReleaseSeal(seal)
+    }
+
+    /// Returns whether a source with this inventory has put into the object what the claim says.
+    pub fn proves(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
+        let Some(ReleaseSeal(found)) = claim.seal else { return false };
+        let ReleaseSeal(made) = self.seal(applyset, id, &claim.release);
+        // Takes as long wherever they differ.
+        made.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
+    }
+}
+
+/// The keys that this process has known, and the claims that none of them proves.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct ReleaseProofs {
+    /// The newest one seals, each proves.
+    keys: Vec<ReleaseKey>,
+    /// The reason for a missing key, where that is known.
+    blind: Option<Arc<str>>,
+    /// The objects that the informers show with a claim that is not proven.
+    unproven: BTreeSet<ObjectId>,
+}
+
+impl LiveObject {
+    /// Returns the release of its annotation, proven or not.
+    ///
+    /// That is good enough to leave the object as it is, and for nothing that reaches beyond it.
+    pub fn shown_release(&self) -> Option<&Release> {
+        self.release.as_ref().or_else(|| self.claim.as_ref().map(|claim| &claim.release))
+    }
+
+    /// Returns whether nothing proves that we put there what is there.
+    pub fn is_unproven(&self) -> bool {
+        self.release.is_none()
+    }
+}
+
+impl ApplyRequest {
+    /// Returns the annotation for the written object.
+    pub fn claim(&self) -> ReleaseClaim {
+        let release = Release { hash: self.form.hash(&self.want), revision: self.revision.clone() };
+        ReleaseClaim { release, seal: self.seal }
+    }
+}
+
+impl Engine {
+    /// Takes over the key for the seals of releases, or that there is none.
+    pub fn release_key(&mut self, key: ReadState<HashKey>) {
+        let proofs = &mut self.proofs;
+        match key {
+            ReadState::Value(key) if proofs.keys.last().is_some_and(|known| known.number == key.number()) => {
+                return;
+            }
+            ReadState::Value(key) => {
+                proofs.keys.retain(|known| known.number != key.number());
+                proofs.keys.push(ReleaseKey::of(&key));
+                proofs.blind = None;
+                self.prove_again();
+            }
+            // A key that was known is good for all that was written with it.
+            ReadState::Unreadable(why) if proofs.keys.is_empty() && proofs.blind.as_ref() != Some(&why) => {
+                proofs.blind = Some(why);
+            }
+            ReadState::Unreadable(_) | ReadState::Reading => return,
+        }
+        self.touch(&WaitTopic::Object(key_id()));
+        self.judge_again();
+        self.orders.stale = true;
+    }
+
+    /// Returns whether it is not known yet if there is a key.
+    pub fn is_reading_release_key(&self) -> bool {
+        self.proofs.keys.is_empty() && self.proofs.blind.is_none()
+    }
+
+    /// Returns why no seal can be checked or made; none where that can be done.
+    pub fn no_release_key(&self) -> Option<Reason> {
+        match &self.proofs.blind {
+            _ if !self.proofs.keys.is_empty() => None,
+            Some(why) => Some(Reason::Sealed(why.clone())),
+            None => Some(Reason::Reading(key_id())),
+        }
+    }
+
+    /// Returns the source in whose inventory an object provably is. Only such an object counts, and
+    /// can be deleted.
+    pub(in crate::engine) fn member_of(&self, live: &LiveObject) -> Option<crate::engine::SourceId> {
+        self.source_of(live).filter(|_| !live.is_unproven())
+    }
+
+    /// Takes a claim that its seal proves for a fact.
+    pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
+        let Some(claim) = &live.claim else { return };
+        let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.proves(applyset, id, claim));
+        let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.wants);
+        let (is_proven, is_relabelled) = match &live.owner {
+            ObjectOwner::Ours(set) if proves(set) => (true, false),
+            // A source that takes an object over seals it anew: until then the label is only a
+            // claim. The claim of an unwanted object stays one, so that its source reports that it
+            // is kept.
+            ObjectOwner::Ours(_) => {
+                let is_ours = wanting().any(|(source, _)| proves(&self.applysets[*source]));
+                (is_ours, is_ours)
+            }
+            // Its label is gone or altered, which is drift where we wrote it.
+            _ => (self.applysets.iter().any(|set| proves(set)), false),
+        };
+        if is_proven {
+            live.release = live.claim.take().map(|claim| claim.release);
+        }
+        if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
+            live.owner = ObjectOwner::Labelled(set.clone());
+        }
+    }
+
+    /// A source has come to want an object: what was a claim under another label may be proven now.
+    pub(in crate::engine) fn prove_wanted(&mut self, id: &ObjectId) {
+        if self.proofs.unproven.contains(id) {
+            self.prove_shown(id);
+        }
+    }
+
+    fn prove_shown(&mut self, id: &ObjectId) {
+        let Some(mut live) = self.live(id).cloned() else { return };
+        self.prove(id, &mut live);
+        if !live.is_unproven() {
+            self.show(id, live);
+        }
+    }
+
+    /// Keeps which objects are shown with a claim that is not proven.
+    pub(in crate::engine) fn track_claim(&mut self, id: &ObjectId) {
+        if self.live(id).is_some_and(|live| live.claim.is_some()) {
+            self.proofs.unproven.insert(id.clone());
+        } else {
+            self.proofs.unproven.remove(id);
+        }
+    }
+
+    /// There is another key: looks again at all that was not proven.
+    fn prove_again(&mut self) {
+        for id in self.proofs.unproven.clone() {
+            self.prove_shown(&id);
+        }
+        let unproven = |entry: &ObjectEntry| matches!(&entry.looked, Some(LiveLookup::Found(live)) if live.claim.is_some());
+        let found: Vec<ObjectId> =
+            self.entries().filter(|(_, entry)| unproven(entry)).map(|(id, _)| id.clone()).collect();
+        for id in found {
+            let looked = self.entries.get_mut(&id).and_then(|entry| entry.looked.take());
+            let Some(LiveLookup::Found(mut live)) = looked else { continue };
+            self.prove(&id, &mut live);
+            if let Some(entry) = self.entries.get_mut(&id) {
+                if !live.is_unproven() {
+                    entry.know(&live, None);
+                }
+                entry.looked = Some(LiveLookup::Found(live));
+            }
+            self.track(&id);
+            self.object_changed(&id);
+        }
+    }
+
+    /// Returns the newest revision of the source that wants an object.
+    pub(in crate::engine) fn newest_of(&self, id: &ObjectId) -> Option<Revision> {
+        let (source, _) = self.entry(id)?.want()?;
+        self.sources[source].head.clone()
+    }
+
+    /// Returns the revisions in force of objects with a mere claim, which this process found to be
+    /// as the followed reference asks.
+    pub(in crate::engine) fn revisions_of_claims(&self) -> impl Iterator<Item = Revision> {
+        let found = |id: &ObjectId| Some(self.known_release(id, self.live(id)?)?.revision);
+        self.proofs.unproven.iter().filter_map(found)
+    }
+
+    /// Returns the release that can be gone back to: a proven one, else one that this process has
+    /// found to be what the followed reference asked for.
+    pub(in crate::engine) fn known_release(&self, id: &ObjectId, live: &LiveObject) -> Option<Release> {
+        if live.release.is_some() {
+            return live.release.clone();
+        }
+        let shown = live.shown_release().filter(|_| live.is_stamped())?;
+        let entry = self.entry(id)?;
+        entry.accepted.content().filter(|accepted| accepted.is_release(shown.hash))?;
+        Some(Release { hash: shown.hash, revision: entry.brought.clone()? })
+    }
+
+    /// Seals what a write is to say.
+    pub(in crate::engine) fn sealed(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let (Action::Apply(apply), Some(key)) = (&decision.action, self.proofs.keys.last()) else {
+            return decision;
+        };
+        let seal = key.seal(&self.applysets[apply.source], id, &apply.claim().release);
+        Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
+    }
+}
+
+/// The reason for which an unproven object is never deleted.
+pub(in crate::engine) const UNPROVEN: &str = "not wanted any more; \
+     kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell that it made it: \
+     delete it by kubectl if nobody needs it";
+
+/// Returns why nothing is pruned where no seal can be checked.
+pub(in crate::engine) fn unchecked(why: &str) -> Arc<str> {
+    format!(
+        "nothing is pruned, as seals cannot be checked without the Secret {KEY_SECRET} in rhumb's namespace: {why}"
+    )
+    .into()
+}
+
+impl ObjectEntry {
+    /// Takes over the accepted content from the release annotation. A proven one is a fact of the
+    /// cluster and wins over the memory, unless somebody else wrote it.
+    ///
+    /// A claim is taken up only where it is what the newest revision asks for: nothing is written
+    /// for that.
+    pub(in crate::engine) fn know(&mut self, live: &LiveObject, newest: Option<&Revision>) {
+        let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
+        let wanted =
+            self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(shown.hash)).cloned();
+        let Some(release) = &live.release else {
+            let Some(desired) = wanted else { return };
+            self.incarnation = Some(live.uid.clone());
+            self.ended = live.finished.then(|| Box::new(shown.hash));
+            if !self.accepted.content().is_some_and(|accepted| accepted.is_release(shown.hash)) {
+                (self.accepted, self.brought) = (AcceptedContent::Known(desired), newest.cloned());
+            } else if self.brought.is_none() {
+                self.brought = newest.cloned();
+            }
+            return;
+        };
+        self.brought = Some(release.revision.clone());
+        self.incarnation = Some(live.uid.clone());
+        self.ended = live.finished.then(|| Box::new(release.hash));
+        match (&self.accepted, wanted) {
+            (AcceptedContent::Known(accepted), _) if accepted.is_release(release.hash) => {}
+            (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),
+            (AcceptedContent::Lost(lost), _) if lost == release => {}
+            _ => self.accepted = AcceptedContent::Named(release.clone()),
+        }
+    }
+}

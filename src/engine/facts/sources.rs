@@ -1,0 +1,217 @@
+//! A source as the engine knows it, and one reading of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::watchers::{OWN, WatcherId};
+use crate::engine::{
+    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, Catalog, FileFacts, Narrowing,
+    ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
+    SourceLifecycle, Uid,
+};
+use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision};
+
+/// The inventory of a source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// Kinds that it names: a kind is named before the first object of it is written.
+    pub kinds: BTreeSet<GroupKind>,
+    /// Namespaces that it names, as early.
+    pub namespaces: BTreeSet<Arc<str>>,
+    /// The place that it was made from, where that is not the source's place now.
+    pub other_place: Option<Arc<str>>,
+    /// It does not name the present location beside the others yet. An object written before it
+    /// does would pass for one of theirs that is not wanted any more.
+    pub unplaced: bool,
+    /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
+    pub confirmed: BTreeSet<Uid>,
+    /// The contents with which Jobs ended that go away by themselves.
+    pub finished: BTreeMap<ObjectId, ContentHash>,
+    /// Contents that failed here.
+    pub rejections: Vec<Rejection>,
+    /// The pause of the whole source.
+    pub paused: Option<PauseIntent>,
+    /// The acknowledgements of orders and intents.
+    pub acknowledged: Vec<Acknowledgement>,
+}
+
+/// Indicates whether a source writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceWrites {
+    /// It does.
+    Allowed,
+    /// It is only observed: everything is decided, nothing is written.
+    Observed,
+}
+
+/// The reason for which a source is incomplete that nobody has looked at.
+const UNREAD: &str = "it has not been read yet";
+
+/// One source and what it may do.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub struct SourceState {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The id of its inventory.
+    pub applyset: Arc<str>,
+    /// Indicates whether it takes objects over.
+    pub adopt: AdoptPolicy,
+    /// Indicates whether it deletes what it no longer names.
+    pub prune: PrunePolicy,
+    /// The allow-list.
+    pub allow: Arc<AllowList>,
+    /// Says if it heeds what others put on its live objects.
+    pub opt_out: OptOutPolicy,
+    /// The number of objects that it deletes unasked.
+    pub radius: BlastRadius,
+    /// Its desired state, by file.
+    pub catalog: Catalog,
+    /// The revision in force; none before the first read.
+    pub head: Option<Revision>,
+    /// The authors of revisions that the ledger does not have yet.
+    pub(in crate::engine) authors: Vec<(Revision, Authorship)>,
+    /// The reason for which its newest state was not read whole; none when it was.
+    pub incomplete: Option<Arc<str>>,
+    /// The files of its newest state that could hold manifests and are not read at all.
+    pub refused: Vec<Diagnostic>,
+    /// Its inventory; none before the parent was read.
+    pub inventory: Option<Inventory>,
+    /// Indicates whether it writes at all.
+    pub writes: SourceWrites,
+    /// Indicates whether it goes on.
+    pub life: SourceLifecycle,
+    /// The repository that it follows.
+    pub repository: RepositoryIdentity,
+    /// The time for which other sources may claim a dropped object before it is deleted.
+    pub prune_delay: Duration,
+    /// Bounds on its rollouts beside those of the whole cluster.
+    pub budget: Narrowing,
+    /// The watcher whose informers show its objects.
+    pub watcher: WatcherId,
+    /// Incarnations whose deletion whoever began this process has confirmed for as long as it runs.
+    pub confirmed: BTreeSet<Uid>,
+    /// Confirmed deletions that are to be written down.
+    pub(in crate::engine) confirming: BTreeSet<Uid>,
+    /// Confirmed deletions of what has come back since, which the parent still says.
+    pub(in crate::engine) withdrawn: BTreeSet<Uid>,
+    /// Rejections that are to be written down.
+    pub(in crate::engine) rejecting: Vec<Rejection>,
+    /// Objects with something else instead of what the newest revision asks for.
+    pub(in crate::engine) instead: BTreeSet<ObjectId>,
+    /// The number of wanted objects of each kind.
+    pub(in crate::engine) kinds: ObjectCounts,
+    /// The number of live objects in its inventory.
+    pub(in crate::engine) members: ObjectCounts,
+    /// Objects with which a change of the newest revision is not done.
+    pub(in crate::engine) moving: BTreeSet<ObjectId>,
+    pub(in crate::engine) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
+    /// Objects that are named to whoever waits for an earlier wave: only when one of them is done
+    /// are all asked again.
+    pub(in crate::engine) awaited: BTreeSet<ObjectId>,
+    pub(in crate::engine) judged: BTreeMap<ObjectId, PruneDecision>,
+    pub(in crate::engine) to_judge: bool,
+    /// The reading that last left an object unwanted.
+    pub(in crate::engine) dropped: u64,
+    /// It was looked at after this reading of any source.
+    pub(in crate::engine) checked: u64,
+}
+
+impl SourceState {
+    /// Returns a source that has not been read yet.
+    pub fn new(
+        name: &str,
+        applyset: &str,
+        adopt: AdoptPolicy,
+        prune: PrunePolicy,
+        radius: BlastRadius,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            applyset: applyset.into(),
+            adopt,
+            prune,
+            allow: Arc::default(),
+            opt_out: OptOutPolicy::default(),
+            radius,
+            catalog: Catalog::default(),
+            head: None,
+            authors: Vec::new(),
+            incomplete: Some(UNREAD.into()),
+            refused: Vec::new(),
+            inventory: None,
+            writes: SourceWrites::Allowed,
+            life: SourceLifecycle::Lives,
+            repository: RepositoryIdentity::Unknown,
+            prune_delay: PRUNE_DELAY,
+            budget: Narrowing::default(),
+            watcher: OWN,
+            confirmed: BTreeSet::new(),
+            confirming: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
+            rejecting: Vec::new(),
+            instead: BTreeSet::new(),
+            kinds: ObjectCounts::default(),
+            members: ObjectCounts::default(),
+            moving: BTreeSet::new(),
+            waves: BTreeMap::new(),
+            awaited: BTreeSet::new(),
+            judged: BTreeMap::new(),
+            to_judge: true,
+            dropped: 0,
+            checked: 0,
+        }
+    }
+}
+
+impl SourceState {
+    /// Returns the diagnostics of reading, in the files and beside them.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let mut found = self.catalog.diagnostics();
+        found.extend(self.refused.iter().cloned());
+        found.sort();
+        found
+    }
+
+    /// Returns whether nobody has tried yet to read it, since this process began.
+    pub fn is_unread(&self) -> bool {
+        self.incomplete.as_deref() == Some(UNREAD)
+    }
+
+    /// Returns whether what it does not name is known to be wanted no more.
+    pub fn is_whole(&self) -> bool {
+        self.incomplete.is_none() && self.prune != PrunePolicy::Partial
+    }
+
+    /// Returns the number of live objects in its inventory, by kind and namespace.
+    pub fn members(&self) -> &ObjectCounts {
+        &self.members
+    }
+
+    /// Keeps the number of its objects of a kind, when it comes to want one, or no longer does.
+    pub(in crate::engine) fn count(&mut self, id: &ObjectId, before: bool, now: bool) {
+        self.kinds.note(id, before, now);
+    }
+
+    /// As [`SourceState::count`], for what the cluster shows.
+    pub(in crate::engine) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
+        self.members.note(id, before, now);
+    }
+}
+
+/// One reading of a source: what changed since the last.
+#[derive(Debug, Default)]
+pub struct SourceReading {
+    /// The revision that was read.
+    pub revision: Option<Revision>,
+    /// Its author; none for a folder that is no commit.
+    pub authored: Option<Authorship>,
+    /// Files that changed, with what they hold now; nothing for one that is gone.
+    pub files: Vec<(Arc<str>, Option<FileFacts>)>,
+    /// The reason for which it was not read whole, beyond files that were not understood.
+    pub incomplete: Option<Arc<str>>,
+    /// The files that could hold manifests and are not read at all, each with its reason.
+    pub refused: Vec<Diagnostic>,
+}

@@ -1,0 +1,364 @@
+//! The words of other tools on an object, and what each means here.
+//!
+//! Owns the one table from which words are read, off manifests and off live objects, and from which
+//! `docs/reference/annotations.md` is generated.
+//!
+//! **Invariant:** a word by which another tool would do something else with the object, and that
+//! cannot be carried over, is never passed over. It holds its object back.
+
+use crate::engine::{KeepPolicy, ReconcilePolicy};
+use crate::object::annotations;
+
+/// The map of an object's metadata that a word stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataMap {
+    /// In a label.
+    Label,
+    /// In an annotation.
+    Annotation,
+}
+
+/// The maps in which a tool looks for its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MetadataMaps {
+    Annotation,
+    Label,
+    Either,
+}
+
+/// The way in which a tool compares the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueMatch {
+    /// Letter by letter.
+    Exact,
+    /// In any case.
+    AnyCase,
+    /// Each part between commas, letter by letter.
+    List,
+    /// As a whole number.
+    Number,
+}
+
+/// The effect of a word of another tool on its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordEffect {
+    /// The object stays when no source names it any more, or waits for a person.
+    Keep(KeepPolicy),
+    /// The object is left alone, or only created.
+    Leave(ReconcilePolicy),
+    /// The object may be deleted and created again.
+    Recreate,
+    /// It is read elsewhere, and means this word of ours.
+    Same(&'static str),
+    /// It changes nothing here, for this reason.
+    Ignored(&'static str),
+    /// It cannot be carried over, for this reason.
+    HeldBack(&'static str),
+}
+
+/// One word of another tool.
+#[derive(Debug)]
+pub struct ToolWord {
+    /// Its key; one that ends in `/` stands for all keys that begin so.
+    pub key: &'static str,
+    place: MetadataMaps,
+    spelling: ValueMatch,
+    values: &'static [(&'static str, WordEffect)],
+    /// The meaning of any other value.
+    otherwise: WordEffect,
+}
+
+const KEPT: WordEffect = WordEffect::Keep(KeepPolicy::Asked);
+const CONFIRMED: WordEffect = WordEffect::Keep(KeepPolicy::Confirm);
+const LEFT: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
+const ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
+const DEFAULT: WordEffect = WordEffect::Ignored("that is so here without a word");
+const UNREAD: WordEffect = WordEffect::HeldBack("is not understood");
+const OWNER: WordEffect = WordEffect::Ignored("tells whose a live object is");
+const HOOKS_ONLY: WordEffect = WordEffect::Ignored("says something of hooks alone");
+const VIEW: WordEffect = WordEffect::Ignored("changes only what Argo CD shows or compares");
+const ITS_OWN: WordEffect = WordEffect::Ignored("speaks to Argo CD, of an object of its own");
+const HOOK: &str = "asks to run it at one moment of a sync or release, and rhumb has no such moments";
+
+/// All words of other tools that are known.
+pub const WORDS: &[ToolWord] = &[
+    list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, UNREAD),
+    list("argocd.argoproj.io/hook", &[("Skip", LEFT)], WordEffect::HeldBack(HOOK)),
+    ToolWord {
+        spelling: ValueMatch::Number,
+        ..exact("argocd.argoproj.io/sync-wave", &[], WordEffect::Same(annotations::WAVE))
+    },
+    free("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
+    free("argocd.argoproj.io/compare-options", VIEW),
+    free("argocd.argoproj.io/ignore-healthcheck", VIEW),
+    free("argocd.argoproj.io/ignore-resource-updates", VIEW),
+    free("argocd.argoproj.io/ignore-restart-policy", VIEW),
+    free("argocd.argoproj.io/ignore-default-links", VIEW),
+    free("argocd.argoproj.io/health-aggregate-overrides", VIEW),
+    free("argocd.argoproj.io/tracking-id", OWNER),
+    free("argocd.argoproj.io/installation-id", OWNER),
+    label("argocd.argoproj.io/instance", OWNER),
+    label("argocd.argoproj.io/managed-by", ITS_OWN),
+    free("argocd.argoproj.io/managed-by-url", ITS_OWN),
+    label("argocd.argoproj.io/secret-type", ITS_OWN),
+    label("argocd.argoproj.io/auto-label-cluster-info", ITS_OWN),
+    label("argocd.argoproj.io/kubernetes-version", ITS_OWN),
+    label("argocd.argoproj.io/application-set-name", ITS_OWN),
+    free("argocd.argoproj.io/application-set-refresh", ITS_OWN),
+    free("argocd.argoproj.io/client-side-apply-migration-manager", ITS_OWN),
+    free("argocd.argoproj.io/deletion-approved", ITS_OWN),
+    free("argocd.argoproj.io/hydrate", ITS_OWN),
+    free("argocd.argoproj.io/hydrate-timestamp", ITS_OWN),
+    free("argocd.argoproj.io/manifest-generate-paths", ITS_OWN),
+    free("argocd.argoproj.io/refresh", ITS_OWN),
+    free("argocd.argoproj.io/refresh-timestamp", ITS_OWN),
+    free("argocd.argoproj.io/skip-reconcile", ITS_OWN),
+    flux("kustomize.toolkit.fluxcd.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
+    flux("kustomize.toolkit.fluxcd.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
+    flux(
+        "kustomize.toolkit.fluxcd.io/ssa",
+        &[("Ignore", LEFT), ("IfNotPresent", ONCE), ("Override", DEFAULT), ("Merge", DEFAULT)],
+    ),
+    flux("kustomize.toolkit.fluxcd.io/force", &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT)]),
+    flux(
+        SUBSTITUTE,
+        &[("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")), ("enabled", DEFAULT)],
+    ),
+    label("kustomize.toolkit.fluxcd.io/name", OWNER),
+    label("kustomize.toolkit.fluxcd.io/namespace", OWNER),
+    free("kustomize.toolkit.fluxcd.io/checksum", OWNER),
+    label("helm.toolkit.fluxcd.io/name", OWNER),
+    label("helm.toolkit.fluxcd.io/namespace", OWNER),
+    flux("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT)]),
+    label("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
+    free("event.toolkit.fluxcd.io/", WordEffect::Ignored("goes into Flux's events alone")),
+    flux("fluxcd.controlplane.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
+    flux("fluxcd.controlplane.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
+    ToolWord { place: MetadataMaps::Annotation, ..flux("helm.sh/resource-policy", &[("keep", KEPT)]) },
+    free("helm.sh/hook", WordEffect::HeldBack(HOOK)),
+    free("helm.sh/hook-weight", HOOKS_ONLY),
+    free("helm.sh/hook-delete-policy", HOOKS_ONLY),
+    free("helm.sh/hook-output-log-policy", HOOKS_ONLY),
+    exact("client.lifecycle.config.k8s.io/deletion", &[("detach", KEPT)], UNREAD),
+    exact("client.lifecycle.config.k8s.io/mutation", &[("ignore", ONCE)], UNREAD),
+    exact("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEPT)], UNREAD),
+    free("config.kubernetes.io/depends-on", WordEffect::Same(annotations::DEPENDS_ON)),
+    exact("kapp.k14s.io/delete-strategy", &[("orphan", KEPT), ("", DEFAULT)], UNREAD),
+    free("kapp.k14s.io/noop", LEFT),
+    free("kapp.k14s.io/exists", LEFT),
+    exact("kapp.k14s.io/update-strategy", &[("skip", ONCE)], DEFAULT),
+    free("kapp.k14s.io/create-strategy", WordEffect::Ignored("`adopt` of the source says that")),
+    free(
+        "kapp.k14s.io/owned-for-deletion",
+        WordEffect::Ignored("asks for what controllers make to be deleted"),
+    ),
+];
+
+/// The annotation that says that `${VAR}` in an object is meant as it stands.
+pub(in crate::engine) const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
+    ("Prune=false", KEPT),
+    ("Prune=confirm", CONFIRMED),
+    ("Prune=true", DEFAULT),
+    // It speaks of the end of the whole Application. Of a doubt about a deletion the object has the
+    // benefit.
+    ("Delete=false", KEPT),
+    ("Delete=confirm", CONFIRMED),
+    ("Delete=true", DEFAULT),
+    ("Force=true", WordEffect::Recreate),
+    ("Force=false", DEFAULT),
+    ("Replace=true", WordEffect::Ignored("a server-side apply needs no replacing")),
+    ("Replace=false", DEFAULT),
+    ("ServerSideApply=true", DEFAULT),
+    ("ServerSideApply=false", WordEffect::Ignored("everything is applied by the server")),
+    ("ClientSideApplyMigration=true", DEFAULT),
+    ("ClientSideApplyMigration=false", WordEffect::Ignored("what kubectl has set is always taken over")),
+    ("Validate=true", DEFAULT),
+    ("Validate=false", WordEffect::Ignored("the API server checks everything")),
+    ("SkipDryRunOnMissingResource=true", DEFAULT),
+    ("SkipDryRunOnMissingResource=false", DEFAULT),
+    ("ApplyOutOfSyncOnly=true", DEFAULT),
+    ("ApplyOutOfSyncOnly=false", DEFAULT),
+    ("PruneLast=true", DEFAULT),
+    ("PruneLast=false", DEFAULT),
+    ("PrunePropagationPolicy=foreground", DEFAULT),
+    ("PrunePropagationPolicy=background", DEFAULT),
+    ("CreateNamespace=true", WordEffect::Ignored("a namespace is created by its own manifest")),
+    ("CreateNamespace=false", DEFAULT),
+    ("FailOnSharedResource=true", DEFAULT),
+    ("FailOnSharedResource=false", DEFAULT),
+    ("RespectIgnoreDifferences=true", WordEffect::Ignored("`rhumb.dev/ignore-fields` says that")),
+    ("RespectIgnoreDifferences=false", DEFAULT),
+    ("", DEFAULT),
+];
+
+const fn exact(
+    key: &'static str,
+    values: &'static [(&'static str, WordEffect)],
+    otherwise: WordEffect,
+) -> ToolWord {
+    ToolWord { key, place: MetadataMaps::Annotation, spelling: ValueMatch::Exact, values, otherwise }
+}
+
+const fn list(
+    key: &'static str,
+    values: &'static [(&'static str, WordEffect)],
+    otherwise: WordEffect,
+) -> ToolWord {
+    ToolWord { spelling: ValueMatch::List, ..exact(key, values, otherwise) }
+}
+
+/// Returns a word of which any value means the same.
+const fn free(key: &'static str, meaning: WordEffect) -> ToolWord {
+    exact(key, &[], meaning)
+}
+
+const fn label(key: &'static str, meaning: WordEffect) -> ToolWord {
+    ToolWord { place: MetadataMaps::Label, ..free(key, meaning) }
+}
+
+/// Flux reads its words from labels too, in any case.
+const fn flux(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
+    ToolWord { place: MetadataMaps::Either, spelling: ValueMatch::AnyCase, ..exact(key, values, UNREAD) }
+}
+
+impl ToolWord {
+    /// Finds the word of a key.
+    pub fn of(key: &str) -> Option<&'static Self> {
+        WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
+    }
+
+    /// Returns each part of a value with its meaning. Where the tool does not look, nothing is
+    /// said.
+    fn read<'a>(&self, carrier: MetadataMap, value: &'a str) -> Vec<(&'a str, WordEffect)> {
+        let is_read = match self.place {
+            MetadataMaps::Either => true,
+            MetadataMaps::Annotation => carrier == MetadataMap::Annotation,
+            MetadataMaps::Label => carrier == MetadataMap::Label,
+        };
+        if !is_read {
+            return Vec::new();
+        }
+        match self.spelling {
+            ValueMatch::List => {
+                value.split(',').map(|part| (part.trim(), self.meaning(part.trim()))).collect()
+            }
+            _ => vec![(value, self.meaning(value))],
+        }
+    }
+
+    fn meaning(&self, value: &str) -> WordEffect {
+        let same = |spelled: &str| match self.spelling {
+            ValueMatch::AnyCase => spelled.eq_ignore_ascii_case(value.trim()),
+            _ => spelled == value,
+        };
+        if self.spelling == ValueMatch::Number && value.trim().parse::<i32>().is_err() {
+            return WordEffect::HeldBack("is no whole number");
+        }
+        let listed = self.values.iter().find(|(spelled, _)| same(spelled));
+        listed.map_or(self.otherwise, |(_, meaning)| *meaning)
+    }
+
+    /// Returns each value that is told apart, with its meaning; `*` for any other.
+    pub fn meanings(&self) -> impl Iterator<Item = (&'static str, WordEffect)> {
+        self.values.iter().copied().chain([("*", self.otherwise)])
+    }
+
+    /// Returns true where it says something about the object's deletion.
+    fn is_about_deletion(&self) -> bool {
+        self.values.iter().any(|(_, meaning)| matches!(meaning, WordEffect::Keep(_)))
+    }
+}
+
+/// Returns true for a word of Argo CD or Flux, known or not.
+fn is_reserved(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    domain == "argocd.argoproj.io" || domain == "toolkit.fluxcd.io" || domain.ends_with(".toolkit.fluxcd.io")
+}
+
+/// Returns why a label or annotation holds its object back, in words that follow the key, and a
+/// hint.
+pub(in crate::engine) fn objection(
+    carrier: MetadataMap,
+    key: &str,
+    value: &str,
+) -> Option<(String, &'static str)> {
+    let Some(word) = ToolWord::of(key) else {
+        return is_reserved(key)
+            .then(|| ("is not understood".to_owned(), "take it out, or say it in a word of rhumb.dev"));
+    };
+    let hint = if word.key.ends_with("/hook") {
+        "take it out of what is followed, or take the annotation away to have it applied like any other object"
+    } else {
+        "write it as its tool reads it, or take it out"
+    };
+    let parts = word.read(carrier, value);
+    parts.into_iter().find_map(|(part, meaning)| match meaning {
+        WordEffect::HeldBack(why) => Some((format!("is {part:?}, which {why}"), hint)),
+        _ => None,
+    })
+}
+
+/// The wishes in the words on an object, those of other tools and ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolRequests {
+    /// Its fate when no source names it any more.
+    pub keep: KeepPolicy,
+    /// The treatment that it asks for while a source names it.
+    pub reconcile: ReconcilePolicy,
+    /// The word that asks for that.
+    pub left_by: Option<&'static str>,
+    /// It may be deleted and created again.
+    pub recreates: bool,
+}
+
+impl ToolRequests {
+    /// Reads all labels and annotations of an object.
+    ///
+    /// What cannot be read and is about deletion counts as a question to a person: nothing is
+    /// deleted on doubt.
+    pub fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
+        let mut asks = Self::default();
+        for (carrier, key, value) in marks {
+            asks.read_ours(carrier, key, value);
+            let Some(word) = ToolWord::of(key) else { continue };
+            for (_, meaning) in word.read(carrier, value) {
+                match meaning {
+                    WordEffect::Keep(keep) => asks.keep = asks.keep.stricter(keep),
+                    WordEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
+                    WordEffect::Recreate => asks.recreates = true,
+                    WordEffect::HeldBack(_) if word.is_about_deletion() => {
+                        asks.keep = asks.keep.stricter(KeepPolicy::Confirm);
+                    }
+                    WordEffect::Same(_) | WordEffect::Ignored(_) | WordEffect::HeldBack(_) => {}
+                }
+            }
+        }
+        asks
+    }
+
+    fn read_ours(&mut self, carrier: MetadataMap, key: &str, value: &str) {
+        match (carrier, key, value) {
+            (MetadataMap::Label, ..) => {}
+            (_, annotations::PRUNE, "never") => self.keep = self.keep.stricter(KeepPolicy::Asked),
+            (_, annotations::PRUNE, "first") => self.keep = self.keep.stricter(KeepPolicy::First),
+            (_, annotations::PRUNE, _) => self.keep = self.keep.stricter(KeepPolicy::Confirm),
+            (_, annotations::RECONCILE, "disabled") => {
+                self.leave(ReconcilePolicy::Disabled, annotations::RECONCILE);
+            }
+            (_, annotations::RECREATE, "true") => self.recreates = true,
+            _ => {}
+        }
+    }
+
+    /// Notes who is to be left alone, which is not pruned either.
+    fn leave(&mut self, reconcile: ReconcilePolicy, word: &'static str) {
+        if reconcile == ReconcilePolicy::Disabled {
+            self.keep = self.keep.stricter(KeepPolicy::Asked);
+        }
+        if self.reconcile != ReconcilePolicy::Disabled {
+            (self.reconcile, self.left_by) = (reconcile, Some(word));
+        }
+    }
+}

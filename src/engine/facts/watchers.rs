@@ -1,0 +1,330 @@
+//! The watchers: sources may act as accounts of their own, and see different parts of the cluster.
+//!
+//! Each watcher has its own informers. The objects that one of them shows, and its progress with a
+//! kind, say nothing about what another one may see. So one account without a right holds up
+//! nothing but its own sources.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::state::{Engine, KindState};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
+
+/// Number of a watcher in its engine.
+pub type WatcherId = usize;
+
+/// The watcher that there always is: rhumb by its own account, over the whole cluster.
+pub const OWN: WatcherId = 0;
+
+/// The state of a kind where a watcher does not look.
+static OUTSIDE: LazyLock<KindState> = LazyLock::new(|| {
+    let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
+    KindState::Blind(why.into(), ErrorClass::Forbidden)
+});
+
+/// Objects of one kind that are listed and watched together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchScope {
+    /// The watcher.
+    pub watcher: WatcherId,
+    /// The kind.
+    pub kind: GroupKind,
+    /// The namespace; none for the whole cluster.
+    pub namespace: Option<Arc<str>>,
+}
+
+impl WatchScope {
+    /// Returns a watcher's list of the whole cluster.
+    pub fn whole(watcher: WatcherId, kind: &GroupKind) -> Self {
+        Self { watcher, kind: kind.clone(), namespace: None }
+    }
+}
+
+impl From<&GroupKind> for WatchScope {
+    fn from(kind: &GroupKind) -> Self {
+        Self::whole(OWN, kind)
+    }
+}
+
+impl From<&WatchScope> for WatchScope {
+    fn from(listing: &WatchScope) -> Self {
+        listing.clone()
+    }
+}
+
+/// The progress of one watcher.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+struct WatcherState {
+    /// The namespaces that it looks into; none for all.
+    namespaces: Option<BTreeSet<Arc<str>>>,
+    /// The kinds that it lists in the whole cluster, and those that nobody can list.
+    whole: HashMap<GroupKind, KindState>,
+    /// The kinds that it lists namespace by namespace.
+    parts: BTreeMap<Arc<str>, HashMap<GroupKind, KindState>>,
+}
+
+impl WatcherState {
+    fn state_of(&self, kind: &GroupKind, namespace: Option<&str>) -> Option<&KindState> {
+        let (Some(namespaces), Some(namespace)) = (&self.namespaces, namespace) else {
+            return self.whole.get(kind);
+        };
+        if !namespaces.contains(namespace) {
+            return Some(&OUTSIDE);
+        }
+        self.whole.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
+    }
+
+    /// Returns the state of a kind in all that it looks into: what is not known of one part is not
+    /// known of the whole. That one part cannot be listed is no answer as long as another one still
+    /// is.
+    fn state_in(&self, kind: &GroupKind) -> Option<&KindState> {
+        if let Some(state) = self.whole.get(kind) {
+            return Some(state);
+        }
+        let states = self.namespaces.iter().flatten().map(|name| self.parts.get(name)?.get(kind));
+        let rank = |state: Option<&KindState>| match state {
+            Some(KindState::Syncing) => 0,
+            None => 1,
+            Some(KindState::Blind(..)) => 2,
+            Some(KindState::Synced | KindState::Absent) => 3,
+        };
+        states.min_by_key(|state| rank(*state))?
+    }
+
+    /// Takes a state over; returns whether it is news.
+    fn take(&mut self, listing: &WatchScope, state: KindState) -> bool {
+        let states = match &listing.namespace {
+            Some(name) => {
+                // The kind is served again, and listed by namespace.
+                self.whole.remove(&listing.kind);
+                self.parts.entry(name.clone()).or_default()
+            }
+            None => &mut self.whole,
+        };
+        if states.get(&listing.kind) == Some(&state) {
+            return false;
+        }
+        states.insert(listing.kind.clone(), state);
+        true
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct WatcherSet {
+    all: Vec<WatcherState>,
+    /// The watcher that shows an object which [`OWN`] does not show.
+    shown_by: HashMap<ObjectId, WatcherId>,
+    /// The objects known when a list began, and not shown by it yet.
+    relisting: HashMap<WatchScope, HashSet<ObjectId>>,
+}
+
+impl Default for WatcherSet {
+    fn default() -> Self {
+        Self { all: vec![WatcherState::default()], shown_by: HashMap::new(), relisting: HashMap::new() }
+    }
+}
+
+impl WatcherSet {
+    /// Returns the lists that an object may be in, by a watcher.
+    fn listings(watcher: WatcherId, id: &ObjectId) -> [WatchScope; 2] {
+        let listing = |namespace| WatchScope { watcher, kind: id.group_kind(), namespace };
+        [listing(None), listing(id.namespace().map(Arc::from))]
+    }
+
+    /// Strikes an object off what a list has to show; returns whether one that goes on had it.
+    fn strike(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
+        if self.relisting.is_empty() {
+            return false;
+        }
+        let mut struck = false;
+        for listing in Self::listings(watcher, id) {
+            struck |= self.relisting.get_mut(&listing).is_some_and(|unseen| unseen.remove(id));
+        }
+        struck
+    }
+
+    /// Begins a list over what was known of it.
+    pub(in crate::engine) fn begin(&mut self, listing: &WatchScope, known: HashSet<ObjectId>) {
+        self.relisting.insert(listing.clone(), known);
+    }
+
+    /// Ends a list; returns what it has not shown.
+    pub(in crate::engine) fn end(&mut self, listing: &WatchScope) -> HashSet<ObjectId> {
+        self.relisting.remove(listing).unwrap_or_default()
+    }
+
+    /// Returns who shows an object that is shown.
+    pub(in crate::engine) fn shower_of(&self, id: &ObjectId) -> WatcherId {
+        self.shown_by.get(id).copied().unwrap_or(OWN)
+    }
+
+    /// Notes that a watcher shows an object from now on.
+    pub(in crate::engine) fn shown_by(&mut self, watcher: WatcherId, id: &ObjectId) {
+        let before = self.shower_of(id);
+        if before == watcher {
+            return;
+        }
+        // Else the end of its list would take away what another one shows.
+        self.strike(before, id);
+        match watcher {
+            OWN => self.shown_by.remove(id),
+            other => self.shown_by.insert(id.clone(), other),
+        };
+    }
+
+    /// Returns whether an object is in a list, as far as its name tells.
+    pub(in crate::engine) fn is_in(listing: &WatchScope, id: &ObjectId) -> bool {
+        let here = listing.namespace.as_deref().is_none_or(|name| id.namespace() == Some(name));
+        here && id.group_kind() == listing.kind
+    }
+}
+
+impl Engine {
+    /// Adds a watcher, and returns its number; with the namespaces that it looks into, or none for
+    /// all of them.
+    pub fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
+        self.watchers.all.push(WatcherState { namespaces, ..WatcherState::default() });
+        self.watchers.all.len() - 1
+    }
+
+    /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
+    pub fn informer(&mut self, listing: impl Into<WatchScope>, state: KindState) {
+        let listing = listing.into();
+        let known = self.watchers.all.get_mut(listing.watcher);
+        if known.is_some_and(|watcher| watcher.take(&listing, state)) {
+            self.kinds_changed();
+        }
+    }
+
+    /// The server does not have a kind: there is nothing of it that anybody could be shown.
+    pub fn absent(&mut self, kind: &GroupKind) {
+        for watcher in 0..self.watchers.all.len() {
+            self.informer(WatchScope::whole(watcher, kind), KindState::Absent);
+        }
+    }
+
+    /// Returns whether the informers of a source look into a namespace.
+    pub fn looks_into(&self, source: SourceId, namespace: &str) -> bool {
+        let watcher = self.watchers.all.get(self.sources[source].watcher);
+        let namespaces = watcher.and_then(|watcher| watcher.namespaces.as_ref());
+        namespaces.is_none_or(|names| names.contains(namespace))
+    }
+
+    /// Notes that a list has begun, where nothing is known of it.
+    pub(in crate::engine) fn begins_to_list(&mut self, listing: &WatchScope) {
+        if let Some(watcher) = self.watchers.all.get_mut(listing.watcher)
+            && watcher.state_of(&listing.kind, listing.namespace.as_deref()).is_none()
+        {
+            watcher.take(listing, KindState::Syncing);
+        }
+    }
+
+    /// Returns the watcher of an object: that of the source that wants it, else the one that shows
+    /// it, else that of the source that brought its content. None where there is none of these.
+    pub fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
+        if self.watchers.all.len() == 1 {
+            return Some(OWN);
+        }
+        let entry = self.entries.get(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let shown = || self.live.contains_key(id).then(|| self.watchers.shower_of(id));
+        let brought = || entry.and_then(|entry| entry.brought_by());
+        let of = |source: SourceId| self.sources[source].watcher;
+        wanting.map(of).or_else(shown).or_else(|| brought().map(of))
+    }
+
+    /// Returns the source with whose rights an object is read and written: the one that wants it,
+    /// else the one that has it, else the one that brought its content.
+    pub fn acting_for(&self, id: &ObjectId) -> Option<SourceId> {
+        let entry = self.entries.get(id);
+        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let having = || self.shown(id).and_then(|live| self.source_of(live));
+        wanting.or_else(having).or_else(|| entry?.brought_by())
+    }
+
+    /// Returns whether not all sources are watched by the same one.
+    pub(in crate::engine) fn has_several_watchers(&self) -> bool {
+        self.watchers.all.len() > 1
+    }
+
+    /// Returns how far the informer of an object has got.
+    pub(in crate::engine) fn listing_state(&self, id: &ObjectId) -> Option<&KindState> {
+        let (kind, namespace) = (id.group_kind(), id.namespace());
+        if let Some(watcher) = self.watcher_of(id) {
+            return self.watchers.all.get(watcher)?.state_of(&kind, namespace);
+        }
+        // Nobody wants it, and nobody shows it: whoever still lists may come upon it.
+        let states = self.watchers.all.iter().filter_map(|watcher| watcher.state_of(&kind, namespace));
+        let rank = |state: &&KindState| match state {
+            KindState::Syncing => 0,
+            KindState::Synced | KindState::Absent => 1,
+            KindState::Blind(..) => 2,
+        };
+        states.min_by_key(rank)
+    }
+
+    /// Returns how far the informers of a source have got with a kind.
+    pub fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
+        self.watchers.all.get(self.sources[source].watcher)?.state_in(kind)
+    }
+
+    /// Returns how far one informer has got.
+    pub fn is_listed(&self, listing: &WatchScope) -> bool {
+        let watcher = self.watchers.all.get(listing.watcher);
+        let state = watcher.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
+        matches!(state, Some(KindState::Synced | KindState::Absent))
+    }
+
+    /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is
+    /// known to stand in their way.
+    pub fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
+        matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
+    }
+
+    /// Returns whether the informers of a source show all that there is of a kind.
+    pub fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
+        matches!(self.kind_state(source, kind), Some(KindState::Synced | KindState::Absent))
+    }
+
+    /// Returns whether an object would be shown, were it there and ours.
+    pub(in crate::engine) fn would_be_shown(&self, id: &ObjectId) -> bool {
+        matches!(self.listing_state(id), Some(KindState::Synced | KindState::Absent))
+    }
+
+    /// As [`Engine::would_be_shown`], by one watcher.
+    #[cfg(test)]
+    pub(in crate::engine) fn would_be_shown_by(&self, watcher: WatcherId, id: &ObjectId) -> bool {
+        let state = self.watchers.all[watcher].state_of(&id.group_kind(), id.namespace());
+        matches!(state, Some(KindState::Synced | KindState::Absent))
+    }
+
+    /// Returns whether what a list does not show, and only a look or our own write told, is no
+    /// more.
+    pub(in crate::engine) fn is_refuted(
+        &self,
+        listing: &WatchScope,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> bool {
+        let known = entry.written.is_some() || entry.looked.is_some();
+        known
+            && WatcherSet::is_in(listing, id)
+            && !self.live.contains_key(id)
+            && self.watcher_of(id).is_none_or(|watcher| watcher == listing.watcher)
+    }
+
+    /// Returns whether it is another watcher that shows an object.
+    pub(in crate::engine) fn is_shown_by_another(&self, watcher: WatcherId, id: &ObjectId) -> bool {
+        self.live.contains_key(id) && self.watchers.shower_of(id) != watcher
+    }
+
+    /// Strikes an object off what a watcher's list has to show; returns whether one that goes on
+    /// had it.
+    pub(in crate::engine) fn struck(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
+        self.watchers.strike(watcher, id)
+    }
+}

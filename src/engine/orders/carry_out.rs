@@ -1,0 +1,334 @@
+//! Carrying out orders, and acknowledging them.
+//!
+//! An order is a key of its source's orders object, its acknowledgement a line of the source's
+//! inventory. Both are states. An order is carried out until its token is acknowledged, and never
+//! again after that, whoever dies when. Its effects are written together with its acknowledgement,
+//! and only after that its key may go.
+
+use std::sync::Arc;
+
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::orders::intents::Acknowledgement;
+use crate::engine::orders::order::{Order, OrderVerb};
+use crate::engine::rollout::ledger::Unit;
+use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::step_overlay::under;
+use crate::engine::rollout::steps::PromotionRequest;
+use crate::engine::state::Engine;
+use crate::engine::{DesiredObject, LiveObject, Overlay};
+use crate::object::{ContentHash, ObjectId};
+
+/// The number of acknowledgements kept, besides those of orders and intents that still stand.
+const MOST: usize = 50;
+
+/// The answer to an order.
+pub(in crate::engine) enum OrderAnswer {
+    /// It is done, or nothing was to be done.
+    Now(String),
+    /// It is answered once more is known.
+    Later,
+}
+
+/// Reading orders, and what becomes of them.
+impl Engine {
+    /// Takes over the orders that stand in the orders object of a source.
+    pub fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
+        for id in orders.iter().map(|order| &order.object) {
+            if self.live(id).is_some() {
+                self.object_changed(id);
+            }
+        }
+        self.orders.given.insert(source, orders);
+        self.orders.stale = true;
+    }
+
+    /// Returns the tokens of orders that need stand no longer: the parent says what came of them,
+    /// and it has come.
+    pub fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
+        let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
+        let spent =
+            |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
+        orders.iter().filter(spent).map(|order| order.token.clone()).collect()
+    }
+
+    /// Returns the orders carried out since the last call, each with its outcome.
+    pub fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
+        std::mem::take(&mut self.orders.done)
+    }
+
+    /// Objects with an order on them that is not obeyed there, each once.
+    pub fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
+        if !std::mem::take(&mut self.orders.asked_anew) {
+            return Vec::new();
+        }
+        let asked = self.orders.asked.iter();
+        let found = asked.filter_map(|id| Some((id, self.intents(id)?.misplaced.clone()?)));
+        let found: Vec<(ObjectId, Arc<str>)> = found.map(|(id, text)| (id.clone(), text)).collect();
+        let is_there =
+            |id: &ObjectId, _: &mut Arc<str>| found.binary_search_by(|(one, _)| one.cmp(id)).is_ok();
+        self.orders.misplaced.retain(is_there);
+        let mut new = Vec::new();
+        for (id, text) in found {
+            let Some(source) = self.live(&id).and_then(|live| self.source_of(live)) else { continue };
+            if self.orders.misplaced.get(&id) != Some(&text) {
+                self.orders.misplaced.insert(id.clone(), text);
+                new.push((source, id));
+            }
+        }
+        new
+    }
+
+    /// Returns the order about the rollout of this content.
+    pub(in crate::engine) fn promotion(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        live: &LiveObject,
+    ) -> PromotionRequest {
+        // The object's own annotations are anybody's who may write it.
+        let Some((source, _)) = self.entry(id).and_then(ObjectEntry::want) else {
+            return PromotionRequest::None;
+        };
+        let orders = self.orders.given.get(&source).into_iter().flatten();
+        let step = under(live).and_then(Overlay::step);
+        let mut found = PromotionRequest::None;
+        for order in orders.filter(|order| order.object == *id) {
+            match order.verb {
+                OrderVerb::PromoteFull(content) if desired.is_release(content) => {
+                    return PromotionRequest::Full;
+                }
+                OrderVerb::Promote(content, from)
+                    if desired.is_release(content)
+                        && (found == PromotionRequest::None || Some(from) == step) =>
+                {
+                    found = PromotionRequest::OneStep { from };
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Returns whether an order works by standing there: a promotion, until the rollout has come
+    /// past its step.
+    fn is_in_effect(&self, source: SourceId, order: &Order) -> bool {
+        let (content, last) = match order.verb {
+            OrderVerb::Promote(content, from) => (content, from),
+            OrderVerb::PromoteFull(content) => (content, u32::MAX),
+            _ => return false,
+        };
+        let id = &order.object;
+        let wanted = self.entry(id).and_then(ObjectEntry::want);
+        wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
+            && self.shows(id, content)
+            && self.shown(id).and_then(under).and_then(Overlay::step).is_some_and(|step| step <= last)
+    }
+}
+
+/// Carrying out.
+impl Engine {
+    /// Does what people have ordered, where that can be done now. To be called at the beginning of
+    /// each turn.
+    pub fn carry_out_orders(&mut self) {
+        if self.carry_out_given() {
+            self.answer_states();
+        }
+    }
+
+    /// Does what the orders ask for that stand, and no more: a single pass is given confirmations
+    /// alone. Returns whether there may have been something to do.
+    pub fn carry_out_given(&mut self) -> bool {
+        if !std::mem::take(&mut self.orders.stale) {
+            return false;
+        }
+        for (source, orders) in self.orders.given.clone() {
+            for order in orders {
+                let token = &order.token;
+                let waits = self.orders.undos.contains_key(token);
+                if waits || self.is_carried_out(source, token) {
+                    continue;
+                }
+                let knows_enough = match order.verb {
+                    OrderVerb::Confirm(_) => self.sees_what_waits(source),
+                    _ => self.knows_enough(source),
+                };
+                if !knows_enough {
+                    self.orders.stale = true;
+                    continue;
+                }
+                if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
+                    self.carried_out(source, (token, &order.object, &order.by), words);
+                }
+            }
+        }
+        true
+    }
+
+    fn carry_out(&mut self, source: SourceId, order: &Order) -> OrderAnswer {
+        let (id, by) = (&order.object, &order.by);
+        match &order.verb {
+            OrderVerb::Confirm(uids) => OrderAnswer::Now(self.confirm(source, id, uids)),
+            // The rights over one source's orders must not reach another's.
+            _ if self.shown(id).is_none() || self.source_for(id) != Some(source) => {
+                let name = &self.sources[source].name;
+                OrderAnswer::Now(format!("nothing was done: {id} is no object of source {name}"))
+            }
+            OrderVerb::Undo(to) => self.undo(source, order, to.clone()),
+            OrderVerb::Retry => self.retry(source, id),
+            OrderVerb::Abort => OrderAnswer::Now(self.abort(source, id, by)),
+            OrderVerb::Promote(content, _) | OrderVerb::PromoteFull(content) => {
+                OrderAnswer::Now(self.promote(id, *content))
+            }
+            OrderVerb::Unknown(word) => {
+                OrderAnswer::Now(format!("nothing was done: no order is called {word:?}"))
+            }
+        }
+    }
+
+    /// Tells what came of an order, and who gave it.
+    pub(in crate::engine) fn carried_out(
+        &mut self,
+        source: SourceId,
+        (token, id, by): (&Arc<str>, &ObjectId, &str),
+        mut words: String,
+    ) {
+        if !by.is_empty() {
+            words = format!("{words} (ordered by {by})");
+        }
+        self.answer(source, token, &words);
+        self.orders.done.push((source, id.clone(), words));
+    }
+
+    /// Only says what comes of it: the order itself lets the steps go on, and stands until they
+    /// have.
+    fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
+        let step = self.shown(id).and_then(under).and_then(Overlay::step);
+        match step.filter(|_| self.shows(id, content)) {
+            Some(step) => format!("promoted: {id} goes on from step {step}"),
+            None => format!("nothing to promote: {id} is not stepping"),
+        }
+    }
+
+    fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
+        let entry = self.entry(id);
+        let rejected = entry.is_some_and(|entry| entry.instead.is_some());
+        let waits = entry.and_then(ObjectEntry::candidate).is_some();
+        let ledger = self.rollouts.ledger.as_ref();
+        let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)).cloned();
+        let waiting = waits.then(|| self.unit(source, id));
+        let unit = match (waiting, recorded) {
+            (Some(mut newer), Some(older)) => {
+                newer.absorb(&older);
+                Some(newer)
+            }
+            (newer, older) => newer.or(older),
+        };
+        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.asked_for(source, unit)) else {
+            return format!("nothing to abort: no rollout of {id} is under way");
+        };
+        let revision = unit.revision.short().to_owned();
+        let words = format!("aborted: revision {revision} of {id} ({}) goes back", objects(&unit));
+        let cause = format!("revision {revision} aborted by {}", hand(by)).into();
+        self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
+        words
+    }
+
+    /// Returns a unit with what the newest revision asks for, which may have changed since it was
+    /// recorded by what needs no rollout. Only that can be rejected.
+    fn asked_for(&self, source: SourceId, mut unit: Unit) -> Unit {
+        let before = unit.clone();
+        for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
+            member.content = self.wanted_hash(source, id);
+        }
+        if let Some(head) = self.sources[source].head.clone().filter(|_| unit != before) {
+            unit.revision = head;
+        }
+        unit
+    }
+
+    /// Rejects a unit by hand. Earlier rejections that overlap with it stay.
+    pub(in crate::engine) fn reject_by_hand(&mut self, source: SourceId, mut rejection: Rejection) {
+        let state = &self.sources[source];
+        let known = state.inventory.iter().flat_map(|inventory| &inventory.rejections);
+        let known = known.filter(|known| !self.is_void(source, known));
+        for older in known.chain(&state.rejecting) {
+            let shares = older.unit.members.keys().any(|id| rejection.unit.members.contains_key(id));
+            for (id, member) in older.unit.members.iter().filter(|_| shares) {
+                rejection.unit.members.entry(id.clone()).or_insert_with(|| member.clone());
+            }
+        }
+        let members = &rejection.unit.members;
+        let state = &mut self.sources[source];
+        state.rejecting.retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
+        state.rejecting.push(rejection);
+    }
+}
+
+pub(in crate::engine) fn objects(unit: &Unit) -> String {
+    match unit.members.len() {
+        1 => "1 object".to_owned(),
+        count => format!("{count} objects"),
+    }
+}
+
+/// Returns whose hand it was, in words.
+pub(in crate::engine) fn hand(by: &str) -> &str {
+    if by.is_empty() { "hand" } else { by }
+}
+
+/// The record for the inventory.
+impl Engine {
+    /// Returns whether the parent says what came of an order.
+    fn is_acknowledged(&self, source: SourceId, token: &str) -> bool {
+        let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
+        told.into_iter().any(|one| is_of_order(one, token))
+    }
+
+    /// Returns whether the parent says what came of an order, or is going to.
+    fn is_carried_out(&self, source: SourceId, token: &str) -> bool {
+        let mut answers = self.orders.answers.iter();
+        answers.any(|(of, one)| *of == source && is_of_order(one, token))
+            || self.is_acknowledged(source, token)
+    }
+
+    /// Returns the acknowledgements that a source's parent should say, where those are not the ones
+    /// that it says.
+    pub fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
+        let known = &self.sources[source].inventory.as_ref()?.acknowledged;
+        let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
+        answers.peek()?;
+        let mut next = known.clone();
+        for (_, answer) in answers {
+            next.retain(|one| one.token != answer.token || one.is_of_state() != answer.is_of_state());
+            next.push(answer.clone());
+        }
+        // An order that still stands would be carried out again if it were forgotten, so the
+        // standing orders must be known.
+        let orders = self.orders.given.get(&source).filter(|_| self.knows_enough(source));
+        if let Some(orders) = orders.filter(|_| next.len() > MOST) {
+            let mut there = self.tokens(source);
+            there.extend(orders.iter().map(|order| order.token.clone()));
+            let mut surplus = next.len() - MOST;
+            next.retain(|one| {
+                let goes = surplus > 0 && !there.contains(&one.token);
+                surplus -= usize::from(goes);
+                !goes
+            });
+        }
+        (next != *known).then_some(next)
+    }
+
+    /// The parent says something new.
+    pub(in crate::engine) fn inventory_updated(&mut self, source: SourceId) {
+        self.orders.stale = true;
+        let Some(inventory) = &self.sources[source].inventory else { return };
+        let told = |answer: &Acknowledgement| inventory.acknowledged.contains(answer);
+        self.orders.answers.retain(|(of, answer)| *of != source || !told(answer));
+    }
+}
+
+/// Returns whether it is what came of the order with this token. A pause may have the same one, as
+/// anybody may write that.
+fn is_of_order(one: &Acknowledgement, token: &str) -> bool {
+    *one.token == *token && !one.is_of_state()
+}

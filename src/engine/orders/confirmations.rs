@@ -1,0 +1,148 @@
+//! Confirmed deletions: taking a person's word for them, and letting go of it.
+//!
+//! A confirmation is for one deletion of one incarnation. It comes by an order, is recorded in the
+//! inventory together with what came of that order, and counts from then on. It ends when any
+//! source wants the object again: what goes after that needs a new one.
+
+use std::collections::BTreeSet;
+
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, SourceState, Uid};
+use crate::object::ObjectId;
+
+/// The maximum number of confirmed deletions in an inventory: 150 kB of it.
+const MOST_RECORDED: usize = 4000;
+
+impl Engine {
+    /// Confirms the deletion of those of these incarnations that the source has and wants no more,
+    /// and tells in words what came of that.
+    pub(in crate::engine) fn confirm(
+        &mut self,
+        source: SourceId,
+        first: &ObjectId,
+        uids: &BTreeSet<Uid>,
+    ) -> String {
+        let waits = |id: &&ObjectId| {
+            let live = self.live(id).filter(|live| self.source_of(live) == Some(source));
+            live.is_some_and(|live| uids.contains(&live.uid))
+        };
+        let found: Vec<ObjectId> = self.unwanted.iter().filter(waits).cloned().collect();
+        let name = &self.sources[source].name;
+        if found.is_empty() {
+            return format!(
+                "nothing was confirmed: of what is named, nothing waits for its deletion in {name}"
+            );
+        }
+        let new: BTreeSet<Uid> =
+            found.iter().filter_map(|id| self.live(id)).map(|live| live.uid.clone()).collect();
+        let all = self.recorded_confirmations(source).union(&new).count();
+        if all > MOST_RECORDED {
+            return format!(
+                "nothing was confirmed: more than {MOST_RECORDED} deletions of {name} would be under way at a time"
+            );
+        }
+        let first = found.iter().find(|id| *id == first).unwrap_or(&found[0]).clone();
+        let state = &mut self.sources[source];
+        state.withdrawn.retain(|uid| !new.contains(uid));
+        state.confirming.extend(new);
+        let left = uids.len() - found.len();
+        let rest =
+            if left == 0 { String::new() } else { format!("; {left} of those named do not wait for it") };
+        let words = match found.len() - 1 {
+            0 => format!("the deletion of {first}"),
+            1 => format!("the deletions of {first} and 1 other"),
+            others => format!("the deletions of {first} and {others} others"),
+        };
+        format!("confirmed: {words}{rest}")
+    }
+
+    /// Returns the incarnations whose deletion counts as confirmed.
+    pub(in crate::engine) fn confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
+        let state = &self.sources[source];
+        let recorded = state.inventory.iter().flat_map(|inventory| &inventory.confirmed);
+        let recorded = recorded.filter(|uid| !state.withdrawn.contains(*uid));
+        recorded.chain(&state.confirmed).cloned().collect()
+    }
+
+    /// Returns the confirmed deletions that a source's parent should say.
+    fn recorded_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
+        let state = &self.sources[source];
+        let recorded = state.inventory.iter().flat_map(|inventory| &inventory.confirmed);
+        let recorded = recorded.filter(|uid| !state.withdrawn.contains(*uid));
+        recorded.chain(&state.confirming).cloned().collect()
+    }
+
+    /// Returns the confirmed deletions that a source's parent should say, where those are not the
+    /// ones that it says.
+    pub fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
+        let state = &self.sources[source];
+        let known = &state.inventory.as_ref()?.confirmed;
+        if state.withdrawn.is_empty() && state.confirming.is_empty() {
+            return None;
+        }
+        Some(self.recorded_confirmations(source)).filter(|next| next != known)
+    }
+
+    /// Returns the confirmed deletions that are still to come, once everything is known to be seen.
+    pub fn open_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
+        let mut all = self.recorded_confirmations(source);
+        if !all.is_empty() {
+            let of_source = |live: &&LiveObject| self.source_of(live) == Some(source);
+            let unwanted = self.unwanted.iter().filter_map(|id| self.live(id)).filter(of_source);
+            let unwanted: BTreeSet<&Uid> = unwanted.map(|live| &live.uid).collect();
+            all.retain(|uid| unwanted.contains(uid));
+        }
+        all
+    }
+
+    /// Lets go of the confirmation that an object is to be deleted, as a source wants it.
+    pub(in crate::engine) fn withdraw_confirmation(&mut self, id: &ObjectId) {
+        let may_be = |state: &SourceState| {
+            let recorded = state.inventory.as_ref().is_some_and(|inventory| !inventory.confirmed.is_empty());
+            recorded || !state.confirming.is_empty()
+        };
+        // Nearly always nothing is confirmed, and this is asked with each change.
+        if !self.sources.iter().any(may_be) {
+            return;
+        }
+        let Some(uid) = self.live(id).map(|live| live.uid.clone()) else { return };
+        for state in &mut self.sources {
+            let recorded =
+                state.inventory.as_ref().is_some_and(|inventory| inventory.confirmed.contains(&uid));
+            if state.confirming.remove(&uid) || recorded {
+                // A write that says it may be on its way.
+                state.withdrawn.insert(uid.clone());
+                state.to_judge = true;
+            }
+        }
+    }
+
+    /// The parent says something new: what is recorded is not to be written down any more, and what
+    /// it says of an object that is wanted does not count.
+    pub(in crate::engine) fn confirmations_read(&mut self, source: SourceId) {
+        let state = &mut self.sources[source];
+        let Some(inventory) = &state.inventory else { return };
+        state.confirming.retain(|uid| !inventory.confirmed.contains(uid));
+        state.withdrawn.retain(|uid| inventory.confirmed.contains(uid));
+        if inventory.confirmed.is_empty() {
+            return;
+        }
+        let recorded = inventory.confirmed.clone();
+        let is_wanted =
+            |id: &ObjectId| self.entry(id).is_some_and(|entry: &ObjectEntry| !entry.wants.is_empty());
+        let came_back = self.all_live().filter(|(id, live)| recorded.contains(&live.uid) && is_wanted(id));
+        let came_back: Vec<Uid> = came_back.map(|(_, live)| live.uid.clone()).collect();
+        self.sources[source].withdrawn.extend(came_back);
+    }
+
+    /// Returns whether all that a source has was listed, so that it is known what waits for its
+    /// deletion.
+    pub(in crate::engine) fn sees_what_waits(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        state.is_whole()
+            && state.head.is_some()
+            && state.inventory.is_some()
+            && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
+    }
+}

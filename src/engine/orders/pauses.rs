@@ -1,0 +1,306 @@
+//! The states that people want to last: pauses and holds, which are annotations of objects and of a
+//! source's inventory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::engine::OptOutPolicy;
+use crate::engine::Reason;
+use crate::engine::decide::action::{Action, ApplyPurpose, Decision};
+use crate::engine::facts::entry::SourceId;
+use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
+use crate::engine::orders::order::Order;
+use crate::engine::orders::undo::UndoRequest;
+use crate::engine::rollout::rollback::rejection::Rejection;
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+/// The maximum number of pauses and holds of a source's objects that are acknowledged. All count,
+/// but their tokens must not fill the inventory.
+pub const MOST_STATES: usize = 100;
+
+/// The intents and orders of people.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct OrderState {
+    /// Objects of which people ask something.
+    pub(in crate::engine) asked: BTreeSet<ObjectId>,
+    /// The orders that stand, of each source whose orders object was read.
+    pub(in crate::engine) given: BTreeMap<SourceId, Vec<Order>>,
+    /// Orders that were carried out since they were last told.
+    pub(in crate::engine) done: Vec<(SourceId, ObjectId, String)>,
+    /// Objects of which was told that the order on them is not obeyed, with its beginning.
+    pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
+    /// Indicates whether one of them was seen since orders on them were told.
+    pub(in crate::engine) asked_anew: bool,
+    /// Objects that somebody takes out of our hands, each with the word that asks, as they were
+    /// seen last.
+    pub(in crate::engine) opted_out: BTreeMap<ObjectId, &'static str>,
+    /// Wall-clock time at a moment.
+    clock: Option<(Instant, Timestamp)>,
+    /// The time of the last check for expired holds.
+    looked: Option<Instant>,
+    /// Ways back that are being looked up, by token.
+    pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
+    /// The acknowledgements to record, until the inventory has them.
+    pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
+    /// Rejections that are to be taken out of the parent, once their units are recorded again.
+    pub(in crate::engine) restored: Vec<(SourceId, Rejection)>,
+    /// Rejections that are to be taken out of the parent.
+    pub(in crate::engine) dropped: Vec<(SourceId, Rejection)>,
+    /// Indicates whether there may be something to do.
+    pub(in crate::engine) stale: bool,
+}
+
+/// The intents of people for objects.
+impl Engine {
+    /// Tells the time of day, for holds that end by themselves.
+    pub fn clock(&mut self, now: Instant, wall: Timestamp) {
+        self.orders.clock = Some((now, wall));
+        self.rollouts.starts.set_clock(now, wall);
+    }
+
+    pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
+        // Of what has lost our label only a look tells.
+        match self.shown(id).and_then(|live| live.opt_out) {
+            Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
+            None => drop(self.orders.opted_out.remove(id)),
+        }
+        if self.live(id).is_some_and(|live| live.asked.is_some()) {
+            self.orders.asked.insert(id.clone());
+            (self.orders.stale, self.orders.asked_anew) = (true, true);
+        } else if self.orders.asked.remove(id) {
+            (self.orders.stale, self.orders.asked_anew) = (true, true);
+        }
+    }
+
+    pub(in crate::engine) fn intents(&self, id: &ObjectId) -> Option<&ObjectIntents> {
+        self.live(id)?.asked.as_deref()
+    }
+
+    /// Returns why no new content of an object is released. A rollback goes on, and so does a unit
+    /// that is partly released.
+    pub(in crate::engine) fn paused(&self, id: &ObjectId) -> Option<Reason> {
+        let own = self.own_pause(id);
+        match self.recorded(id) {
+            // An object that shows its content already is kept from going on with it, step by step.
+            Some(unit) if self.is_out(unit) => own.filter(|_| {
+                let want = self.entry(id).and_then(|entry| entry.want());
+                want.is_some_and(|(_, want)| self.shows(id, want.hash))
+            }),
+            Some(unit) => own.or_else(|| self.pause_within(unit)),
+            None => own,
+        }
+    }
+
+    pub(in crate::engine) fn own_pause(&self, id: &ObjectId) -> Option<Reason> {
+        if self.entry(id).is_some_and(|entry| entry.instead.is_some()) {
+            return None;
+        }
+        if let Some(paused) = self.annotated_pause(id) {
+            return Some(pause_reason("it", &paused.reason));
+        }
+        let wanting = self.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source = &self.sources[wanting.or_else(|| self.source_of(self.live(id)?))?];
+        let paused = source.inventory.as_ref()?.paused.as_ref()?;
+        Some(pause_reason(&format!("source {}", source.name), &paused.reason))
+    }
+
+    /// Returns the pause on the live object itself, where its source heeds it.
+    pub fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
+        let asked = self.orders.asked.contains(id).then(|| self.intents(id)).flatten()?;
+        asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
+    }
+
+    /// Returns the hold that is on an object now, with the time that it still lasts.
+    pub(in crate::engine) fn active_hold(
+        &self,
+        id: &ObjectId,
+        now: Instant,
+    ) -> Option<(&HoldIntent, Duration)> {
+        let heeds = self.opt_out_of(id) == OptOutPolicy::Allowed;
+        let hold = self.intents(id).filter(|_| heeds)?.hold.as_ref()?;
+        let (at, wall) = self.orders.clock?;
+        let end = Duration::try_from(hold.until?.duration_since(wall)).ok()?;
+        let left = (at + end).checked_duration_since(now).filter(|left| !left.is_zero())?;
+        Some((hold, left))
+    }
+
+    /// Returns whether a person keeps a new content of an object from being released.
+    pub(in crate::engine) fn is_suspended(&self, id: &ObjectId) -> bool {
+        let held = || self.active_hold(id, self.orders.looked?);
+        held().is_some() || self.paused(id).is_some()
+    }
+
+    /// Lets time pass: what waits for an object whose hold is over goes on.
+    pub(in crate::engine) fn end_holds(&mut self, now: Instant) {
+        let Some(before) = self.orders.looked.replace(now) else { return };
+        let ended =
+            |id: &&ObjectId| self.active_hold(id, before).is_some() && self.active_hold(id, now).is_none();
+        let ended: Vec<ObjectId> = self.orders.asked.iter().filter(ended).cloned().collect();
+        for id in ended {
+            self.object_changed(&id);
+        }
+    }
+
+    /// Takes out of a decision what a person does not want to happen.
+    pub(in crate::engine) fn suspended(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
+        if let Some((hold, left)) = self.active_hold(id, now) {
+            let differs = match &decision.action {
+                Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {
+                    "; it was changed, and is not repaired"
+                }
+                Action::Apply(_) => "; a newer content waits",
+                Action::Delete(..) => "; its deletion waits",
+                Action::Nothing if decision.reason.is_none() => "",
+                _ => {
+                    let again = decision.again.map_or(left, |again| again.min(left));
+                    return Decision { again: Some(again), ..decision };
+                }
+            };
+            let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
+            let why = format!("on hold until {until}: {}{differs}", hold.reason);
+            return Decision { again: Some(left), ..Decision::wait(Reason::OnHold(why.into())) };
+        }
+        match (&decision.action, self.paused(id)) {
+            (Action::Delete(..), Some(reason)) => Decision::wait(reason),
+            _ => decision,
+        }
+    }
+}
+
+/// Acknowledging.
+impl Engine {
+    /// Tells of the pauses and holds of objects that rhumb has taken note of them.
+    pub(in crate::engine) fn answer_states(&mut self) {
+        let mut room: Vec<usize> = (0..self.sources.len())
+            .map(|source| MOST_STATES.saturating_sub(self.acknowledged_states(source)))
+            .collect();
+        for id in self.orders.asked.clone() {
+            // A copy of an object of ours is neither changed nor deleted, so a pause on it means
+            // nothing.
+            let Some(source) = self.source_for(&id) else { continue };
+            if !self.knows_enough(source) {
+                self.orders.stale = true;
+                continue;
+            }
+            let Some(asked) = self.intents(&id).cloned() else { continue };
+            let denied = (self.opt_out_of(&id) == OptOutPolicy::Denied).then(|| denied_words(&id));
+            let words = |words: String| denied.clone().unwrap_or(words);
+            let paused = asked.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
+            let held = asked.hold.map(|hold| (hold.token.clone(), words(held_words(&id, &hold))));
+            for (token, words) in paused.into_iter().chain(held) {
+                if room[source] > 0 && !self.is_answered(&token) {
+                    room[source] -= 1;
+                    self.answer(source, &token, &words);
+                }
+            }
+        }
+        for source in 0..self.sources.len() {
+            self.answer_source(source);
+        }
+    }
+
+    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent
+    /// says enough of them.
+    pub fn untold_states(&self, source: SourceId) -> usize {
+        // Nearly always none does, and this is asked again and again.
+        if self.orders.asked.len() <= MOST_STATES {
+            return 0;
+        }
+        let stand = self.tokens(source);
+        stand.iter().filter(|token| !self.is_answered(token)).count()
+    }
+
+    /// Returns how many pauses and holds that last the parent says, or is going to say.
+    fn acknowledged_states(&self, source: SourceId) -> usize {
+        let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
+        let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
+        told.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
+    }
+
+    /// Returns whether enough has been read to carry out an order on an object of this source.
+    pub(in crate::engine) fn knows_enough(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        state.head.is_some()
+            && self.rollouts.ledger.is_some()
+            && state.inventory.is_some()
+            && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
+    }
+
+    /// The source's own pause, and states that are over.
+    fn answer_source(&mut self, source: SourceId) {
+        if !self.knows_enough(source) {
+            return;
+        }
+        let Some(inventory) = &self.sources[source].inventory else { return };
+        let paused = inventory.paused.clone().filter(|paused| !self.is_answered(&paused.token));
+        let there = self.tokens(source);
+        let over = |one: &&Acknowledgement| !there.contains(&one.token);
+        let over: Vec<Acknowledgement> = inventory.acknowledged.iter().filter(over).cloned().collect();
+        if let Some(paused) = paused {
+            let name = self.sources[source].name.clone();
+            self.answer(source, &paused.token, &format!("paused: source {name}"));
+        }
+        for one in over {
+            let ended = [("paused: ", "resumed: "), ("held: ", "released: ")];
+            let ended = ended.iter().find_map(|(was, is)| Some((is, one.outcome.strip_prefix(was)?)));
+            let known = self
+                .orders
+                .answers
+                .iter()
+                .any(|(_, answer)| answer.token == one.token && answer.is_of_state());
+            if let Some((is, rest)) = ended.filter(|_| !known) {
+                // Until when it would have been held says nothing any more.
+                let what = rest.split_once(" until ").map_or(rest, |(what, _)| what);
+                self.answer(source, &one.token, &format!("{is}{what}"));
+            }
+        }
+    }
+
+    /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its
+    /// parent.
+    pub(in crate::engine) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
+        let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
+        let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.intents(id));
+        let tokens = asked.flat_map(|asked| {
+            let paused = asked.paused.iter().map(|paused| &paused.token);
+            paused.chain(asked.hold.iter().map(|hold| &hold.token)).cloned()
+        });
+        let inventory = self.sources[source].inventory.as_ref();
+        let paused = inventory.and_then(|inventory| Some(inventory.paused.as_ref()?.token.clone()));
+        tokens.chain(paused).collect()
+    }
+
+    /// An object may have come from another source, and its pause with it.
+    fn is_answered(&self, token: &str) -> bool {
+        let told = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let told = told.flat_map(|inventory| &inventory.acknowledged);
+        let answers = self.orders.answers.iter().map(|(_, answer)| answer);
+        told.chain(answers).any(|one| *one.token == *token && one.is_of_state())
+    }
+
+    pub(in crate::engine) fn answer(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
+        self.orders.answers.push((source, Acknowledgement::new(token, outcome)));
+    }
+}
+
+/// Returns why nothing new is released under a pause.
+pub fn pause_reason(what: &str, reason: &str) -> Reason {
+    let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    Reason::Paused(format!("{what} is paused{because}").into())
+}
+
+fn denied_words(id: &ObjectId) -> String {
+    format!("not in effect: {id}: optOut of its source is denied")
+}
+
+fn held_words(id: &ObjectId, hold: &HoldIntent) -> String {
+    match hold.until {
+        Some(until) => format!("held: {id} until {until}"),
+        None => format!("not held: {id}: until when cannot be read"),
+    }
+}

@@ -1,0 +1,227 @@
+//! Ways back by hand.
+//!
+//! They lead to what was in force here before, as the records of units say, or to a revision that a
+//! person names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::orders::carry_out::{OrderAnswer, hand, objects};
+use crate::engine::orders::order::Order;
+use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
+use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::state::Engine;
+use crate::engine::{Release, SharedDesired, WantedObject};
+use crate::graph::ConnectedUnits;
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// A way back by hand: what older content is to be looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoRequest {
+    /// The order's token.
+    pub token: Arc<str>,
+    /// The object that it names.
+    pub id: ObjectId,
+    /// Its source.
+    pub source: SourceId,
+    /// The revision that brought what is in force.
+    pub from: Revision,
+    /// The revision to go back to, as a person names it; else the parent of `from`.
+    pub to: Option<Arc<str>>,
+    /// All that goes back.
+    pub objects: Vec<ObjectId>,
+    /// Revisions that were in force here, as rhumb itself has written down: these may be gone back
+    /// to, wherever the followed reference stands now.
+    pub in_force: BTreeSet<Revision>,
+    /// The giver of the order; empty where that is not said.
+    pub by: Arc<str>,
+}
+
+/// The contents of an older revision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastRevision {
+    /// The revision.
+    pub revision: Revision,
+    /// The contents that it has.
+    pub contents: BTreeMap<ObjectId, SharedDesired>,
+}
+
+impl Engine {
+    pub(in crate::engine) fn undo(
+        &mut self,
+        source: SourceId,
+        order: &Order,
+        to: Option<Arc<str>>,
+    ) -> OrderAnswer {
+        // Before the key was read nothing proves which revision brought what is there.
+        if self.is_reading_release_key() {
+            return OrderAnswer::Later;
+        }
+        let id = &order.object;
+        // The contents before it stand in rhumb's own record, and need no proof on the object.
+        if let Some(unit) = self.replaced(source, id).filter(|_| to.is_none()) {
+            return OrderAnswer::Now(self.take_back(source, order, unit));
+        }
+        let release = self.shown(id).and_then(|live| live.release.as_ref());
+        let Some(from) = release.map(|release| release.revision.clone()) else {
+            return OrderAnswer::Now(format!("nothing to undo: {id} shows no content of a revision"));
+        };
+        let objects = self.brought_together(source, id, &from);
+        let (token, by) = (order.token.clone(), order.by.clone());
+        let in_force = self.revisions_in_force(source);
+        let undo =
+            UndoRequest { token: token.clone(), id: id.clone(), source, from, to, objects, in_force, by };
+        self.orders.undos.insert(token, undo);
+        OrderAnswer::Later
+    }
+
+    /// Returns the revisions of a source that were in force here, as far as that is written down in
+    /// rhumb's own namespace.
+    fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
+        let applyset = &self.applysets[source];
+        let ledger = self.rollouts.ledger.iter();
+        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.past));
+        let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
+        let units = units.chain(rejected.map(|rejection| &rejection.unit));
+        let units = units.filter(|unit| unit.applyset == *applyset).map(|unit| unit.revision.clone());
+        let read = self.commits_of(source).into_iter().map(|(revision, _)| revision);
+        units.chain(read).chain(self.sources[source].head.clone()).collect()
+    }
+
+    /// Returns the unit that brought the content that an object shows, as far as its contents are
+    /// still there.
+    fn replaced(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
+        let shows = |id: &ObjectId, member: &UnitMember| match member.content {
+            Some(content) => self.shows(id, content),
+            None => self.shown(id).is_none(),
+        };
+        let past = &self.rollouts.ledger.as_ref()?.past;
+        let brought = |unit: &&Unit| {
+            let member = unit.members.get(id).filter(|member| member.content.is_some());
+            let readable = !unit.members.values().any(UnitMember::is_unreadable);
+            unit.applyset == self.applysets[source]
+                && readable
+                && member.is_some_and(|member| shows(id, member))
+        };
+        let mut unit = past.iter().rev().find(brought)?.clone();
+        unit.members.retain(|id, member| shows(id, member));
+        Some(unit)
+    }
+
+    /// Goes back to what was in force before a unit.
+    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: Unit) -> String {
+        let id = &order.object;
+        let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
+            member.good == LastGood::Unknown && self.has_left(id, member)
+        };
+        if let Some((lost, _)) = unit.members.iter().find(unknown) {
+            return format!("nothing to undo: nobody knows what {lost} was before; name a revision");
+        }
+        let to = match unit.members.get(id).map(|member| &member.good) {
+            Some(LastGood::Release(good)) => good.revision.short().to_owned(),
+            _ => format!("what was before {}", unit.revision.short()),
+        };
+        for (id, member) in &mut unit.members {
+            member.content = self.wanted_hash(source, id);
+        }
+        let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+        if unit.members.get(id).is_some_and(is_asked_for) {
+            return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
+        }
+        self.undone(source, (id, &order.by), unit, &to)
+    }
+
+    pub(in crate::engine) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
+        match self.sources[source].catalog.want(id) {
+            Some(WantedObject::Object(desired)) => Some(desired.hash),
+            _ => None,
+        }
+    }
+
+    fn undone(&mut self, source: SourceId, (id, by): (&ObjectId, &str), unit: Unit, to: &str) -> String {
+        let from = unit.revision.short().to_owned();
+        let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
+        let cause = format!("revision {from} undone by {}", hand(by)).into();
+        self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
+        words
+    }
+
+    /// Returns the objects of a source that one revision brought and that are connected with this
+    /// one.
+    fn brought_together(&self, source: SourceId, id: &ObjectId, revision: &Revision) -> Vec<ObjectId> {
+        let brought = |other: &ObjectId| {
+            let live = self.shown(other)?;
+            let same = live.release.as_ref().is_some_and(|release| release.revision == *revision);
+            (same && self.source_of(live) == Some(source)).then_some(())
+        };
+        let mut units = ConnectedUnits::default();
+        let nodes: Vec<(&ObjectId, &ObjectEntry)> =
+            self.entries().filter(|(other, _)| brought(other).is_some()).collect();
+        for (other, _) in &nodes {
+            units.add(other);
+        }
+        for (other, entry) in &nodes {
+            let contents = entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
+            for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
+                if units.has(need) {
+                    units.join(other, need);
+                }
+            }
+        }
+        let mut found: Vec<ObjectId> = nodes
+            .iter()
+            .map(|(other, _)| *other)
+            .filter(|other| units.together(other, id))
+            .cloned()
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Returns the ways back whose contents are to be looked up.
+    pub fn undos(&self) -> impl Iterator<Item = &UndoRequest> {
+        self.orders.undos.values()
+    }
+
+    /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
+    pub fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
+        let Some(undo) = self.orders.undos.remove(token) else { return };
+        // The order of another source may have waited for its token.
+        self.orders.stale = true;
+        let release = self.shown(&undo.id).and_then(|live| live.release.clone());
+        let Some(release) = release.filter(|release| release.revision == undo.from) else {
+            // Something else is in force by now: it is looked up again.
+            return;
+        };
+        let words = match past {
+            Ok(past) => self.go_back(&undo, &release, &past),
+            Err(why) => format!("nothing to undo: {why}"),
+        };
+        self.carried_out(undo.source, (&undo.token, &undo.id, &undo.by), words);
+    }
+
+    fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
+        let (id, to) = (&undo.id, past.revision.short());
+        let wanted = |id: &ObjectId| self.wanted_hash(undo.source, id);
+        let target = past.contents.get(id);
+        if target.is_some_and(|target| target.is_release(shown.hash)) {
+            return format!("nothing to undo: {id} is in revision {to} as it is now");
+        }
+        if target.is_some_and(|target| wanted(id) == Some(target.hash)) {
+            return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
+        }
+        let member = |id: &ObjectId| {
+            let good = past.contents.get(id).map_or(LastGood::Absent, |desired| {
+                LastGood::Release(Release { hash: desired.hash, revision: past.revision.clone() })
+            });
+            (id.clone(), UnitMember { content: wanted(id), good, restarted: None })
+        };
+        let unit = Unit {
+            applyset: self.applysets[undo.source].clone(),
+            revision: undo.from.clone(),
+            members: undo.objects.iter().map(member).collect(),
+        };
+        self.undone(undo.source, (id, &undo.by), unit, to)
+    }
+}

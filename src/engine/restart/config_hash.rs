@@ -1,0 +1,136 @@
+//! Restarts for configuration that changed: a hash over the data that a workload's pods use, in an
+//! annotation of its pod template.
+
+use crate::object::annotations;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::object::{ContentHash, ObjectId, annotation, canonical_json};
+
+/// The shortest secret that a key is made of, in bytes.
+const SHORTEST: usize = 16;
+
+/// Length of a block of SHA-256, in bytes.
+const BLOCK: usize = 64;
+
+/// The key that keeps the data of Secrets from being guessed by their hash.
+///
+/// The hash stands in an annotation of each pod, where many may read it who may not read the
+/// Secret. A password of eight letters is found by trying: a plain hash of it is as good as the
+/// password. So it is an HMAC-SHA-256 (RFC 2104) under a secret key: random bytes, made once and
+/// kept in a Secret beside the inventories. All sources and daemons of a cluster share it. The
+/// Secret's own uid would not do: Events and audit logs tell it. Neither would its resourceVersion:
+/// each new label changes it. Hashes under another key cannot be compared, so the present data then
+/// count as those that pods were started with.
+///
+/// Its `Debug` form shows nothing.
+#[derive(Clone)]
+pub struct HashKey([u8; BLOCK]);
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl HashKey {
+    /// Makes a key of random bytes; none when they are fewer than 16.
+    pub fn of(secret: &[u8]) -> Option<Self> {
+        if secret.len() < SHORTEST {
+            return None;
+        }
+        let mut block = [0; BLOCK];
+        if secret.len() > BLOCK {
+            block[..32].copy_from_slice(&Sha256::digest(secret));
+        } else {
+            block[..secret.len()].copy_from_slice(secret);
+        }
+        Some(Self(block))
+    }
+
+    /// Returns a number by which two keys are told apart, and nothing else of them.
+    pub fn number(&self) -> u32 {
+        self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte))
+    }
+
+    /// Returns a key for a cipher of 128 bits, which says nothing of this one.
+    pub(in crate::engine) fn seal(&self) -> [u8; 16] {
+        let [seal @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.sign(b"seal");
+        seal
+    }
+
+    /// Makes a key for another purpose, which says nothing of this one.
+    pub(in crate::engine) fn derived(&self, purpose: &str) -> Self {
+        let mut block = [0; BLOCK];
+        block[..32].copy_from_slice(&self.sign(purpose.as_bytes()));
+        Self(block)
+    }
+
+    pub(in crate::engine) fn sign(&self, bytes: &[u8]) -> [u8; 32] {
+        let inner = Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
+        Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+    }
+}
+
+/// The data of one `ConfigMap` or Secret, as a hash that is not keyed: it stays in this process,
+/// and its `Debug` form shows nothing.
+///
+/// Only data count, so that a new label restarts nothing; so does the object's identity, so that no
+/// two Secrets are seen to be equal. An object that is made anew with the same data has the same
+/// hash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ConfigData(ContentHash);
+
+impl fmt::Debug for ConfigData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Data(..)")
+    }
+}
+
+impl ConfigData {
+    /// Reads off the data of an object.
+    pub fn of(id: &ObjectId, object: &Value) -> Self {
+        let part = |name: &str| match object.get(name).and_then(Value::as_object) {
+            Some(map) => map.iter().filter(|(_, value)| !value.is_null()).collect(),
+            None => BTreeMap::new(),
+        };
+        Self(ContentHash::of(&json!([name_parts(id), part("data"), part("binaryData")])))
+    }
+}
+
+/// Returns the hash over all data that pods use, in whatever order: the data of each object, or
+/// none where it is missing. An object that appears or goes away changes it as well. Only a holder
+/// of the key can try guesses.
+pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>) -> ContentHash {
+    let pair = |(id, data): (&ObjectId, &Option<ConfigData>)| {
+        let data = data.map_or_else(|| "absent".to_owned(), |ConfigData(hash)| hash.to_string());
+        json!([name_parts(id), data])
+    };
+    let content: Value = used.iter().map(pair).collect();
+    ContentHash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
+}
+
+/// Returns whether a content asks for a restart when the data that its pods use change.
+pub fn restarts_on_change(content: &Value) -> bool {
+    annotation(content, annotations::RESTART_ON_CHANGE) == "true"
+}
+
+/// Puts the hash into the pod template of a content; one without a template stays as it is.
+pub fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value {
+    let template = content.pointer_mut("/spec/template").and_then(Value::as_object_mut);
+    let metadata = template.map(|template| template.entry("metadata"));
+    let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    let annotations = metadata.and_then(Value::as_object_mut).map(|metadata| metadata.entry("annotations"));
+    let annotations = annotations.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(annotations::CONFIG_HASH.to_owned(), hash.to_string().into());
+    }
+    content
+}
+
+fn name_parts(id: &ObjectId) -> [&str; 4] {
+    [id.group(), id.kind(), id.namespace().unwrap_or_default(), id.name()]
+}

@@ -1,0 +1,566 @@
+//! Restarts for changed configuration: the data that pods use now, and those that they were started
+//! with.
+//!
+//! Of an object from git its applied content counts. So a workload restarts right after its
+//! configuration was written, and never for somebody's passing edit of it. Of any other object the
+//! cluster's data count.
+
+use crate::object::annotations;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::engine::facts::desired::ConfigRole;
+use crate::engine::facts::entry::{SourceId, WaitTopic};
+use crate::engine::facts::hash_seal::SealState;
+use crate::engine::facts::sources::SourceState;
+use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
+use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing};
+use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
+use crate::engine::state::Engine;
+use crate::engine::{AcceptedContent, DesiredObject, LiveLookup, LiveObject, Reason, WantedObject};
+use crate::object::{ContentHash, GroupKind, ObjectId};
+
+/// The Secret that holds the key for hashes of data, in the namespace of the inventories.
+pub const KEY_SECRET: &str = "config-key.rhumb.dev";
+
+/// The state of something that has to be read.
+#[derive(Clone, Debug, Default)]
+pub enum ReadState<T> {
+    /// It is being read.
+    #[default]
+    Reading,
+    /// This.
+    Value(T),
+    /// It cannot be read, and why: nothing waits for it.
+    Unreadable(Arc<str>),
+}
+
+/// The data that pods use.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct ConfigDataState {
+    pub(in crate::engine) key: ReadState<HashKey>,
+    /// The state of the seals of Secret hashes.
+    pub(in crate::engine) sealed: SealState,
+    /// Data of objects that are not from git.
+    followed: HashMap<ObjectId, ReadState<Option<ConfigData>>>,
+    /// The workloads that restart when an object changes, by that object.
+    users: HashMap<ObjectId, BTreeSet<ObjectId>>,
+    /// Those of them that are not from git.
+    foreign: BTreeSet<ObjectId>,
+    /// Indicates whether other objects are to be followed than before.
+    refollow: bool,
+    /// The data that the pods of each workload were started with, where this process has seen it.
+    seen: HashMap<ObjectId, Vec<Option<ConfigData>>>,
+}
+
+/// The contents that are taken to be in force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ConfigBasis {
+    /// Those that are.
+    Now,
+    /// Those that the newest revision of this source releases together with a workload.
+    Released(SourceId),
+}
+
+/// The obstacle to computing a hash.
+enum MissingConfig {
+    /// This is being read.
+    Reading(ObjectId),
+    /// It cannot be had now.
+    Blind,
+}
+
+impl DesiredObject {
+    /// Returns the `ConfigMaps` and Secrets whose change restarts it.
+    pub(in crate::engine) fn uses(&self) -> Option<&[ObjectId]> {
+        match self.config.as_deref() {
+            Some(ConfigRole::Uses(used)) => Some(used),
+            _ => None,
+        }
+    }
+
+    /// Returns the data that it puts there.
+    fn data(&self) -> Option<ConfigData> {
+        match self.config.as_deref() {
+            Some(ConfigRole::Data(data)) => Some(*data),
+            _ => None,
+        }
+    }
+}
+
+/// The facts that the loop reports and has to find out.
+impl Engine {
+    /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
+    /// so that a key is needed.
+    pub fn needs_key(&self) -> bool {
+        !self.configs.users.is_empty() || self.needs_seal()
+    }
+
+    /// Takes over the key for hashes of data.
+    pub fn config_key(&mut self, key: ReadState<HashKey>) {
+        let number = |key: &ReadState<HashKey>| {
+            if let ReadState::Value(key) = key { Some(key.number()) } else { None }
+        };
+        if let (ReadState::Value(_), ReadState::Unreadable(_) | ReadState::Reading) =
+            (&self.configs.key, &key)
+        {
+            return;
+        }
+        let same = std::mem::discriminant(&self.configs.key) == std::mem::discriminant(&key)
+            && number(&self.configs.key) == number(&key);
+        self.configs.key = key;
+        self.note_seal();
+        if !same {
+            let used: Vec<ObjectId> = self.configs.users.keys().cloned().collect();
+            for used in &used {
+                self.wake_users(used);
+            }
+            self.touch(&WaitTopic::Object(key_id()));
+        }
+    }
+
+    /// Returns the objects whose data are to be followed: pods use them, and they are not from git.
+    pub fn data_to_follow(&self) -> BTreeSet<ObjectId> {
+        let mut used = self.configs.foreign.clone();
+        // Rejected content is tried again when they change.
+        for source in &self.sources {
+            for id in &source.instead {
+                if let Some(WantedObject::Object(newest)) = source.catalog.want(id) {
+                    used.extend(newest.uses().unwrap_or_default().iter().cloned());
+                }
+            }
+        }
+        used.retain(|used| !self.is_from_git(used));
+        used
+    }
+
+    /// As [`Engine::data_to_follow`]; none where that has not changed since it was asked for last.
+    pub fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
+        std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
+    }
+
+    /// Returns the sources whose workloads use the data of an object, or would, were what failed
+    /// tried again.
+    pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
+        let users = self.configs.users.get(used).into_iter().flatten();
+        let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_for(user)).collect();
+        for (number, source) in self.sources.iter().enumerate() {
+            let asks = |id: &ObjectId| match source.catalog.want(id) {
+                Some(WantedObject::Object(newest)) => newest.uses().unwrap_or_default().contains(used),
+                _ => false,
+            };
+            if source.instead.iter().any(asks) {
+                sources.insert(number);
+            }
+        }
+        sources
+    }
+
+    /// Follows anew: rejected contents name other objects than before.
+    pub(in crate::engine) fn follow_again(&mut self) {
+        self.configs.refollow = true;
+    }
+
+    /// Keeps which of the objects that pods use are not from git.
+    fn track_used(&mut self, id: &ObjectId) {
+        let foreign = self.configs.users.contains_key(id) && !self.is_from_git(id);
+        let changed =
+            if foreign { self.configs.foreign.insert(id.clone()) } else { self.configs.foreign.remove(id) };
+        self.configs.refollow |= changed;
+    }
+
+    /// Takes over the data of an object that is not from git; none where there is no such object.
+    /// Data that cannot be read any more are taken to be as they were.
+    pub fn config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
+        let known = self.configs.followed.get(id);
+        let same = match (known, &data) {
+            (Some(ReadState::Value(known)), ReadState::Value(data)) => known == data,
+            (Some(ReadState::Value(_)), ReadState::Reading | ReadState::Unreadable(_)) => true,
+            (Some(ReadState::Unreadable(known)), ReadState::Unreadable(why)) => known == why,
+            _ => false,
+        };
+        if !same {
+            self.configs.followed.insert(id.clone(), data);
+            self.wake_users(id);
+            self.touch(&WaitTopic::Object(id.clone()));
+        }
+    }
+
+    /// An object is not followed any more.
+    pub fn config_forgotten(&mut self, id: &ObjectId) {
+        self.configs.followed.remove(id);
+    }
+
+    /// Returns which data cannot be read, and why.
+    pub fn unreadable_data(&self) -> impl Iterator<Item = (&ObjectId, &Arc<str>)> {
+        self.configs.followed.iter().filter_map(|(id, known)| match known {
+            ReadState::Unreadable(why) => Some((id, why)),
+            _ => None,
+        })
+    }
+
+    /// Returns whether something has to be read before it is known what restarts.
+    pub fn is_reading_data(&self) -> bool {
+        let reading =
+            |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(ReadState::Reading));
+        self.is_reading_release_key()
+            || self.needs_key()
+                && (matches!(self.configs.key, ReadState::Reading)
+                    || self.data_to_follow().iter().any(reading))
+    }
+
+    /// Updates the users of data for a changed wish.
+    pub(in crate::engine) fn track_uses(&mut self, id: &ObjectId, before: Option<&DesiredObject>) {
+        let now = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
+        let used = |desired: Option<&DesiredObject>| -> BTreeSet<ObjectId> {
+            desired.and_then(DesiredObject::uses).unwrap_or_default().iter().cloned().collect()
+        };
+        let (was, is) = (used(before), used(now.as_deref()));
+        for gone in was.difference(&is) {
+            if let Some(users) = self.configs.users.get_mut(gone) {
+                users.remove(id);
+                if users.is_empty() {
+                    self.configs.users.remove(gone);
+                }
+            }
+        }
+        for new in &is {
+            self.configs.users.entry(new.clone()).or_default().insert(id.clone());
+        }
+        if was != is {
+            self.configs.seen.remove(id);
+        }
+        was.symmetric_difference(&is).for_each(|used| self.track_used(used));
+        // Another source may use what is followed already, with rights of its own.
+        self.configs.refollow |= was != is && self.has_several_watchers();
+        self.wake_users(id);
+    }
+
+    /// Something about an object changed: those whose pods use it may have to restart.
+    pub(in crate::engine) fn wake_users(&mut self, used: &ObjectId) {
+        let Some(users) = self.configs.users.get(used).cloned() else { return };
+        self.track_used(used);
+        // A missing workload is not restarted.
+        if users.iter().any(|user| self.shown(user).is_some()) {
+            self.restarting.clear();
+        }
+        for user in users {
+            self.track_move(&user);
+            self.touch(&WaitTopic::Object(user.clone()));
+            self.dirty.push(user);
+        }
+    }
+}
+
+/// The consequences.
+impl Engine {
+    /// Returns whether what rhumb puts there counts as an object's data: it is from git, whole, and
+    /// has been taken over.
+    fn is_from_git(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id) else { return false };
+        let whole = entry.want().is_some_and(|(_, want)| want.data().is_some());
+        whole
+            && !self.is_left_alone(id)
+            && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.shown(id).is_none())
+    }
+
+    /// Returns the content of a used object that the newest revision of a source is about to put
+    /// there.
+    fn released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
+        let entry = self.entry(id)?;
+        let (wanting, _) = entry.want()?;
+        let candidate = entry.candidate().filter(|_| wanting == source && self.is_from_git(id))?;
+        let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.content == candidate.hash);
+        let stays = entry.instead.as_ref().is_some_and(|instead| instead.gate().is_some());
+        (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
+    }
+
+    fn data_of(&self, id: &ObjectId, when: ConfigBasis) -> Result<Option<ConfigData>, MissingConfig> {
+        if !self.is_from_git(id) {
+            return match self.configs.followed.get(id) {
+                Some(ReadState::Value(data)) => Ok(*data),
+                Some(ReadState::Unreadable(_)) => Err(MissingConfig::Blind),
+                Some(ReadState::Reading) | None => Err(MissingConfig::Reading(id.clone())),
+            };
+        }
+        if let ConfigBasis::Released(source) = when
+            && let Some(content) = self.released_with(source, id)
+        {
+            return Ok(content.data());
+        }
+        let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
+        match (&entry.accepted, &entry.looked) {
+            (AcceptedContent::Known(content), _) => content.data().map(Some).ok_or(MissingConfig::Blind),
+            (AcceptedContent::Named(_), _) => Err(MissingConfig::Reading(id.clone())),
+            (AcceptedContent::Nothing, Some(LiveLookup::Absent)) => Ok(None),
+            (AcceptedContent::Lost(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
+        }
+    }
+
+    /// Returns the data that a content's pods use. A missing required reference never triggers a
+    /// restart.
+    fn used_data(
+        &self,
+        desired: &DesiredObject,
+        when: ConfigBasis,
+    ) -> Result<BTreeMap<ObjectId, Option<ConfigData>>, MissingConfig> {
+        let (mut all, mut reading) = (BTreeMap::new(), None);
+        for id in desired.uses().unwrap_or_default() {
+            match self.data_of(id, when) {
+                Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Blind),
+                Ok(data) => drop(all.insert(id.clone(), data)),
+                Err(MissingConfig::Reading(what)) => reading = Some(what),
+                Err(MissingConfig::Blind) => return Err(MissingConfig::Blind),
+            }
+        }
+        match reading {
+            Some(what) => Err(MissingConfig::Reading(what)),
+            None => Ok(all),
+        }
+    }
+
+    fn hashed(
+        &self,
+        used: &BTreeMap<ObjectId, Option<ConfigData>>,
+    ) -> Result<(u32, ContentHash), MissingConfig> {
+        match &self.configs.key {
+            ReadState::Value(key) => Ok((key.number(), config_hash(key, used))),
+            ReadState::Reading => Err(MissingConfig::Reading(key_id())),
+            ReadState::Unreadable(_) => Err(MissingConfig::Blind),
+        }
+    }
+
+    fn config_of(
+        &self,
+        desired: &DesiredObject,
+        when: ConfigBasis,
+    ) -> Result<(u32, ContentHash, u64), MissingConfig> {
+        let used = self.used_data(desired, when)?;
+        let (key, data) = self.hashed(&used)?;
+        let used: Vec<Option<ConfigData>> = used.into_values().collect();
+        let changed = self.configs.seen.get(&desired.id).map_or(0, |before| differing(before, &used));
+        Ok((key, data, changed))
+    }
+
+    /// Returns the stamp of the data that this content's pods are started with, and so the hash in
+    /// the template. Unknown data stay as shown.
+    pub(in crate::engine) fn to_start_with(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+        live: Option<&LiveObject>,
+    ) -> Option<ConfigStamp> {
+        let shown = live.and_then(|live| live.started);
+        let same = self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
+        if desired.uses().is_none() {
+            // An object that asks for no more restarts is not restarted for that either.
+            return shown.filter(|_| same);
+        }
+        // Another template may use others.
+        let shown = shown.map(|shown| if same { shown } else { ConfigStamp { changed: 0, ..shown } });
+        let Ok((key, data, changed)) = self.config_of(desired, ConfigBasis::Released(source)) else {
+            return shown;
+        };
+        let pinned =
+            |template| ConfigStamp { key, data, pinned: Some(PinnedConfig { data, template }), changed: 0 };
+        Some(match shown {
+            Some(shown) if shown.key == key && shown.data == data => shown,
+            Some(shown) if shown.key == key => ConfigStamp { data, changed, ..shown },
+            Some(shown) => pinned(shown.template()),
+            None if live.is_some_and(LiveObject::has_config_hash) => {
+                ConfigStamp { key, data, pinned: None, changed: 0 }
+            }
+            None => pinned(None),
+        })
+    }
+
+    /// Returns the stamp for a restart of a workload of ours whose data have changed, or are about
+    /// to; none where none is due.
+    pub(in crate::engine) fn reconfigured(&self, id: &ObjectId) -> Option<ConfigStamp> {
+        let (source, desired) = self.entry(id)?.want()?;
+        desired.uses()?;
+        let live = self.shown(id).filter(|live| self.source_of(live) == Some(source))?;
+        let started = live.started.filter(|_| !self.is_left_alone(id))?;
+        let next = self.to_start_with(source, desired, Some(live))?;
+        (next.template() != started.template()).then_some(next)
+    }
+
+    /// Returns the reason that gates a new content of a workload: facts to be read, and
+    /// configuration that comes first.
+    pub(in crate::engine) fn config_gate(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+        let used = desired.uses()?;
+        if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
+            return Some(Reason::Reading(what));
+        }
+        let mut first = used.iter().filter(|used| self.released_with(source, used).is_some());
+        let first = first.find(|used| !self.comes_with(source, desired, used))?;
+        Some(Reason::Needs(first.clone(), "is not changed yet".into()))
+    }
+
+    /// Returns the reason for which it is not known yet which workloads restart for a new content.
+    pub(in crate::engine) fn unread_for_users(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
+        let users = self.configs.users.get(id).into_iter().flatten();
+        let mut ours = users.filter_map(|user| self.entry(user)?.want().filter(|(by, _)| *by == source));
+        ours.find_map(|(_, desired)| match self.config_of(desired, ConfigBasis::Released(source)) {
+            Err(MissingConfig::Reading(what)) if self.shown(&desired.id).is_some() => {
+                Some(Reason::Reading(what))
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
+    /// force now.
+    pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
+        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.want(id) {
+            Some(WantedObject::Object(want)) => want.data().is_some(),
+            Some(WantedObject::Unusable(_)) => true,
+            None => false,
+        };
+        let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
+        let used = desired.uses()?.iter().filter(|used| !is_brought(used));
+        let used: Result<_, MissingConfig> =
+            used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Now)?))).collect();
+        Some(self.hashed(&used.ok()?).ok()?.1)
+    }
+
+    /// Returns which data the pods of a member of a unit are started with.
+    pub(in crate::engine) fn restarted_with(&self, source: SourceId, id: &ObjectId) -> Option<ConfigRestart> {
+        let (_, desired) = self.entry(id)?.want()?;
+        let foreign = self.foreign_config(desired)?;
+        let live = self.shown(id);
+        let data = self.to_start_with(source, desired, live)?.data;
+        let before = live.and_then(|live| live.started).map(|started| started.data);
+        Some(ConfigRestart { data, foreign, before })
+    }
+
+    /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods
+    /// are started with.
+    pub(in crate::engine) fn shows_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
+        let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
+        let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
+        same && member.content.is_some_and(|content| self.shows(id, content))
+    }
+
+    /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted
+    /// for data of somebody else.
+    pub(in crate::engine) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
+        let used = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.uses());
+        let brings = |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.stays(id, member));
+        unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
+    }
+
+    /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
+    /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
+    pub(in crate::engine) fn stays_failed(&self, id: &ObjectId) -> bool {
+        let Some((_, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
+        let comes = |id: &ObjectId| {
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.goes_back.contains(id)
+        };
+        let uses = want.uses().unwrap_or_default();
+        let at_rest = !comes(id) && !uses.iter().any(comes) && self.reconfigured(id).is_none();
+        !uses.is_empty() && self.goes_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
+    }
+
+    /// Returns whether the content of a member is what it was before.
+    fn stays(&self, id: &ObjectId, member: &UnitMember) -> bool {
+        let LastGood::Release(good) = &member.good else { return false };
+        let want = self.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want);
+        Some(good.hash) == member.content
+            || want.is_some_and(|want| want.is_release(good.hash) && Some(want.hash) == member.content)
+    }
+
+    /// Returns why a unit failed, in words.
+    pub(in crate::engine) fn cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
+        let restarted = unit.members.get(id).is_some_and(|member| {
+            self.stays(id, member) || (member.restarted.is_some() && self.has_template_of_before(id))
+        });
+        let started = self.shown(id).and_then(|live| live.started).filter(|_| restarted);
+        let because = started
+            .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
+        let because = because.unwrap_or_default();
+        if self.is_only_restarted(unit, id) {
+            let hint = "rhumb cannot bring back what is not in git; another change of it is tried again";
+            return format!("{id}{because}, failed: {why}; {hint}");
+        }
+        let foreign = started.is_some_and(|started| self.is_restarted_by_others(id, started));
+        let hint = if foreign { "; rhumb cannot bring back what is not in git" } else { "" };
+        format!("revision {} failed: {id}{because}: {why}{hint}", unit.revision.short())
+    }
+
+    /// Returns whether the newest content of a workload has the pod template of the one before it.
+    fn has_template_of_before(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id) else { return false };
+        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.want()) else { return false };
+        before.template == want.template
+    }
+
+    /// Returns whether all the data are somebody else's that a workload was restarted for.
+    fn is_restarted_by_others(&self, id: &ObjectId, started: ConfigStamp) -> bool {
+        let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
+        let uses = uses.unwrap_or_default();
+        let mut changed = started.positions().filter_map(|position| uses.get(position)).peekable();
+        changed.peek().is_some() && changed.all(|id| !self.is_from_git(id))
+    }
+
+    /// Returns the content of a claim for a workload that is restarted with the content that it
+    /// has.
+    pub(in crate::engine) fn restart_key(content: ContentHash, data: ContentHash) -> ContentHash {
+        ContentHash::of_bytes(format!("{content} restarted with {data}").as_bytes())
+    }
+
+    /// Remembers what the pods of a workload were started with, so that it can be told what has
+    /// changed.
+    pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
+        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.want()) else { return };
+        let Some(started) = self.shown(id).and_then(|live| live.started) else { return };
+        let Ok(used) = self.used_data(desired, ConfigBasis::Now) else { return };
+        let Ok((_, data)) = self.hashed(&used) else { return };
+        if desired.uses().is_some() && data == started.data {
+            self.configs.seen.insert(id.clone(), used.into_values().collect());
+        }
+    }
+
+    /// Returns the names of what has changed, of the objects that the pods of a workload use.
+    pub fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
+        let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
+        changed_words(uses.unwrap_or_default(), started)
+    }
+}
+
+/// Returns the names of what has changed, of the objects that pods use; of all of them, where that
+/// is not known.
+pub fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
+    let changed: Vec<&ObjectId> = started.positions().filter_map(|position| uses.get(position)).collect();
+    let (named, joint) =
+        if changed.is_empty() { (uses.iter().collect(), " or ") } else { (changed, " and ") };
+    let words: Vec<String> = named.iter().map(|id| format!("{} {}", id.kind(), id.name())).collect();
+    words.join(joint)
+}
+
+/// Returns the Secret that holds the key; only its name matters here.
+pub(in crate::engine) fn key_id() -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "Secret"), None, KEY_SECRET)
+}
+
+impl LiveObject {
+    /// Returns whether our entry owns a hash of data in the pod template.
+    pub(in crate::engine) fn has_config_hash(&self) -> bool {
+        self.ours.as_deref().is_some_and(|entry| entry.contains(annotations::CONFIG_HASH))
+    }
+
+    /// Returns whether sending this would change what the pod template carries of data, as far as
+    /// is known.
+    pub(in crate::engine) fn is_restarted_by(&self, next: Option<ConfigStamp>) -> bool {
+        match self.started {
+            Some(shown) => shown.template() != next.and_then(ConfigStamp::template),
+            None => self.has_config_hash() || next.and_then(ConfigStamp::template).is_some(),
+        }
+    }
+
+    /// Returns whether what the template carries of data is not known any more.
+    pub(in crate::engine) fn lost_config(&self, next: Option<ConfigStamp>) -> bool {
+        self.started.is_none() && next.is_none() && self.has_config_hash()
+    }
+}

@@ -1,0 +1,5 @@
+//! Restarts of workloads whose configuration has changed.
+
+pub(super) mod config_hash;
+pub(super) mod config_restart;
+pub(super) mod config_stamp;

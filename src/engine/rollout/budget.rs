@@ -1,0 +1,479 @@
+//! The rollout budget: which of the writes that restart pods may start now.
+//!
+//! Every such write goes through [`release`]: a new content, a repair of a pod template, an
+//! adoption, a rollback. There is one budget over the whole cluster; a source and a namespace may
+//! have narrower bounds, and all bounds hold at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::iter;
+use std::mem::{self, Discriminant};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::engine::SourceId;
+use crate::object::ObjectId;
+
+/// A number of pods: so many, or a share of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodAmount {
+    /// A number of pods.
+    Pods(u32),
+    /// Percent of all, from 0 to 100.
+    Percent(u8),
+}
+
+impl PodAmount {
+    /// Returns the number, of so many pods: a share is rounded down, and is at least 1.
+    pub fn of(self, all: u32) -> u32 {
+        match self {
+            Self::Pods(pods) => pods,
+            Self::Percent(share) => {
+                let pods = u64::from(all) * u64::from(share) / 100;
+                u32::try_from(pods).unwrap_or(u32::MAX).max(1)
+            }
+        }
+    }
+}
+
+/// `3`, or `10%`.
+impl fmt::Display for PodAmount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(pods) => write!(f, "{pods}"),
+            Self::Percent(share) => write!(f, "{share}%"),
+        }
+    }
+}
+
+/// A text that is neither `3` nor `10%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a number of pods (3) or a percentage from 0% to 100% (10%)")]
+pub struct ParsePodAmountError;
+
+impl FromStr for PodAmount {
+    type Err = ParsePodAmountError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePodAmountError> {
+        let read = match text.strip_suffix('%') {
+            Some(share) => share.parse().ok().filter(|share| *share <= 100).map(Self::Percent),
+            None => text.parse().ok().map(Self::Pods),
+        };
+        read.ok_or(ParsePodAmountError)
+    }
+}
+
+impl Serialize for PodAmount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Pods(pods) => serializer.serialize_u32(*pods),
+            Self::Percent(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PodAmount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PodAmountVisitor;
+        impl Visitor<'_> for PodAmountVisitor {
+            type Value = PodAmount;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of pods (3) or a percentage from 0% to 100% (10%)")
+            }
+            fn visit_u64<E: de::Error>(self, pods: u64) -> Result<PodAmount, E> {
+                let wrong = |_| E::invalid_value(de::Unexpected::Unsigned(pods), &self);
+                u32::try_from(pods).map(PodAmount::Pods).map_err(wrong)
+            }
+            fn visit_i64<E: de::Error>(self, pods: i64) -> Result<PodAmount, E> {
+                let wrong = |_| E::invalid_value(de::Unexpected::Signed(pods), &self);
+                u32::try_from(pods).map(PodAmount::Pods).map_err(wrong)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PodAmount, E> {
+                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(PodAmountVisitor)
+    }
+}
+
+/// The action after a failed rollout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// Its unit goes back to its last good content.
+    #[default]
+    Rollback,
+    /// It stays as it is until a person decides.
+    Hold,
+}
+
+/// The budget of the whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Workloads whose pods are being replaced at a time.
+    pub max_workloads: u32,
+    /// Pods of managed workloads that may be unavailable at a time.
+    pub max_unavailable: PodAmount,
+    /// Rollouts that may begin in any minute.
+    pub starts_per_minute: u32,
+    /// The time for which a workload must be healthy before its rollout succeeds.
+    pub soak: Duration,
+    /// The longest time that a rollout may go without any progress.
+    pub deadline: Duration,
+    /// The action after a failure.
+    pub on_failure: OnFailure,
+    /// Narrower bounds, by namespace.
+    pub namespaces: BTreeMap<Arc<str>, Narrowing>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            max_workloads: 3,
+            max_unavailable: PodAmount::Percent(10),
+            starts_per_minute: 30,
+            soak: Duration::from_secs(10),
+            deadline: Duration::from_mins(10),
+            on_failure: OnFailure::Rollback,
+            namespaces: BTreeMap::new(),
+        }
+    }
+}
+
+/// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Narrowing {
+    /// As [`Budget::max_workloads`].
+    pub max_workloads: Option<u32>,
+    /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
+    pub max_unavailable: Option<PodAmount>,
+    /// As [`Budget::starts_per_minute`].
+    pub starts_per_minute: Option<u32>,
+    /// Longer than [`Budget::soak`].
+    pub soak: Option<Duration>,
+    /// Shorter than [`Budget::deadline`].
+    pub deadline: Option<Duration>,
+    /// Hold where [`Budget::on_failure`] goes back.
+    pub on_failure: Option<OnFailure>,
+}
+
+/// The priority of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReleasePriority {
+    /// Going back to what was good.
+    Rollback,
+    /// Restoring what the cluster must show.
+    Repair,
+    /// A new content.
+    Candidate,
+}
+
+/// One write that would restart the pods of a workload. The order of asks is the order of release.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReleaseRequest {
+    /// The priority.
+    pub priority: ReleasePriority,
+    /// Lower waves first.
+    pub wave: i32,
+    /// The workload.
+    pub id: ObjectId,
+    /// The source.
+    pub source: SourceId,
+    /// The number of pods beyond the unavailable ones that the write may take down at a time.
+    pub cost: u32,
+}
+
+/// Indicates whether a workload holds one of the tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenState {
+    /// It is in flight.
+    Held,
+    /// It is not, or its step is held and healthy.
+    None,
+}
+
+/// The share of the budget that a workload takes now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadLoad {
+    /// The workload.
+    pub id: ObjectId,
+    /// The source; none for a workload of another daemon.
+    pub source: Option<SourceId>,
+    /// Indicates whether it is one of the workloads in flight.
+    pub token: TokenState,
+    /// Its pods that are unavailable, or may become so by what was begun.
+    pub away: u32,
+}
+
+/// The scope of a bound.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BudgetScope {
+    /// Everywhere.
+    Cluster,
+    /// The objects of one source.
+    Source(SourceId, Arc<str>),
+    /// In one namespace.
+    Namespace(Arc<str>),
+}
+
+/// Words that follow a noun, as in "2 workloads of source shop"; none for the cluster.
+impl fmt::Display for BudgetScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => Ok(()),
+            Self::Source(_, name) => write!(f, " of source {name}"),
+            Self::Namespace(name) => write!(f, " in namespace {name}"),
+        }
+    }
+}
+
+impl BudgetScope {
+    pub(in crate::engine) fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
+        match self {
+            Self::Cluster => true,
+            Self::Source(number, _) => source == Some(*number),
+            Self::Namespace(name) => id.namespace() == Some(name),
+        }
+    }
+}
+
+/// The bounds of one scope, in numbers of now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetBound {
+    /// The scope.
+    pub scope: BudgetScope,
+    /// Workloads in flight.
+    pub workloads: u32,
+    /// Pods unavailable.
+    pub away: u32,
+    /// Pods that count beside those of all loads.
+    pub unnamed: u32,
+    /// Claims that cannot be read: each counts as a workload in flight.
+    pub unread: u32,
+    /// Starts that are left in this minute, and how many a minute has.
+    pub starts: (u32, u32),
+}
+
+/// The reason for which a write that restarts pods has to wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BudgetShortage {
+    /// The maximum number of workloads rolls out, and these are they.
+    Workloads(BudgetScope, u32, Arc<[ObjectId]>),
+    /// The first ones of a rollout are to succeed before more begin; so many may roll now.
+    SlowStart(u32, Arc<[ObjectId]>),
+    /// It may take down so many pods, so many are unavailable elsewhere, and so many may be.
+    Pods(BudgetScope, u32, u32, u32),
+    /// It takes down so many pods at once, more than may ever be unavailable.
+    TooMany(BudgetScope, u32, u32),
+    /// The maximum number of rollouts has begun in this minute.
+    Starts(BudgetScope, u32),
+    /// One that was asked for earlier waits for pods to become available.
+    Behind(ObjectId),
+    /// This is short, and whether the workload of a claim still rolls may not be looked at.
+    Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
+    /// This is short, and others who share the budget hold that.
+    Shared(Box<BudgetShortage>, Arc<str>),
+    /// The budget object was made anew, and others have so many seconds in all to write again what
+    /// they had claimed.
+    Recovering(u64),
+}
+
+impl BudgetShortage {
+    /// Returns whether it may be short because of what others have claimed.
+    pub(in crate::engine) fn is_of_claims(&self) -> bool {
+        match self {
+            Self::Workloads(..) | Self::SlowStart(..) | Self::Pods(..) => true,
+            Self::Hidden(short, ..) => short.is_of_claims(),
+            _ => false,
+        }
+    }
+
+    /// Returns what is short, from the outermost words to the innermost: numbers and names in it
+    /// change all the time.
+    pub(in crate::engine) fn kinds(&self) -> Vec<Discriminant<Self>> {
+        let inner = match self {
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.kinds(),
+            _ => Vec::new(),
+        };
+        iter::once(mem::discriminant(self)).chain(inner).collect()
+    }
+
+    /// Says if it passes by itself, be it because others end what they have begun.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::TooMany(..) => false,
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.passes(),
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for BudgetShortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workloads(scope, most, rolling) => {
+                // Claims that cannot be read name none.
+                let count = rolling.len().max(*most as usize);
+                write!(f, "{count} of {most} workloads{scope} are rolling: ")?;
+                if rolling.is_empty() {
+                    f.write_str("nobody can read which")
+                } else {
+                    write_names(f, rolling)
+                }
+            }
+            Self::SlowStart(most, rolling) => {
+                write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
+                write_names(f, rolling)
+            }
+            Self::Pods(scope, cost, away, most) if away > most => {
+                write!(f, "{away} pods{scope} are unavailable, {most} may be, and it takes down {cost} more")
+            }
+            Self::Pods(scope, cost, away, most) => write!(
+                f,
+                "{away} of {most} pods{scope} that may be unavailable are, and it takes down {cost} more"
+            ),
+            Self::TooMany(scope, cost, most) => {
+                write!(
+                    f,
+                    "it takes down {cost} pods at once, and {most}{scope} may be unavailable (maxUnavailable)"
+                )
+            }
+            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have begun in this minute"),
+            Self::Behind(first) => write!(f, "{first} goes first"),
+            Self::Hidden(short, claimed, why) => {
+                write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
+            }
+            Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
+            Self::Recovering(seconds) => write!(
+                f,
+                "the budget object was made anew, and whoever holds anything of it has {seconds} s to write that again"
+            ),
+        }
+    }
+}
+
+fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
+    let names: Vec<String> = ids.iter().take(3).map(ToString::to_string).collect();
+    f.write_str(&names.join(", "))?;
+    match ids.len().saturating_sub(3) {
+        0 => Ok(()),
+        rest => write!(f, " and {rest} more"),
+    }
+}
+
+/// Says of each ask whether it may start, beside what is in flight, or else why not.
+///
+/// `window` bounds the workloads in flight while a rollout begins. A workload that holds a token
+/// needs no second one. One that takes down no pod beyond those that are unavailable already may
+/// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
+/// large one might wait for ever.
+pub fn release(
+    asks: &BTreeSet<ReleaseRequest>,
+    loads: &[WorkloadLoad],
+    bounds: &[BudgetBound],
+    window: u32,
+) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+    let mut ledger = BudgetAccounts::new(loads, bounds);
+    asks.iter().map(|ask| (ask.id.clone(), ledger.consider(ask, window))).collect()
+}
+
+struct BudgetAccounts<'a> {
+    bounds: &'a [BudgetBound],
+    loads: HashMap<&'a ObjectId, &'a WorkloadLoad>,
+    rolling: Vec<ObjectId>,
+    /// For each bound: workloads in flight, unavailable pods, starts, and the object that waits for
+    /// pods there.
+    used: Vec<(u32, u32, u32, Option<ObjectId>)>,
+}
+
+impl<'a> BudgetAccounts<'a> {
+    fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
+        let used = |bound: &BudgetBound| {
+            let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
+            let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
+            let tokens = tokens.saturating_add(bound.unread);
+            let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
+            (tokens, away, 0, None)
+        };
+        let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
+        Self {
+            bounds,
+            loads: loads.iter().map(|load| (&load.id, load)).collect(),
+            rolling: rolling.collect(),
+            used: bounds.iter().map(used).collect(),
+        }
+    }
+
+    fn consider(&mut self, ask: &ReleaseRequest, window: u32) -> Option<BudgetShortage> {
+        let own = self.loads.get(&ask.id).copied();
+        let holds = own.is_some_and(|load| load.token == TokenState::Held);
+        let away = own.map_or(0, |load| load.away);
+        let mut short = None;
+        for (bound, used) in self.bounds.iter().zip(&mut self.used) {
+            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
+                short = lacks(ask, (holds, away), bound, used, window, &self.rolling);
+                if short.is_some() {
+                    break;
+                }
+            }
+        }
+        if short.is_none() {
+            self.start(ask, holds, away);
+        }
+        short
+    }
+
+    fn start(&mut self, ask: &ReleaseRequest, holds: bool, away: u32) {
+        for (bound, used) in self.bounds.iter().zip(&mut self.used) {
+            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
+                used.0 += u32::from(!holds);
+                // Its unavailable pods stay so; a workload in flight has reserved the pods that it
+                // may take down.
+                let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
+                used.1 = used.1.saturating_add(more);
+                used.2 += u32::from(!holds);
+            }
+        }
+        if !holds {
+            self.rolling.push(ask.id.clone());
+        }
+    }
+}
+
+fn lacks(
+    ask: &ReleaseRequest,
+    (holds, own): (bool, u32),
+    bound: &BudgetBound,
+    used: &mut (u32, u32, u32, Option<ObjectId>),
+    window: u32,
+    rolling: &[ObjectId],
+) -> Option<BudgetShortage> {
+    let scope = || bound.scope.clone();
+    if !holds {
+        if used.0 >= bound.workloads {
+            return Some(BudgetShortage::Workloads(scope(), bound.workloads, rolling.into()));
+        }
+        if bound.scope == BudgetScope::Cluster && used.0.saturating_sub(bound.unread) >= window {
+            return Some(BudgetShortage::SlowStart(window, rolling.into()));
+        }
+        if used.2 >= bound.starts.0 {
+            return Some(BudgetShortage::Starts(scope(), bound.starts.1));
+        }
+    }
+    if ask.cost == 0 {
+        return None;
+    }
+    if ask.cost > bound.away {
+        return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.away));
+    }
+    let elsewhere = used.1.saturating_sub(own);
+    if elsewhere.saturating_add(ask.cost) > bound.away {
+        used.3.get_or_insert_with(|| ask.id.clone());
+        return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.away));
+    }
+    used.3.clone().map(BudgetShortage::Behind)
+}

@@ -1,0 +1,435 @@
+//! The load of each source's workloads on the budget beside its claims, published to all who share
+//! it.
+//!
+//! A process sees the pods of its own sources alone. So it writes into the rollout ledger which of
+//! them are unavailable, and how many there are. Claims are written by compare-and-swap on these
+//! very numbers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, TokenState, WorkloadLoad};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, object_word, parse_object_word};
+use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::state::Engine;
+use crate::engine::{KindState, LiveObject, is_workload};
+use crate::object::ObjectId;
+
+/// The number of a source's workloads that are named, the largest numbers first: some 2 KB.
+const NAMED: usize = 20;
+
+/// The time for which the view of another process' workload counts.
+const GLIMPSE: Duration = Duration::from_secs(10);
+
+/// A look that shows all pods of a workload tells for so long that whoever has named it has ended.
+const MEMORY: Duration = Duration::from_mins(1);
+
+/// The number of others' workloads that are looked at in one go.
+const LOOKS: usize = 16;
+
+/// The time after which a process publishes its load again, though nothing has changed.
+const RENEWED: SignedDuration = SignedDuration::from_hours(6);
+
+/// The time without a word after which a process serves its source no more: its pods leave the
+/// total of which percentages are.
+const EXPIRES: SignedDuration = SignedDuration::from_hours(24);
+
+/// A count of all pods that differs by less than such a part is not worth a write of its own.
+const PART: u32 = 20;
+
+/// The load of one source on the budget.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetTally {
+    /// The inventory.
+    pub applyset: Arc<str>,
+    /// The name of the source.
+    pub name: Arc<str>,
+    /// The number of pods that its workloads ask for.
+    pub pods: u32,
+    /// The same in namespaces that have bounds of their own.
+    pub pods_in: BTreeMap<Arc<str>, u32>,
+    /// The unavailable pods, by workload. Pods behind a claim are not counted again.
+    pub away: BTreeMap<ObjectId, u32>,
+    /// Pods that are unavailable of workloads that are not named.
+    pub rest: u32,
+    /// The time of publication, by the publisher's clock; none where an older version has published
+    /// it.
+    pub at: Option<Timestamp>,
+}
+
+/// The form of a [`BudgetTally`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(in crate::engine) struct BudgetTallyText {
+    source: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    pods: u32,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    namespaces: BTreeMap<String, u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    unavailable: BTreeMap<String, u32>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    rest: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl BudgetTallyText {
+    /// Returns the text of one.
+    pub(in crate::engine) fn of(tally: &BudgetTally) -> Self {
+        let word = |(id, pods): (&ObjectId, &u32)| (object_word(id), *pods);
+        Self {
+            source: tally.applyset.to_string(),
+            name: tally.name.to_string(),
+            pods: tally.pods,
+            namespaces: tally.pods_in.iter().map(|(name, pods)| (name.to_string(), *pods)).collect(),
+            unavailable: tally.away.iter().map(word).collect(),
+            rest: tally.rest,
+            at: tally.at,
+        }
+    }
+
+    /// Reads it. Pods of what cannot be read count as those of workloads that are not named.
+    pub(in crate::engine) fn read(self) -> BudgetTally {
+        let mut tally = BudgetTally {
+            applyset: self.source.into(),
+            name: self.name.into(),
+            pods: self.pods,
+            pods_in: self.namespaces.into_iter().map(|(name, pods)| (name.into(), pods)).collect(),
+            away: BTreeMap::new(),
+            rest: self.rest,
+            at: self.at,
+        };
+        for (word, pods) in self.unavailable {
+            match parse_object_word(&word) {
+                Some(id) => drop(tally.away.insert(id, pods)),
+                None => tally.rest = tally.rest.saturating_add(pods),
+            }
+        }
+        tally
+    }
+}
+
+impl BudgetTally {
+    /// Says if any pod of it is unavailable.
+    pub(in crate::engine) fn has_away(&self) -> bool {
+        !self.away.is_empty() || self.rest > 0
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pods == 0 && self.away.is_empty() && self.rest == 0
+    }
+
+    /// Says if what it tells is worth a write where the other one was told.
+    fn is_news_after(&self, told: &Self) -> bool {
+        let far = |one: u32, other: u32| one.abs_diff(other) > other / PART;
+        let spaces = self.pods_in.len() != told.pods_in.len()
+            || self
+                .pods_in
+                .iter()
+                .any(|(name, pods)| told.pods_in.get(name).is_none_or(|other| far(*pods, *other)));
+        let is_old = self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= RENEWED);
+        spaces
+            || is_old
+            || far(self.pods, told.pods)
+            || (&self.applyset, &self.name, &self.away, self.rest)
+                != (&told.applyset, &told.name, &told.away, told.rest)
+    }
+}
+
+/// Says if the first tallies are worth a write where the others were told.
+pub(in crate::engine) fn are_news(now: &[BudgetTally], told: &[BudgetTally]) -> bool {
+    now.len() != told.len() || now.iter().zip(told).any(|(now, told)| now.is_news_after(told))
+}
+
+impl RolloutLedger {
+    /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes
+    /// have told.
+    pub fn pods_away(&self) -> u32 {
+        let mut away: BTreeMap<&ObjectId, u32> =
+            self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
+        for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.away) {
+            let known = away.entry(id).or_default();
+            *known = (*known).max(*pods);
+        }
+        let rest = self.tallies.iter().map(|tally| tally.rest);
+        let rest = rest.chain(self.unread.iter().map(|claim| claim.pods));
+        away.into_values().chain(rest).fold(0, u32::saturating_add)
+    }
+
+    /// Returns who has claimed, in words: `source shop, process 12 on host`.
+    pub fn holder_words(&self, claim: &RolloutClaim) -> String {
+        let process = claim.holder.split_once('@').and_then(|(process, host)| {
+            let number = process.split('-').next()?;
+            Some(format!(", process {number} on {host}"))
+        });
+        let left = if claim.left { ", which has ended" } else { "" };
+        format!("{}{}{left}", self.source_words(&claim.applyset), process.unwrap_or_default())
+    }
+
+    fn source_words(&self, applyset: &str) -> String {
+        let tally = self.tallies.iter().find(|tally| *tally.applyset == *applyset && !tally.name.is_empty());
+        tally.map_or_else(|| "another source".to_owned(), |tally| format!("source {}", tally.name))
+    }
+}
+
+impl Engine {
+    /// Returns the load of each of this process' sources. The part that it does not see yet stays
+    /// as published.
+    pub(in crate::engine) fn tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
+        let told = |applyset: &Arc<str>| ledger.tallies.iter().find(|tally| tally.applyset == *applyset);
+        let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
+        for load in self.shown_loads() {
+            let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
+            if let Some(source) = load.source.filter(|_| load.away > claimed) {
+                taken.entry(source).or_default().push((load.id, load.away));
+            }
+        }
+        let of = |(source, applyset): (SourceId, &Arc<str>)| {
+            if self.sees_workloads_of(source) {
+                Some(self.tally(source, taken.remove(&source).unwrap_or_default()))
+            } else {
+                told(applyset).cloned()
+            }
+        };
+        self.applysets.iter().enumerate().filter_map(of).filter(|tally| !tally.is_empty()).collect()
+    }
+
+    fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
+        away.sort_by(|(id, pods), (other, others)| others.cmp(pods).then_with(|| id.cmp(other)));
+        let rest = away.iter().skip(NAMED).map(|(_, pods)| *pods).fold(0, u32::saturating_add);
+        away.truncate(NAMED);
+        let spaces = self.rollouts.pods_in.get(&source);
+        let narrowed = self.rollouts.budget.namespaces.keys();
+        let pods_in = narrowed.filter_map(|name| {
+            let pods = *spaces?.get(name)?;
+            (pods > 0).then(|| (name.clone(), pods))
+        });
+        BudgetTally {
+            applyset: self.applysets[source].clone(),
+            name: self.sources[source].name.clone(),
+            pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
+            pods_in: pods_in.collect(),
+            away: away.into_iter().collect(),
+            rest,
+            at: self.second(),
+        }
+    }
+
+    /// Says if the informers show all workloads of a source, and it is known which of them are its
+    /// own.
+    fn sees_workloads_of(&self, source: SourceId) -> bool {
+        let Some(inventory) = &self.sources[source].inventory else { return false };
+        if self.sources[source].head.is_none() || self.is_reading_release_key() {
+            return false;
+        }
+        let kinds = ["DaemonSet", "Deployment", "StatefulSet"];
+        let mut kinds = kinds.map(|kind| crate::object::GroupKind::new("apps", kind)).into_iter();
+        kinds.all(|kind| match self.kind_state(source, &kind) {
+            Some(KindState::Synced | KindState::Absent) => true,
+            Some(KindState::Syncing | KindState::Blind(..)) => false,
+            None => !inventory.kinds.contains(&kind),
+        })
+    }
+
+    /// Returns this moment by the clock of the host, in whole seconds.
+    fn second(&self) -> Option<Timestamp> {
+        let (_, wall) = self.rollouts.starts.clock()?;
+        Timestamp::from_second(wall.as_second()).ok()
+    }
+
+    /// Returns whether nobody has served a source for so long that its published load counts no
+    /// more. Its unavailable pods count until a look shows fewer.
+    fn is_expired(&self, tally: &BudgetTally) -> bool {
+        let age = tally.at.zip(self.second()).map(|(at, now)| at.duration_until(now));
+        age.is_some_and(|age| age >= EXPIRES)
+    }
+
+    /// Says if what this process has told is to be told again.
+    pub(in crate::engine) fn is_to_renew(&self) -> bool {
+        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.second()) else { return false };
+        let is_old = |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= RENEWED);
+        ledger.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
+    }
+
+    /// Writes into a book what the sources of this process take.
+    pub(in crate::engine) fn with_tallies(
+        &self,
+        mut ledger: RolloutLedger,
+        own: Vec<BudgetTally>,
+    ) -> RolloutLedger {
+        ledger.tallies.retain(|tally| !self.looks_after(&tally.applyset));
+        ledger.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
+        for tally in ledger.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
+            tally.at = self.second();
+        }
+        ledger.tallies.extend(own);
+        ledger
+    }
+
+    /// Returns what a book tells of the sources of this process.
+    pub(in crate::engine) fn own_tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
+        ledger.tallies.iter().filter(|tally| self.looks_after(&tally.applyset)).cloned().collect()
+    }
+
+    /// Returns what counts because others have told it: this process does not see those workloads.
+    pub(in crate::engine) fn foreign_tallies(
+        &self,
+    ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
+        let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
+        told.filter_map(|tally| {
+            let source = self.applysets.iter().position(|applyset| *applyset == tally.applyset);
+            let hidden = source.is_none_or(|source| !self.sees_workloads_of(source));
+            (hidden && !self.rollouts.retired.contains(&tally.applyset)).then_some((source, tally))
+        })
+    }
+
+    /// Adds to what this process sees what others have told.
+    pub(in crate::engine) fn with_foreign_loads(&self, mut loads: Vec<WorkloadLoad>) -> Vec<WorkloadLoad> {
+        if self.foreign_tallies().next().is_none() {
+            return loads;
+        }
+        let mut places: HashMap<ObjectId, usize> =
+            loads.iter().enumerate().map(|(place, load)| (load.id.clone(), place)).collect();
+        for (source, tally) in self.foreign_tallies() {
+            for (id, told) in &tally.away {
+                let away = self.rollouts.glimpsed(id, *told);
+                if let Some(load) = places.get(id).and_then(|place| loads.get_mut(*place)) {
+                    load.away = load.away.max(away);
+                } else if away > 0 {
+                    places.insert(id.clone(), loads.len());
+                    loads.push(WorkloadLoad { id: id.clone(), source, token: TokenState::None, away });
+                }
+            }
+        }
+        loads
+    }
+
+    /// Returns pods that are unavailable of workloads that nobody names. They count in each
+    /// namespace.
+    pub(in crate::engine) fn unnamed(&self, scope: &BudgetScope) -> u32 {
+        let counts = |source: Option<SourceId>| match scope {
+            BudgetScope::Cluster | BudgetScope::Namespace(_) => true,
+            BudgetScope::Source(number, _) => source == Some(*number),
+        };
+        let told = self.foreign_tallies().filter(|(source, _)| counts(*source));
+        let told = told.filter(|(_, tally)| !self.is_outlived(tally));
+        let unread = self.unread_claims(scope).map(|claim| claim.pods);
+        told.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
+    }
+
+    /// Returns whether looks have shown as healthy all workloads that a tally names, which are
+    /// those that had lost the most pods. Its publisher would have named others instead, and has
+    /// ended.
+    fn is_outlived(&self, tally: &BudgetTally) -> bool {
+        let Some(now) = self.rollouts.starts.now() else { return false };
+        let is_whole = |id: &ObjectId| {
+            let glimpse = self.rollouts.glimpses.get(id);
+            glimpse.is_some_and(|(at, seen)| *seen == 0 && now.saturating_duration_since(*at) < MEMORY)
+        };
+        !tally.away.is_empty() && tally.away.keys().all(is_whole)
+    }
+
+    /// Returns how many pods the workloads of all sources of the cluster ask for.
+    pub(in crate::engine) fn pods_of_all(&self) -> u32 {
+        let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
+        let own = (0..self.sources.len()).map(seen).fold(0, u32::saturating_add);
+        // Of a source that is not seen whole yet the larger number counts.
+        let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let told = told.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
+        told.fold(own, u32::saturating_add)
+    }
+
+    /// As [`Engine::pods_of_all`], of one namespace.
+    pub(in crate::engine) fn pods_of_all_in(&self, name: &str) -> u32 {
+        let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
+        let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
+        let told = told.filter_map(|(_, tally)| tally.pods_in.get(name));
+        own.chain(told).copied().fold(0, u32::saturating_add)
+    }
+
+    /// Returns workloads of others with pods that are unavailable: whoever has told that may have
+    /// ended since. Of many those that were looked at the longest time ago.
+    pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
+        let mut told: Vec<&ObjectId> =
+            self.foreign_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
+        told.sort_by_key(|id| self.rollouts.glimpses.get(*id).map(|(at, _)| *at));
+        told.into_iter().take(LOOKS)
+    }
+
+    /// Says if the budget object is to be read again soon, as others may change what a write waits
+    /// for.
+    pub fn waits_for_others(&self) -> bool {
+        let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
+        !self.rollouts.asks.is_empty() && others()
+    }
+
+    /// Says if other processes keep anything in the budget object.
+    pub fn shares_budget(&self) -> bool {
+        self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
+    }
+
+    /// Takes over a look at a workload of others. It can only lower what they have told.
+    pub(in crate::engine) fn glimpse(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
+        let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
+        if let Some(told) = told {
+            let seen =
+                live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
+            self.rollouts.glimpses.insert(id.clone(), (now, told.min(seen)));
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// Says of what is short because of others who they are.
+    pub(in crate::engine) fn add_holders(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
+        let Some(words) = self.others_words() else { return };
+        for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+            *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
+        }
+    }
+
+    /// Returns who has claimed a workload, where that is another process.
+    pub fn other_holder(&self, id: &ObjectId) -> Option<String> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
+        Some(ledger.holder_words(claim))
+    }
+
+    /// Returns who else takes of the budget, in words; none where nobody does.
+    fn others_words(&self) -> Option<Arc<str>> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let claims = self.foreign_claims().filter(|(id, claim)| self.counts(id, claim));
+        let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
+        let sick = self.foreign_tallies().flat_map(|(_, tally)| {
+            let of = ledger.source_words(&tally.applyset);
+            let away = tally.away.iter().filter(|(id, told)| {
+                self.rollouts.glimpsed(id, **told) > 0 && !ledger.claims.contains_key(*id)
+            });
+            away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))
+        });
+        let unread = self.rollouts.unread.iter().map(ToString::to_string);
+        let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
+        (!all.is_empty()).then(|| all.join(", ").into())
+    }
+}
+
+impl Rollouts {
+    /// Returns how many pods are unavailable of a workload of others, of so many that they have
+    /// told.
+    fn glimpsed(&self, id: &ObjectId, told: u32) -> u32 {
+        let Some((at, seen)) = self.glimpses.get(id) else { return told };
+        let fresh = self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < GLIMPSE);
+        if fresh && is_workload(id) { told.min(*seen) } else { told }
+    }
+}

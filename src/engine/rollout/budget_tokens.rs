@@ -1,0 +1,474 @@
+//! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
+//!
+//! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is
+//! written into the budget object by compare-and-swap; only when that has come back the write goes
+//! out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::engine::decide::action::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
+};
+use crate::engine::rollout::budget::{
+    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, release,
+};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
+use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
+use crate::engine::rollout::start_rate::RolloutStart;
+use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::{LiveObject, Reason, RolloutPhase, is_workload};
+use crate::health::HealthStatus;
+use crate::object::{ContentHash, ObjectId};
+
+impl Engine {
+    /// Gives a write that may restart pods a claim, or makes it wait for one.
+    pub(in crate::engine) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        if self.foresight == Prerequisites::AllDone {
+            return decision;
+        }
+        if let Action::DryRun(apply) = &decision.action {
+            // Until the answer is here it keeps its place in the queue.
+            let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
+            if let Some((ask, claim)) = self.asks_for(id, &Action::Apply(apply)) {
+                self.request_token(ask, claim);
+            }
+            return decision;
+        }
+        let Some((ask, claim)) = self.asks_for(id, &decision.action) else {
+            if !self.waits_for_its_unit(id, &decision) {
+                self.withdraw(id);
+            }
+            return decision;
+        };
+        let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
+        // A step that is held has given its token back, and asks for the next one anew.
+        let gave_back = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
+        self.request_token(ask, claim);
+        // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
+        let entitled = self.rollouts.entitled.contains(id);
+        if granted && entitled {
+            self.rollouts.over.remove(id);
+        }
+        let holds = granted && (entitled || (!gave_back && !self.rollouts.over.contains(id)));
+        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.anew.is_whole() {
+            return decision;
+        }
+        if let Some(why) = self.rollouts.unreadable.clone() {
+            self.rollouts.claiming.remove(id);
+            return Decision::wait(Reason::Unrecorded(why));
+        }
+        if let Some(shortage) = self.short_of(id) {
+            self.rollouts.claiming.remove(id);
+            return Decision::wait(Reason::Budget(shortage));
+        }
+        if holds {
+            self.rollouts.claiming.remove(id);
+            return decision;
+        }
+        self.rollouts.claiming.insert(id.clone());
+        Decision::wait(Reason::Claiming)
+    }
+
+    /// Returns whether a workload has its claim, and only what is released together with it has not
+    /// been written yet.
+    fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
+        let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
+        let refused =
+            self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        let candidate = self.entry(id).and_then(|entry| entry.candidate()).map(|want| want.hash);
+        let restarted = || {
+            let (_, want) = self.entry(id)?.want()?;
+            Some(Self::restart_key(want.hash, self.reconfigured(id)?.data))
+        };
+        let asked = candidate.or_else(restarted);
+        let granted = self.own_claim(id).map(|claim| claim.content);
+        !refused && self.is_in_unit(need) && asked.is_some() && asked == granted
+    }
+
+    fn asks_for(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
+        let (source, priority, wave, content, lost) = match action {
+            Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
+                let priority = match apply.purpose {
+                    ApplyPurpose::Repair => ReleasePriority::Repair,
+                    _ if self.goes_back(id) => ReleasePriority::Rollback,
+                    _ => ReleasePriority::Candidate,
+                };
+                let lost = |replicas| self.taken_by(id, apply, replicas);
+                let content = match (apply.purpose, apply.form.started) {
+                    (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
+                    _ => apply.want.hash,
+                };
+                (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
+            }
+            Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
+                let (source, desired) = self.entry(id)?.want()?;
+                (
+                    source,
+                    ReleasePriority::Candidate,
+                    desired.wave,
+                    desired.hash,
+                    self.additional_loss(id, |replicas| replicas),
+                )
+            }
+            Action::Nothing => return self.asks_for_nodes(id),
+            _ => return None,
+        };
+        let ask = ReleaseRequest { priority, wave, id: id.clone(), source, cost: lost };
+        Some((ask, self.claim(source, content, lost)))
+    }
+
+    /// Pods that go away beyond those that are unavailable already.
+    pub(in crate::engine) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
+        let rolling = self.shown(id).and_then(|live| live.rolling);
+        // Of what is not ours yet only metadata was read.
+        let replicas = rolling.map_or_else(|| self.foreseen_pods(id), |rolling| rolling.replicas);
+        let away = self.rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        may_lose(replicas).saturating_sub(away)
+    }
+
+    fn request_token(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
+        let id = ask.id.clone();
+        let new = self.rollouts.asked.insert(id.clone(), (ask.clone(), claim.clone()));
+        if let Some((old, _)) = &new
+            && *old != ask
+        {
+            self.rollouts.asks.remove(old);
+        }
+        if new.is_none_or(|(old, wanted)| old != ask || wanted != claim) {
+            self.rollouts.asks.insert(ask);
+            self.rollouts.claiming.remove(&id);
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// Returns whether a workload that asks has its claim, and has not been written yet.
+    pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
+        let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+        let granted = self.own_claim(id).map(|claim| claim.content);
+        let counts = !self.rollouts.over.contains(id) || self.rollouts.entitled.contains(id);
+        asked.is_some() && asked == granted && counts
+    }
+
+    /// Returns the shortage of the budget for a request.
+    fn short_of(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
+        if self.rollouts.stale {
+            self.settle_budget();
+        }
+        self.rollouts.permits.get(id).cloned().flatten()
+    }
+
+    pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
+        if let Some((ask, _)) = self.rollouts.asked.remove(id) {
+            self.rollouts.asks.remove(&ask);
+            self.rollouts.claiming.remove(id);
+            self.rollouts.entitled.remove(id);
+            self.rollouts.permits.remove(id);
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// Returns the budget's answer to each request.
+    pub(in crate::engine) fn permits(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+        if self.rollouts.asks.is_empty() {
+            return BTreeMap::new();
+        }
+        if let Some(short) = self.rollouts.settling() {
+            let asks = self.rollouts.asks.iter();
+            return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
+        }
+        let mut permits = release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window);
+        self.add_hidden_reasons(&mut permits);
+        self.add_holders(&mut permits);
+        permits
+    }
+
+    /// Returns the bounds in numbers of now.
+    pub(in crate::engine) fn bounds(&self) -> Vec<BudgetBound> {
+        let (rollouts, budget) = (&self.rollouts, &self.rollouts.budget);
+        let starts = |most: u32, counts: &dyn Fn(&RolloutStart) -> bool| {
+            (most.saturating_sub(rollouts.starts.count(counts)), most)
+        };
+        let mut bounds = vec![BudgetBound {
+            scope: BudgetScope::Cluster,
+            workloads: budget.max_workloads,
+            away: budget.max_unavailable.of(self.pods_of_all()),
+            unnamed: self.unnamed(&BudgetScope::Cluster),
+            unread: self.unread(&BudgetScope::Cluster),
+            starts: starts(budget.starts_per_minute, &|_| true),
+        }];
+        for (number, source) in self.sources.iter().enumerate() {
+            let narrowing = &source.budget;
+            let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
+            let scope = BudgetScope::Source(number, source.name.clone());
+            let of_it = |start: &RolloutStart| start.applyset == source.applyset;
+            bounds.push(BudgetBound {
+                unnamed: self.unnamed(&scope),
+                unread: self.unread(&scope),
+                scope,
+                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
+                away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &of_it),
+            });
+        }
+        for (name, narrowing) in &budget.namespaces {
+            let pods = self.pods_of_all_in(name);
+            let scope = BudgetScope::Namespace(name.clone());
+            let in_it = |start: &RolloutStart| start.id.namespace() == Some(name);
+            bounds.push(BudgetBound {
+                unnamed: self.unnamed(&scope),
+                unread: self.unread(&scope),
+                scope,
+                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
+                away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &in_it),
+            });
+        }
+        bounds
+    }
+
+    /// A write is on its way: it holds its token from now on.
+    pub fn dispatched(&mut self, id: &ObjectId, action: &Action) {
+        self.rollouts.writing.insert(id.clone());
+        if is_workload(id) && matches!(action, Action::Apply(_)) {
+            self.rollouts.anew.need();
+        }
+        let takes = match action {
+            Action::Apply(apply) => apply.restarts == RestartRisk::Maybe,
+            Action::Delete(_, _, DeletionReason::Recreate) => is_workload(id),
+            _ => false,
+        };
+        if !takes {
+            return;
+        }
+        let asked = self.rollouts.asked.get(id).cloned();
+        self.withdraw(id);
+        self.rollouts.over.remove(id);
+        let (cost, claim) = match asked {
+            Some((ask, claim)) => (ask.cost, Some(claim)),
+            None => (0, self.own_claim(id).cloned()),
+        };
+        let health = self.shown(id).map(|live| &live.health);
+        let blamed = health
+            .filter(|health| health.status == HealthStatus::Failed)
+            .map(|health| health.message.clone());
+        let mut rollout = Rollout::new(TokenState::Held, cost, claim, None);
+        rollout.blamed = blamed;
+        let before = self.rollouts.rolls.remove(id);
+        rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
+        if before
+            .as_ref()
+            .is_some_and(|before| before.failed.is_some() || before.after == RolloutPredecessor::Failure)
+        {
+            rollout.after = RolloutPredecessor::Failure;
+        }
+        rollout.before = before.map(Box::new);
+        self.rollouts.rolls.insert(id.clone(), rollout);
+        self.rollouts.stale = true;
+    }
+
+    /// Takes over what the budget object says; `Book::default()` where there is none.
+    pub fn ledger(&mut self, ledger: RolloutLedger) {
+        let ledger = self.rollouts.with_lost(ledger);
+        let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
+        self.rollouts.over.retain(|id| ledger.claims.contains_key(id));
+        self.rollouts.entitled.retain(|id| ledger.claims.contains_key(id));
+        let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
+        let opened = ledger.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
+        let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
+        let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.applyset));
+        let claims: Vec<(ObjectId, RolloutClaim)> =
+            claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
+        self.rollouts.recording.clear();
+        self.rollouts.saving = false;
+        self.rollouts.starts.read(&ledger);
+        self.rollouts.glimpses.retain(|id, _| ledger.tallies.iter().any(|tally| tally.away.contains_key(id)));
+        self.rollouts.taken = ledger.bytes();
+        self.rollouts.ledger = Some(ledger);
+        self.mend_ledger(None);
+        self.ledger_opened();
+        self.orders.stale = true;
+        self.forget_authors();
+        self.rollouts.stale = true;
+        for (id, claim) in &claims {
+            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.claim.is_none()) {
+                rollout.claim = Some(claim.clone());
+            }
+            let asked = self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
+            if asked {
+                self.rollouts.claiming.remove(id);
+                self.take_start(id);
+                self.mark(id);
+            }
+        }
+        for id in claims.iter().map(|(id, _)| id).chain(&opened) {
+            self.show_rollout(id);
+        }
+        self.judge_recorded(&opened);
+        self.dirty.extend(opened);
+    }
+
+    /// The budget object cannot be read before a person mends it, and why: nothing new is claimed
+    /// until it can be.
+    pub fn unreadable_ledger(&mut self, why: &str) {
+        self.mend_ledger(Some(why.into()));
+    }
+
+    /// Asks all again that wait for the budget, where it can or cannot be read any more.
+    fn mend_ledger(&mut self, unreadable: Option<Arc<str>>) {
+        if self.rollouts.unreadable != unreadable {
+            self.rollouts.unreadable = unreadable;
+            self.dirty.extend(self.rollouts.asked.keys().cloned());
+        }
+    }
+
+    /// A claim that was written together with a start gives a token at once, be it the second one
+    /// of a rollout.
+    fn take_start(&mut self, id: &ObjectId) {
+        let Some(ledger) = &self.rollouts.ledger else { return };
+        if self.rollouts.starts.take_newest(ledger, id) {
+            self.rollouts.entitled.insert(id.clone());
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until [`Engine::ledger`] is
+    /// called again nobody knows its content.
+    pub fn saving_ledger(&mut self, next: &RolloutLedger) {
+        self.rollouts.saving = true;
+        self.rollouts.sends(next);
+    }
+
+    /// Returns whether the cluster shows this content.
+    pub(in crate::engine) fn shows(&self, id: &ObjectId, content: ContentHash) -> bool {
+        let release = self.shown(id).and_then(LiveObject::shown_release);
+        let Some(release) = release else { return false };
+        let entry = self.entry(id);
+        let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
+        let same = |desired: &crate::engine::SharedDesired| {
+            let restarted = data.map(|data| Self::restart_key(desired.hash, data));
+            (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
+        };
+        release.hash == content
+            || entry.is_some_and(|entry| {
+                entry.accepted.content().is_some_and(same) || entry.want().is_some_and(|(_, want)| same(want))
+            })
+    }
+
+    /// Returns the ledger as it should be, where it is not so.
+    pub fn next_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let mut next = ledger.clone();
+        let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
+        next.claims.retain(|id, claim| {
+            if self.rollouts.retired.contains(&claim.applyset) {
+                return self.counts(id, claim);
+            }
+            !ours(&claim.applyset)
+                || self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
+                || self.is_claimed(id)
+                || self.is_of_another(id, claim)
+                || self.entry(id).is_some_and(|entry| entry.written.is_some())
+                || (!self.would_be_shown(id) && self.counts(id, claim))
+        });
+        let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
+        let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
+        over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
+        self.restore(&mut next);
+        self.renew(&mut next);
+        for (id, rollout) in &self.rollouts.rolls {
+            let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+            let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;
+            if let Some(claim) =
+                rollout.claim.as_ref().filter(|_| rollout.token == TokenState::Held && !newer)
+            {
+                next.claims.insert(id.clone(), claim.clone());
+            }
+        }
+        for (source, id) in &self.rollouts.recording {
+            let unit = self.unit(*source, id);
+            if !unit.members.is_empty()
+                && self.is_known(&unit)
+                && next.has_room_for(&unit)
+                && !next.units.iter().any(|known| holds(known, &unit))
+            {
+                record(&mut next.units, unit);
+            }
+        }
+        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.permits() };
+        let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
+        let held = if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.in_flight() };
+        let mut begun = Vec::new();
+        for id in self.rollouts.claiming.iter().filter(allowed) {
+            let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
+            if ask.priority == ReleasePriority::Candidate {
+                let unit = self.unit(ask.source, id);
+                if !self.is_known(&unit) || !next.has_room_for(&unit) {
+                    continue;
+                }
+                record(&mut next.units, unit);
+            }
+            next.claims.insert(id.clone(), claim.clone());
+            if !held.contains(id) {
+                begun.push((id.clone(), claim.applyset.clone()));
+            }
+        }
+        if next == *ledger && begun.is_empty() && self.rollouts.anew.is_whole() {
+            return None;
+        }
+        self.rollouts.begin(&mut next);
+        self.rollouts.starts.write(&mut next, begun);
+        self.record_authors(&mut next);
+        let tallies = self.tallies(&next);
+        Some(self.with_tallies(next, tallies))
+    }
+}
+
+/// The end of a process.
+impl Engine {
+    /// Returns what the budget object should say once this process has ended; none where it says
+    /// so.
+    pub fn last_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let mut next = ledger.clone();
+        let holder = &self.rollouts.holder;
+        let is_done = |id: &ObjectId| {
+            let rolling = self.live(id).and_then(|live| live.rolling);
+            let awaits = self.rollouts.rolls.get(id).and_then(|rollout| rollout.written);
+            let is_seen = awaits.is_none_or(|rv| self.live(id).is_some_and(|live| live.rv >= rv));
+            let at_rest = rolling.is_none_or(|rolling| rolling.phase == RolloutPhase::Settled);
+            is_seen && at_rest && self.would_be_shown(id) && !self.rollouts.writing.contains(id)
+        };
+        next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
+        for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
+            claim.left = true;
+        }
+        if next == *ledger && self.rollouts.anew.is_whole() {
+            return None;
+        }
+        self.rollouts.begin(&mut next);
+        let tallies = self.tallies(&next);
+        Some(self.with_tallies(next, tallies))
+    }
+}
+
+/// Returns whether a record says of all members of a unit what they ask for.
+fn holds(known: &Unit, unit: &Unit) -> bool {
+    let told = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
+        known.members.get(id).is_some_and(|known| known.content == member.content)
+    };
+    known.applyset == unit.applyset && unit.members.iter().all(told)
+}
+
+/// Records a unit; those that share an object with it are one with it.
+fn record(units: &mut Vec<Unit>, mut unit: Unit) {
+    let shares = |other: &Unit| {
+        other.applyset == unit.applyset && other.members.keys().any(|id| unit.members.contains_key(id))
+    };
+    let (same, others): (Vec<Unit>, Vec<Unit>) = std::mem::take(units).into_iter().partition(shares);
+    for older in &same {
+        unit.absorb(older);
+    }
+    *units = others;
+    units.push(unit);
+}

@@ -1,0 +1,531 @@
+//! The steps of a DaemonSet: which of its pods are taken away now, and what keeps them.
+//!
+//! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod
+//! is gone. Pods go by eviction only, so their `PodDisruptionBudget`s have the last word: what they
+//! forbid is tried again later, and never forced. Which pods go next follows from what the cluster
+//! shows, so it goes on from there after any crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{Action, ApplyRequest, Decision};
+use crate::engine::facts::nodes::NodeChange;
+use crate::engine::facts::sources::SourceWrites;
+use crate::engine::rollout::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
+use crate::engine::rollout::ledger::RolloutClaim;
+use crate::engine::rollout::pod_eviction::{
+    NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, evictions, node_counts,
+};
+use crate::engine::rollout::pods::WorkloadPods;
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::rollout::step_overlay::{StepState, takes, under};
+use crate::engine::rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps};
+use crate::engine::rollout::stuck_stateful_set::state;
+use crate::engine::state::Engine;
+use crate::engine::{DesiredObject, LiveObject, Overlay, Reason, Uid, UpdateStrategy};
+use crate::object::ObjectId;
+
+/// The first pause after a refused eviction; each further one is longer.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest time between two tries.
+const LONGEST: Duration = Duration::from_secs(15);
+/// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
+pub const REFUSED: Duration = Duration::from_secs(10);
+/// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time,
+/// is looked at anew.
+const ECHO: Duration = Duration::from_secs(10);
+
+/// A pod that is to be evicted, in the incarnation that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodToEvict {
+    /// Its DaemonSet.
+    pub of: ObjectId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// Its node.
+    pub node: Arc<str>,
+}
+
+/// The outcome of an eviction request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvictionOutcome {
+    /// It is being deleted, or is gone.
+    Going,
+    /// It is not, or nobody knows, and why.
+    Refused(Arc<str>),
+    /// The user may not evict there at all, and which right is missing.
+    Denied(Arc<str>),
+}
+
+/// The state of one DaemonSet in steps. Nothing of it has to survive.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine) struct DaemonSetRollout {
+    /// Pods whose eviction was asked for, and until when that counts as if they were ending; none
+    /// before the answer.
+    asked: BTreeMap<Uid, Option<Instant>>,
+    refused: Option<RefusedEviction>,
+    lacks: MissingBudget,
+    /// The reason shown last.
+    told: Option<Arc<str>>,
+}
+
+/// The part of the budget that a DaemonSet in steps lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum MissingBudget {
+    #[default]
+    Nothing,
+    /// Pods are to go, and it has no token.
+    Token,
+    /// Pods are to go, and too many are unavailable elsewhere.
+    Room,
+}
+
+/// An eviction that did not come about.
+#[derive(Clone, Debug)]
+struct RefusedEviction {
+    why: Arc<str>,
+    since: Instant,
+    /// The next try; none while it is due.
+    until: Option<Instant>,
+    wait: Duration,
+}
+
+/// The next action on a DaemonSet in steps.
+enum EvictionPlan {
+    /// These pods go.
+    Pods(Vec<PodToEvict>),
+    /// Pods would go, but it has no token.
+    Token,
+    /// Pods would go, but others are unavailable.
+    Room(BudgetShortage),
+    /// Nothing, for a reason that may be worth telling.
+    Nothing(Option<Arc<str>>),
+}
+
+fn is_daemon_set(id: &ObjectId) -> bool {
+    id.is("apps", "DaemonSet")
+}
+
+/// Nodes.
+impl Engine {
+    /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
+    pub fn needs_nodes(&self) -> bool {
+        let going =
+            self.rollouts.rolls.iter().filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
+        going.into_iter().any(|(id, _)| {
+            let steps =
+                self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.steps.as_ref());
+            steps.is_some() && self.shown(id).is_some_and(|live| on_delete(live).is_some())
+        })
+    }
+
+    /// Takes over what is told about the nodes.
+    pub fn nodes(&mut self, news: NodeChange) {
+        self.rollouts.nodes.take(news);
+    }
+}
+
+/// The progress of a DaemonSet.
+impl Engine {
+    /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
+    fn daemon_set_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
+        let rollout =
+            self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown_reason().is_none())?;
+        let written = rollout.written?;
+        let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
+        let newest = pods.newest.as_ref()?;
+        let asked = self.rollouts.daemon_sets.get(id).map(|rollout| &rollout.asked);
+        let known = pods.pods.iter().filter_map(|pod| {
+            let ending = asked.is_some_and(|asked| asked.contains_key(&pod.uid));
+            let node = pod.node.clone()?;
+            Some(NodePod {
+                name: pod.name.clone(),
+                host: self.rollouts.nodes.host(&node, steps.nodes()),
+                node,
+                template: if pod.revision.as_ref() == Some(newest) {
+                    TemplateVersion::Newest
+                } else {
+                    TemplateVersion::Older
+                },
+                state: if ending { PodAvailability::Terminating } else { state(pod, now) },
+            })
+        });
+        Some(known.collect())
+    }
+
+    /// Returns how many nodes should have a pod, or have one all the same.
+    ///
+    /// **Hazard:** some seconds after a node is lost its taint takes it out of the first number,
+    /// and its pod stays.
+    fn nodes_of(&self, id: &ObjectId) -> u32 {
+        let rolling = self.shown(id).and_then(|live| live.rolling).unwrap_or_default();
+        rolling.replicas.saturating_add(rolling.misscheduled)
+    }
+
+    /// Returns the counts by which its step is judged, in place of those of its pods.
+    pub(in crate::engine) fn daemon_set_progress(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        standing: StepProgress,
+        now: Instant,
+    ) -> StepProgress {
+        if !is_daemon_set(id) || !matches!(standing.shown, OverlayState::Under(Overlay::OnDelete { .. })) {
+            return standing;
+        }
+        let pods = desired.steps.as_deref().and_then(|steps| self.daemon_set_pods(id, steps, now));
+        let all = self.nodes_of(id);
+        let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| node_counts(&pods, all));
+        // As long as it should have pods somewhere, it is not done without any.
+        StepProgress { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..standing }
+    }
+
+    /// Returns whether only pods on nodes that are not Ready are left with older templates. The
+    /// DaemonSet's own strategy would replace these without a look at their nodes. A person may let
+    /// it go on all the same.
+    pub(in crate::engine) fn waits_for_nodes(
+        &self,
+        id: &ObjectId,
+        steps: &Steps,
+        standing: &StepProgress,
+        now: Instant,
+    ) -> bool {
+        let OverlayState::Under(overlay @ Overlay::OnDelete { .. }) = standing.shown else { return false };
+        let asked = match standing.promotion {
+            PromotionRequest::None => false,
+            PromotionRequest::OneStep { from } => from == steps.step_of(overlay),
+            PromotionRequest::Full => true,
+        };
+        !asked && self.left_on_lost_nodes(id, steps, now).is_some()
+    }
+
+    /// Returns the first lost node with a pod of an older template.
+    fn left_on_lost_nodes(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Arc<str>> {
+        let pods = self.daemon_set_pods(id, steps, now)?;
+        let left = pods
+            .into_iter()
+            .filter(|pod| pod.host == NodeState::Lost && pod.template == TemplateVersion::Older);
+        left.map(|pod| pod.node).min()
+    }
+
+    /// Returns where a step stands that is not reached and goes no further for a time: for so long
+    /// it holds no token. None if it does go on.
+    pub(in crate::engine) fn resting_step(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
+        if !is_daemon_set(id) {
+            return None;
+        }
+        let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
+        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
+        let until = if self.is_suspended(id) || rollout.lacks != MissingBudget::Nothing {
+            None
+        } else {
+            Some(refused?.until?)
+        };
+        (!self.is_busy(id, now)).then_some(StepState::Held(until))
+    }
+
+    /// Returns whether a new pod has to prove itself, so that the deadline counts.
+    fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
+        let desired = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired);
+        let steps = desired.and_then(|desired| desired.steps.as_deref());
+        let pods = steps.and_then(|steps| self.daemon_set_pods(id, steps, now)).unwrap_or_default();
+        pods.iter().any(|pod| {
+            pod.host != NodeState::Lost
+                && pod.template == TemplateVersion::Newest
+                && pod.state != PodAvailability::Ready
+        })
+    }
+
+    /// Returns whether a step goes on by itself.
+    pub fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
+        self.is_under_way(id) && self.step_of(id, now) == Some(StepState::Going)
+    }
+
+    /// Returns the text about a DaemonSet in steps.
+    pub(in crate::engine) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
+        Some(self.rollouts.daemon_sets.get(id)?.told.as_ref()?.to_string())
+    }
+
+    /// Returns whether a step only rests: that is no success.
+    pub(in crate::engine) fn is_resting(&self, id: &ObjectId, now: Instant) -> bool {
+        self.resting_step(id, now).is_some()
+    }
+
+    /// Returns when the clock alone changes what [`Engine::to_evict`] finds.
+    pub(in crate::engine) fn fleets_due(&self) -> Option<Instant> {
+        let daemon_sets = self.rollouts.daemon_sets.values();
+        let times = daemon_sets.flat_map(|rollout| {
+            let tries = rollout.refused.as_ref().and_then(|refused| refused.until);
+            rollout.asked.values().flatten().copied().chain(tries)
+        });
+        times.min()
+    }
+
+    /// Returns the most pods that a write takes down at a time.
+    pub(in crate::engine) fn taken_by(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
+        match apply.form.overlay {
+            Some(Overlay::OnDelete { .. }) => self.at_once(id, apply.want.strategy, replicas),
+            overlay => takes(apply.want.strategy, overlay, replicas),
+        }
+    }
+
+    /// Returns the maximum number of concurrent evictions: that of the DaemonSet's own strategy, as
+    /// far as the budget can ever allow it. With a surge its strategy takes none, but an eviction
+    /// takes one.
+    fn at_once(&self, id: &ObjectId, strategy: UpdateStrategy, nodes: u32) -> u32 {
+        strategy.may_lose(nodes).min(self.most_away(id)).max(1)
+    }
+
+    /// Returns the maximum number of unavailable pods in the scopes of a workload.
+    pub(in crate::engine) fn most_away(&self, id: &ObjectId) -> u32 {
+        let source = self.wanting(id);
+        let bounds = self.bounds();
+        let here = bounds.iter().filter(|bound| bound.scope.holds_for(id, source));
+        here.map(|bound| bound.away).min().unwrap_or(u32::MAX)
+    }
+}
+
+/// Taking pods away.
+impl Engine {
+    /// Returns the pods to be evicted now. The outcome is reported to [`Engine::evicted`]. Called
+    /// in each turn, after [`Engine::advance`].
+    pub fn to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
+        let rolls = &self.rollouts.rolls;
+        let going = |id: &ObjectId| {
+            rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
+        };
+        let ids = rolls.keys().filter(|id| is_daemon_set(id) && going(id) && self.is_on_delete(id));
+        let ids: Vec<ObjectId> = ids.filter(|id| !self.is_not_allowed(id)).cloned().collect();
+        self.rollouts.daemon_sets.retain(|id, _| ids.contains(id));
+        let mut all = Vec::new();
+        for id in ids {
+            self.forget_past_evictions(&id, now);
+            let due = self.due_of(&id, now);
+            let refused = self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused.as_ref());
+            let told = match &due {
+                // A pod that is tried again counts as refused until the answer.
+                EvictionPlan::Pods(_) => self.step_words(&id, refused.map(|refused| &*refused.why), now),
+                EvictionPlan::Token => None,
+                EvictionPlan::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
+                EvictionPlan::Nothing(why) => self.step_words(&id, why.as_deref(), now),
+            };
+            let rollout = self.rollouts.daemon_sets.entry(id.clone()).or_default();
+            let lacks = match due {
+                EvictionPlan::Token => MissingBudget::Token,
+                EvictionPlan::Room(_) => MissingBudget::Room,
+                EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
+            };
+            if (&rollout.told, rollout.lacks) != (&told, lacks) {
+                self.dirty.push(id);
+            }
+            (rollout.told, rollout.lacks) = (told, lacks);
+            match due {
+                EvictionPlan::Pods(pods) => {
+                    rollout.asked.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
+                    all.extend(pods);
+                }
+                EvictionPlan::Nothing(None) => rollout.refused = None,
+                EvictionPlan::Token | EvictionPlan::Room(_) | EvictionPlan::Nothing(Some(_)) => {}
+            }
+        }
+        all
+    }
+
+    fn is_on_delete(&self, id: &ObjectId) -> bool {
+        self.shown(id).is_some_and(|live| on_delete(live).is_some())
+    }
+
+    /// Forgets pods that are shown to be ending, and what has lasted for too long.
+    fn forget_past_evictions(&mut self, id: &ObjectId, now: Instant) {
+        let pods = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.clone());
+        let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) else { return };
+        let shown = |uid: &Uid| {
+            let pods = pods.iter().flat_map(|pods| &pods.pods);
+            pods.into_iter().any(|pod| pod.uid == *uid && !pod.terminating)
+        };
+        rollout.asked.retain(|uid, until| shown(uid) && until.is_none_or(|until| until > now));
+        if let Some(refused) = &mut rollout.refused {
+            refused.until = refused.until.filter(|until| *until > now);
+        }
+    }
+
+    fn due_of(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
+        let nothing = EvictionPlan::Nothing(None);
+        let (Some(live), Some((source, desired))) = (self.shown(id), self.entry(id).and_then(|e| e.want()))
+        else {
+            return nothing;
+        };
+        let (Some(steps), Some(step)) = (self.steps_of(id, desired), on_delete(live)) else { return nothing };
+        let observed = self.sources[source].writes == SourceWrites::Observed;
+        let standing = self.step_progress(id, desired, live, now);
+        if standing.shown == OverlayState::Other || observed || self.is_left_alone(id) {
+            return nothing;
+        }
+        if self.is_suspended(id) {
+            return EvictionPlan::Nothing(self.paused(id).map(|paused| paused.to_string().into()));
+        }
+        if let Some(why) = self.rollouts.nodes.unknown_reason() {
+            return EvictionPlan::Nothing(Some(why));
+        }
+        let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
+        let all = self.nodes_of(id);
+        let (room, short) = self.room(id);
+        let away = self.at_once(id, desired.strategy, all).saturating_sub(too_young(live, &pods));
+        let wish = NodeStep { target: steps.target(step, standing.replicas), away, nodes: all };
+        let wanted = evictions(&pods, wish);
+        let chosen = evictions(&pods, NodeStep { away: away.min(room), ..wish });
+        if wanted.is_empty() {
+            return nothing;
+        }
+        let refused = self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.refused.as_ref());
+        if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
+            return EvictionPlan::Nothing(Some(refused.why.clone()));
+        }
+        if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None) {
+            return EvictionPlan::Token;
+        }
+        if let Some(short) = short.filter(|_| chosen.is_empty()) {
+            return EvictionPlan::Room(short);
+        }
+        let uids = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
+        let uid = |name: &str| uids?.pods.iter().find(|pod| *pod.name == *name).map(|pod| pod.uid.clone());
+        let due = chosen.iter().filter_map(|pod| {
+            let (name, node) = (pod.name.clone(), pod.node.clone());
+            Some(PodToEvict { of: id.clone(), uid: uid(&name)?, name, node })
+        });
+        EvictionPlan::Pods(due.collect())
+    }
+
+    /// Returns the number of pods of a workload that may be unavailable now, and the bound behind
+    /// it.
+    fn room(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
+        let (source, loads) = (self.wanting(id), self.loads());
+        let mut room = (u32::MAX, None);
+        for bound in self.bounds().into_iter().filter(|bound| bound.scope.holds_for(id, source)) {
+            let others =
+                loads.iter().filter(|load| load.id != *id && bound.scope.holds_for(&load.id, load.source));
+            let elsewhere = others.map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
+            let left = bound.away.saturating_sub(elsewhere);
+            if left < room.0 {
+                room = (left, Some(BudgetShortage::Pods(bound.scope, 1, elsewhere, bound.away)));
+            }
+        }
+        room
+    }
+
+    /// Records the outcome of an eviction.
+    pub fn evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
+        let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
+        match answer {
+            EvictionOutcome::Going => {
+                if let Some(until) = rollout.asked.get_mut(&pod.uid) {
+                    *until = Some(now + ECHO);
+                }
+                rollout.refused = None;
+            }
+            EvictionOutcome::Refused(_) | EvictionOutcome::Denied(_) => {
+                rollout.asked.remove(&pod.uid);
+                let before = rollout.refused.take();
+                let since = before.as_ref().map_or(now, |before| before.since);
+                let wait = before.map_or(FIRST, |before| (before.wait * 2).min(LONGEST));
+                let why = match answer {
+                    EvictionOutcome::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
+                    EvictionOutcome::Refused(why) => {
+                        format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into()
+                    }
+                    EvictionOutcome::Going => return,
+                };
+                rollout.refused = Some(RefusedEviction { why, since, until: Some(now + wait), wait });
+            }
+        }
+    }
+
+    /// Returns the text about a step that goes on, or rests.
+    fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
+        let (live, (_, desired)) = (self.shown(id)?, self.entry(id)?.want()?);
+        let steps = self.steps_of(id, desired)?;
+        let standing = self.step_progress(id, desired, live, now);
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        match crate::engine::rollout::steps::next(steps, &standing) {
+            StepDecision::Stay(wait) if matches!(wait.lacks, crate::engine::StepRequirement::Pods { .. }) => {
+                Some(format!("{wait}{why}").into())
+            }
+            StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+                let node = self.left_on_lost_nodes(id, steps, now)?;
+                Some(format!("all nodes that are Ready have the new pod; node {node} is not Ready").into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Between a decision and the budget.
+impl Engine {
+    /// Returns the request for budget of pods that are to go though nothing is to be written.
+    pub(in crate::engine) fn asks_for_nodes(&self, id: &ObjectId) -> Option<(ReleaseRequest, RolloutClaim)> {
+        let wants = self.wants_token(id);
+        let (source, desired) = self.entry(id).filter(|_| wants)?.want()?;
+        let cost = self.additional_loss(id, |nodes| self.at_once(id, desired.strategy, nodes));
+        let ask = ReleaseRequest {
+            priority: ReleasePriority::Candidate,
+            wave: desired.wave,
+            id: id.clone(),
+            source,
+            cost,
+        };
+        Some((ask, self.claim(source, desired.hash, cost)))
+    }
+
+    /// Takes the token that was asked for without a write, and tells how the step stands.
+    pub(in crate::engine) fn with_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
+            return decision;
+        }
+        if self.wants_token(id) && self.is_claimed(id) {
+            self.take_token(id);
+        }
+        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.told.clone()) {
+            Some(told) => decision.because(Reason::Step(told)),
+            None => decision,
+        }
+    }
+
+    fn wants_token(&self, id: &ObjectId) -> bool {
+        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Token)
+    }
+
+    fn take_token(&mut self, id: &ObjectId) {
+        let Some((ask, claim)) = self.rollouts.asked.get(id).cloned() else { return };
+        self.withdraw(id);
+        let Some(before) = self.rollouts.rolls.remove(id) else { return };
+        let mut rollout = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.written);
+        rollout.after = before.after;
+        rollout.pods = before.pods;
+        if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
+            rollout.lacks = MissingBudget::Nothing;
+        }
+        self.rollouts.rolls.insert(id.clone(), rollout);
+        self.rollouts.stale = true;
+    }
+}
+
+/// Returns the number of pods that are Ready but not available yet (`minReadySeconds`), or not
+/// counted yet.
+fn too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
+    let rolling = live.rolling.unwrap_or_default();
+    let ready: BTreeSet<&str> =
+        pods.iter().filter(|pod| pod.state == PodAvailability::Ready).map(|pod| &*pod.node).collect();
+    let ready = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+    rolling.replicas.min(ready).saturating_sub(rolling.available)
+}
+
+/// Returns the step at which a DaemonSet is held.
+fn on_delete(live: &LiveObject) -> Option<u32> {
+    match under(live) {
+        Some(Overlay::OnDelete { step }) => Some(step),
+        _ => None,
+    }
+}

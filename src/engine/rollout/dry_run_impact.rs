@@ -1,0 +1,133 @@
+//! The impact of a write on pods, by the server's dry run: asked before the budget is.
+//!
+//! A manifest alone cannot tell. A field that is spelled out where the server filled it in before
+//! restarts nothing. A change beside the template does restart pods, if somebody else changed the
+//! template meanwhile. So each change of a workload that serves is tried by a dry run first. The
+//! answer holds for one content, one incarnation and one generation of the object. The write that
+//! relies on it is bound to the version that shows them.
+
+use crate::change::{Impact, ImpactKind};
+use crate::engine::decide::action::{
+    Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk,
+};
+use crate::engine::decide::decide::serving;
+use crate::engine::rollout::step_overlay::under;
+use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::{DesiredObject, LiveObject, Uid};
+use crate::object::{ContentHash, ObjectId};
+
+/// The server's answer about one content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DryRunImpact {
+    /// The content.
+    pub content: ContentHash,
+    /// The incarnation.
+    pub uid: Uid,
+    /// The generation of the object that it was compared with.
+    pub generation: i64,
+    /// The impact.
+    pub impact: Impact,
+}
+
+impl Engine {
+    /// Turns a write of unknown impact into the question for it, and records for a known one
+    /// whether it takes from the budget.
+    pub(in crate::engine) fn foreseen(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let Decision { action: Action::Apply(apply), reason, again } = decision else { return decision };
+        let decided = |action| Decision { action, reason, again };
+        let live = self.shown(id).filter(|live| self.is_asked_about(id, live, &apply));
+        let Some(live) = live else { return decided(Action::Apply(apply)) };
+        match self.impact(id, &apply.want, live) {
+            None => decided(Action::DryRun(apply)),
+            Some(impact) => {
+                let guard = Precondition::Exact(live.uid.clone(), live.rv);
+                let restarts = if restarts(impact) { RestartRisk::Maybe } else { RestartRisk::No };
+                decided(Action::Apply(ApplyRequest { guard, restarts, ..apply }))
+            }
+        }
+    }
+
+    /// Returns whether the server is asked about a write's impact. It is not in the middle of a
+    /// step, whose overlay alone holds the pods back. Nor is it about a repair, which somebody who
+    /// writes again and again would delay for ever.
+    fn is_asked_about(&self, id: &ObjectId, live: &LiveObject, apply: &ApplyRequest) -> bool {
+        let asks =
+            matches!(apply.purpose, ApplyPurpose::Change | ApplyPurpose::Adopt | ApplyPurpose::Transfer);
+        // Other data in the template are another template.
+        asks && !live.is_restarted_by(apply.form.started)
+            && self.foresight == Prerequisites::Now
+            && serving(id, live)
+            && !is_stepped(live)
+    }
+
+    /// Returns the impact of a content on an object as it is now, by the server; none where it was
+    /// not asked.
+    pub(in crate::engine) fn impact(
+        &self,
+        id: &ObjectId,
+        want: &DesiredObject,
+        live: &LiveObject,
+    ) -> Option<Impact> {
+        let foreseen = self.entry(id)?.foreseen.as_deref().filter(|_| !is_stepped(live))?;
+        let speaks = foreseen.content == want.hash
+            && foreseen.uid == live.uid
+            && foreseen.generation == live.generation;
+        speaks.then_some(foreseen.impact)
+    }
+
+    /// Returns whether a content restarts pods of a workload that serves: by the server's answer,
+    /// and by the contents as long as there is none.
+    pub(in crate::engine) fn would_restart(
+        &self,
+        id: &ObjectId,
+        want: &DesiredObject,
+        live: &LiveObject,
+    ) -> bool {
+        match self.impact(id, want, live) {
+            Some(impact) => restarts(impact),
+            None => self.entry(id).is_none_or(|entry| !entry.accepted.has_template_of(want)),
+        }
+    }
+
+    /// Returns whether the server says that a content changes no pod, so that nothing holds its
+    /// rollout.
+    pub(in crate::engine) fn leaves_pods(
+        &self,
+        id: &ObjectId,
+        want: &DesiredObject,
+        live: &LiveObject,
+    ) -> bool {
+        self.reconfigured(id).is_none() && self.impact(id, want, live).is_some_and(|impact| !restarts(impact))
+    }
+
+    /// Pods that the last content of which the server was asked restarts.
+    pub(in crate::engine) fn foreseen_pods(&self, id: &ObjectId) -> u32 {
+        let foreseen = self.entry(id).and_then(|entry| entry.foreseen.as_deref());
+        foreseen.map_or(0, |foreseen| foreseen.impact.pods)
+    }
+
+    /// The server has said what a content would do.
+    pub(in crate::engine) fn foresees(&mut self, id: &ObjectId, foreseen: DryRunImpact) {
+        let guess = |engine: &Self| {
+            let (live, entry) = (engine.shown(id)?, engine.entry(id)?);
+            entry.want().map(|(_, want)| engine.would_restart(id, want, live))
+        };
+        let before = guess(self);
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.foreseen = Some(Box::new(foreseen));
+            entry.failed = None;
+        }
+        if before != guess(self) {
+            // Other objects may be released together now.
+            self.restarting.clear();
+        }
+    }
+}
+
+fn restarts(impact: Impact) -> bool {
+    matches!(impact.kind, ImpactKind::Restart | ImpactKind::Recreate)
+}
+
+fn is_stepped(live: &LiveObject) -> bool {
+    under(live).is_some_and(|overlay| overlay.step().is_some())
+}

@@ -1,0 +1,185 @@
+//! Claims of other daemons on the budget: they count, unless their workload has long come to rest.
+//!
+//! A daemon that ends for good takes none of its claims back. Its workload may roll on without it.
+//! So only the workload tells that a claim is spent: it has come to rest, or has made no progress
+//! for the deadline of a rollout.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
+use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
+use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase};
+use crate::object::ObjectId;
+
+/// A daemon that lives takes a claim back as soon as its workload has been whole for the soak.
+/// After this time of rest nobody does.
+pub const SPENT: Duration = Duration::from_mins(2);
+
+/// The workload of another daemon's claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::engine) struct ForeignWorkload {
+    claim: RolloutClaim,
+    /// The time since which it has been seen at rest.
+    rests: Option<Instant>,
+    /// The numbers of its rollout, and the time since which they have not changed.
+    still: Option<(Option<RolloutNumbers>, Instant)>,
+    /// Its pods that are unavailable.
+    away: u32,
+    /// The reason for which it may not be read.
+    hidden: Option<Arc<str>>,
+    /// Indicates whether it has rested for so long that the claim does not count any more.
+    pub(in crate::engine) is_spent: bool,
+}
+
+impl Engine {
+    /// Retires the source of an inventory that this process has served, and that nobody is to serve
+    /// any more. Nothing of it waits, and its claims are taken back once their workloads have
+    /// rested.
+    pub fn retire(&mut self, applyset: Arc<str>) {
+        self.rollouts.retired.insert(applyset);
+        self.rollouts.untold = true;
+    }
+
+    /// Returns whether what the budget object says of this inventory is this process's to keep.
+    pub(in crate::engine) fn looks_after(&self, applyset: &Arc<str>) -> bool {
+        self.applysets.contains(applyset) || self.rollouts.retired.contains(applyset)
+    }
+
+    /// Returns the workloads to look at for other processes' claims: those that a write waits for,
+    /// and those whose claim nobody else may take back.
+    pub fn foreign_workloads(&self) -> Vec<ObjectId> {
+        let matters =
+            |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.looks_after(&claim.applyset);
+        let open = self.foreign_claims().filter(|(id, claim)| {
+            matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
+        });
+        let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
+        if !self.rollouts.asks.is_empty() {
+            let away = self.foreign_unavailable().filter(|id| !ids.contains(id)).cloned();
+            ids.extend(away.collect::<Vec<_>>());
+        }
+        ids
+    }
+
+    /// Returns the claims of other processes: of other sources, and of processes that serve the
+    /// same sources or did before.
+    pub(in crate::engine) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
+        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.claims);
+        claims.filter(|(_, claim)| {
+            !self.applysets.contains(&claim.applyset) || claim.holder != self.rollouts.holder
+        })
+    }
+
+    /// Returns whether a claim may be that of a process that serves the same source and lives: it
+    /// is not taken back for it. Once its workload has come to rest under our eyes, or has long
+    /// rested, it is.
+    pub(in crate::engine) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
+        claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.counts(id, claim)
+    }
+
+    /// The workload of another daemon's claim, as a look shows it; none where there is no such
+    /// object.
+    pub fn other_seen(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
+        self.glimpse(id, live, now);
+        let Some(claim) =
+            self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
+        else {
+            return;
+        };
+        let rolling = live.and_then(|live| live.rolling);
+        let at_rest = matches!(rolling.map(|rolling| rolling.phase), None | Some(RolloutPhase::Settled));
+        let known = self.rollouts.others.remove(id).filter(|known| known.claim == claim);
+        let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
+        let same = known.and_then(|known| known.still).filter(|(before, _)| *before == rolling);
+        let still = same.map_or(now, |(_, since)| since);
+        // As for our own: what comes no farther has failed, and takes nothing of the budget but its
+        // pods.
+        let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(SPENT);
+        // Nobody of a process that has ended in good order watches what it left: its soak is all
+        // that is waited for.
+        let rest = if claim.left { self.rollouts.budget.soak.min(SPENT) } else { SPENT };
+        let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
+        let still = Some((rolling, still));
+        let away = live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
+        self.rollouts
+            .others
+            .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });
+        self.rollouts.stale = true;
+    }
+
+    /// The workload of another daemon's claim may not be looked at: the claim counts, which is told
+    /// as soon as it is in the way. Says whether that is new.
+    pub fn other_hidden(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
+        let Some(claim) =
+            self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
+        else {
+            return false;
+        };
+        let known = self.rollouts.others.get(id).filter(|known| known.claim == claim);
+        if known.is_some_and(|known| known.is_spent || known.hidden.as_ref() == Some(&why)) {
+            return false;
+        }
+        self.rollouts.others.insert(
+            id.clone(),
+            ForeignWorkload { claim, rests: None, still: None, away: 0, hidden: Some(why), is_spent: false },
+        );
+        self.rollouts.stale = true;
+        true
+    }
+
+    /// Adds to a shortage the reason for which nobody here can see whether the claims behind it are
+    /// spent.
+    pub(in crate::engine) fn add_hidden_reasons(
+        &self,
+        permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
+    ) {
+        let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
+            let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim)?;
+            Some((id.clone(), known.hidden.clone()?))
+        };
+        let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
+        for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
+            *shortage = BudgetShortage::Hidden(Box::new(shortage.clone()), id.clone(), why.clone());
+        }
+    }
+
+    /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody
+    /// ends what it began.
+    pub(in crate::engine) fn left_away(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
+        let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
+        known.map_or(0, |known| known.away)
+    }
+
+    /// Returns the claims that nobody here can read and that count in a scope. Of which source they
+    /// are is not known.
+    pub(in crate::engine) fn unread_claims(
+        &self,
+        scope: &BudgetScope,
+    ) -> impl Iterator<Item = &UnreadableClaim> {
+        let counts = !matches!(scope, BudgetScope::Source(..));
+        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unread);
+        claims.filter(move |_| counts)
+    }
+
+    /// As [`Engine::unread_claims`], in a number.
+    pub(in crate::engine) fn unread(&self, scope: &BudgetScope) -> u32 {
+        u32::try_from(self.unread_claims(scope).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
+    /// can be read.
+    pub fn explain_unread(&mut self, why: Option<Arc<str>>) {
+        self.rollouts.stale |= self.rollouts.unread != why;
+        self.rollouts.unread = why;
+    }
+
+    /// Returns whether another daemon's claim counts.
+    pub(in crate::engine) fn counts(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
+        let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim);
+        known.is_none_or(|known| !known.is_spent)
+    }
+}

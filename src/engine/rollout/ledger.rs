@@ -1,0 +1,529 @@
+//! The cluster's budget object in values: who may restart pods now, and where a unit goes back to.
+//!
+//! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when
+//! the rollout has ended. So whatever dies when, the next process knows what may be under way; and
+//! several daemons that share a cluster keep one budget. The record of a unit is written with its
+//! first claim.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::Release;
+use crate::engine::facts::authors::{AuthoredRevision, AuthoredRevisionText};
+use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
+use crate::engine::rollout::budget_tally::{BudgetTally, BudgetTallyText};
+use crate::engine::rollout::queue::{QueuedObject, QueuedObjectText};
+use crate::engine::rollout::start_rate::{RolloutStart, RolloutStartText};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+
+/// The rollout ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RolloutLedger {
+    /// The claims, by workload.
+    pub claims: BTreeMap<ObjectId, RolloutClaim>,
+    /// Units that are being released.
+    pub units: Vec<Unit>,
+    /// Units that were released, the newest last: what an undo goes back to.
+    pub past: Vec<Unit>,
+    /// The authors of the newest revisions.
+    pub commits: Vec<AuthoredRevision>,
+    /// The rollout queue, for people: nothing is decided by it.
+    pub queue: Vec<QueuedObject>,
+    /// The share of the budget that each source takes beside its claims.
+    pub tallies: Vec<BudgetTally>,
+    /// Rollouts that have begun lately.
+    pub starts: Vec<RolloutStart>,
+    /// Claims that cannot be read, as those of a later version: they count, and stay as they are.
+    pub unread: Vec<UnreadableClaim>,
+    /// The time at which the ledger was begun; none where there is none, or an older version has
+    /// made it.
+    pub begun: Option<Timestamp>,
+}
+
+/// A claim that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableClaim {
+    /// As it stands in the object.
+    pub told: Value,
+    /// The pods that it counts for: one at least, as nobody knows.
+    pub pods: u32,
+}
+
+/// The number of objects remembered of released units: some 50 KB, in an object that is written
+/// twice for each rollout and that holds 1 MiB.
+const PAST: usize = 200;
+
+/// One workload that may restart pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutClaim {
+    /// The inventory that it is in.
+    pub applyset: Arc<str>,
+    /// The process that claims: two may serve the same source.
+    pub holder: Arc<str>,
+    /// The content that is put there.
+    pub content: ContentHash,
+    /// The most pods that this takes down at a time.
+    pub pods: u32,
+    /// The process has ended in good order: nobody of its own takes the claim back.
+    pub left: bool,
+}
+
+/// Objects that one revision changes together, and where each goes back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The inventory that they are in.
+    pub applyset: Arc<str>,
+    /// The revision that changes them.
+    pub revision: Revision,
+    /// The objects.
+    pub members: BTreeMap<ObjectId, UnitMember>,
+}
+
+/// One object of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitMember {
+    /// The content that the revision asks for; none where it removes the object.
+    /// [`ContentHash::UNREADABLE`] where nobody here can read which.
+    pub content: Option<ContentHash>,
+    /// The last good content.
+    pub good: LastGood,
+    /// The data that its pods are started with, where a change of them restarts it.
+    pub restarted: Option<ConfigRestart>,
+}
+
+/// The data that a workload's pods are started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigRestart {
+    /// The hash over all of them.
+    pub data: ContentHash,
+    /// The hash over those that are not from git.
+    pub foreign: ContentHash,
+    /// The hash over all that they were started with before; none where nobody knows.
+    pub before: Option<ContentHash>,
+}
+
+/// The last good content of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastGood {
+    /// There was no such object.
+    Absent,
+    /// Nobody knows: it stays as it is.
+    Unknown,
+    /// This one.
+    Release(Release),
+}
+
+impl UnitMember {
+    /// Takes over what was good before an older release that this one comes after.
+    fn follow(&mut self, older: &Self) {
+        self.good = older.good.clone();
+        if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
+            newer.before = older.before;
+        }
+    }
+}
+
+impl Unit {
+    /// Returns the unit with the members of another one of the same inventory. The last good
+    /// content is the older unit's, the wanted content the newer one's.
+    pub(in crate::engine) fn absorb(&mut self, older: &Self) {
+        for (id, member) in &older.members {
+            self.members
+                .entry(id.clone())
+                .and_modify(|newer| newer.follow(member))
+                .or_insert_with(|| member.clone());
+        }
+    }
+}
+
+/// A text that is no book.
+#[derive(Debug, thiserror::Error)]
+#[error("it cannot be read: {0}")]
+pub struct ParseLedgerError(#[from] serde_json::Error);
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct LedgerText {
+    claims: Vec<AnyClaimText>,
+    units: Vec<UnitText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    past: Vec<UnitText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commits: Vec<AuthoredRevisionText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queue: Vec<QueuedObjectText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tallies: Vec<BudgetTallyText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    starts: Vec<RolloutStartText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begun: Option<Timestamp>,
+}
+
+/// A claim as it stands in the object, whoever has written it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum AnyClaimText {
+    Known(RolloutClaimText),
+    Unknown(Value),
+}
+
+#[derive(Serialize, Deserialize)]
+struct RolloutClaimText {
+    object: String,
+    source: String,
+    #[serde(default)]
+    holder: String,
+    content: String,
+    pods: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    left: bool,
+}
+
+/// The form of a [`Unit`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(in crate::engine) struct UnitText {
+    source: String,
+    revision: String,
+    members: Vec<UnitMemberText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UnitMemberText {
+    object: String,
+    /// The hash; that of a Secret is sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// `<hash>@<revision>`, or `absent`; left out where nobody knows. The hash of a Secret is
+    /// sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    good: Option<String>,
+    /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>`; the
+    /// last where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restarted: Option<String>,
+}
+
+/// Returns an object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a
+/// cluster-scoped one.
+pub fn object_word(id: &ObjectId) -> String {
+    format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
+}
+
+/// Reads what [`object_word`] writes.
+pub fn parse_object_word(word: &str) -> Option<ObjectId> {
+    let mut parts = word.splitn(3, '/');
+    let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let namespace = (!namespace.is_empty()).then_some(namespace);
+    (!kind.is_empty() && !name.is_empty()).then(|| ObjectId::new(&GroupKind::parse(kind), namespace, name))
+}
+
+impl RolloutLedger {
+    /// Returns the text of the budget object. A claim that cannot be read is an
+    /// [`UnreadableClaim`], any other record is left out; a hash that is sealed by another key is
+    /// [`ContentHash::UNREADABLE`].
+    ///
+    /// # Errors
+    ///
+    /// The text must be JSON of the shape that [`RolloutLedger::text`] writes.
+    pub fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
+        let read: LedgerText = serde_json::from_str(text)?;
+        let (mut claims, mut unread) = (BTreeMap::new(), Vec::new());
+        for told in read.claims {
+            match told.read() {
+                Ok((id, claim)) => drop(claims.insert(id, claim)),
+                Err(claim) => unread.push(claim),
+            }
+        }
+        Ok(Self {
+            claims,
+            units: read.units.into_iter().map(|unit| unit.read(seals)).collect(),
+            past: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
+            commits: read.commits.into_iter().map(AuthoredRevisionText::read).collect(),
+            queue: read.queue.into_iter().filter_map(QueuedObjectText::read).collect(),
+            tallies: read.tallies.into_iter().map(BudgetTallyText::read).collect(),
+            starts: read.starts.into_iter().filter_map(RolloutStartText::read).collect(),
+            unread,
+            begun: read.begun,
+        })
+    }
+
+    /// Returns how the hashes of Secrets stand in a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`RolloutLedger::parse`].
+    pub fn sealing(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
+        if !HashSeals::may_be_in(text) {
+            return Ok(SealStatus::Fine);
+        }
+        let read: LedgerText = serde_json::from_str(text)?;
+        let units = read.units.iter().chain(&read.past);
+        Ok(units.map(|unit| unit.sealing(seals)).max().unwrap_or_default())
+    }
+
+    /// One line of JSON; none where the hash of a Secret is to be sealed, and no key is known.
+    pub fn text(&self, seals: &HashSeals) -> Option<String> {
+        let units =
+            |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
+        let claim = |(id, claim): (&ObjectId, &RolloutClaim)| RolloutClaimText {
+            object: object_word(id),
+            source: claim.applyset.to_string(),
+            holder: claim.holder.to_string(),
+            content: claim.content.to_string(),
+            pods: claim.pods,
+            left: claim.left,
+        };
+        let unread = self.unread.iter().map(|claim| AnyClaimText::Unknown(claim.told.clone()));
+        let text = LedgerText {
+            claims: self.claims.iter().map(claim).map(AnyClaimText::Known).chain(unread).collect(),
+            units: units(&self.units)?,
+            past: units(&self.past)?,
+            commits: self.commits.iter().map(AuthoredRevisionText::of).collect(),
+            queue: self.queue.iter().map(QueuedObjectText::of).collect(),
+            tallies: self.tallies.iter().map(BudgetTallyText::of).collect(),
+            starts: self.starts.iter().map(RolloutStartText::of).collect(),
+            begun: self.begun,
+        };
+        serde_json::to_string(&text).ok()
+    }
+
+    /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
+    pub(in crate::engine) fn remember(&mut self, unit: Unit) {
+        self.past.push(unit);
+        let count = |past: &[Unit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
+        while count(&self.past) > PAST {
+            self.past.remove(0);
+        }
+    }
+
+    /// Returns the record of the unit that an object of an inventory is in.
+    pub(in crate::engine) fn unit_of(&self, applyset: &str, id: &ObjectId) -> Option<&Unit> {
+        self.units.iter().find(|unit| &*unit.applyset == applyset && unit.members.contains_key(id))
+    }
+}
+
+impl AnyClaimText {
+    fn read(self) -> Result<(ObjectId, RolloutClaim), UnreadableClaim> {
+        let unread = |told: Value| {
+            let pods = told.get("pods").and_then(Value::as_u64).unwrap_or(1).max(1);
+            UnreadableClaim { told, pods: u32::try_from(pods).unwrap_or(u32::MAX) }
+        };
+        let text = match self {
+            Self::Known(text) => text,
+            Self::Unknown(told) => return Err(unread(told)),
+        };
+        let Some((id, content)) = parse_object_word(&text.object).zip(ContentHash::parse(&text.content))
+        else {
+            return Err(unread(serde_json::to_value(text).unwrap_or_default()));
+        };
+        let (applyset, holder) = (text.source.into(), text.holder.into());
+        Ok((id, RolloutClaim { applyset, holder, content, pods: text.pods, left: text.left }))
+    }
+}
+
+impl UnitText {
+    /// Returns a unit's text; none where a hash is to be sealed, and no key is known.
+    pub(in crate::engine) fn of(unit: &Unit, seals: &HashSeals) -> Option<Self> {
+        let content = |id: &ObjectId, hash: Option<ContentHash>| match hash {
+            Some(hash) => seals.hash_word(id, hash).map(Some),
+            None => Some(None),
+        };
+        let member = |(id, member): (&ObjectId, &UnitMember)| {
+            Some(UnitMemberText {
+                object: object_word(id),
+                content: content(id, member.content)?,
+                good: match &member.good {
+                    LastGood::Absent => Some("absent".to_owned()),
+                    LastGood::Unknown => None,
+                    LastGood::Release(release) => Some(seals.release_word(id, release)?),
+                },
+                restarted: member.restarted.map(|ConfigRestart { data, foreign, before }| {
+                    let before = before.map(|before| format!("@{before}")).unwrap_or_default();
+                    format!("{data}@{foreign}{before}")
+                }),
+            })
+        };
+        Some(Self {
+            source: unit.applyset.to_string(),
+            revision: unit.revision.to_string(),
+            members: unit.members.iter().map(member).collect::<Option<_>>()?,
+        })
+    }
+
+    /// Returns how the hashes of Secrets stand in it.
+    pub(in crate::engine) fn sealing(&self, seals: &HashSeals) -> SealStatus {
+        let words = self.members.iter().flat_map(|member| {
+            let id = parse_object_word(&member.object);
+            let words = member.content.iter().chain(&member.good);
+            words.filter_map(move |word| Some(seals.seal_status(id.as_ref()?, word)))
+        });
+        words.max().unwrap_or_default()
+    }
+
+    /// Returns the unit.
+    pub(in crate::engine) fn read(self, seals: &HashSeals) -> Unit {
+        let member = |member: UnitMemberText| {
+            let good = match member.good.as_deref() {
+                Some("absent") => LastGood::Absent,
+                Some(text) => seals.read_release(text).map_or(LastGood::Unknown, LastGood::Release),
+                None => LastGood::Unknown,
+            };
+            let content = member.content.as_deref().map(|word| seals.read(word));
+            let restarted = member.restarted.as_deref().and_then(|text| {
+                let mut hashes = text.split('@').map(ContentHash::parse);
+                let (data, foreign) = (hashes.next()??, hashes.next()??);
+                Some(ConfigRestart { data, foreign, before: hashes.next().flatten() })
+            });
+            Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
+        };
+        Unit {
+            applyset: self.source.as_str().into(),
+            revision: Revision::new(&self.revision),
+            members: self.members.into_iter().filter_map(member).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Authorship;
+
+    #[test]
+    fn a_ledger_is_read_as_it_is_written() {
+        let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
+        let release = |text: &str| Release {
+            hash: ContentHash::of_bytes(text.as_bytes()),
+            revision: Revision::new(text),
+        };
+        let member = |content: Option<&str>, good| UnitMember {
+            content: content.map(|text| release(text).hash),
+            good,
+            restarted: None,
+        };
+        let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
+        let (data, foreign) = (release("data").hash, release("foreign").hash);
+        let restarted = ConfigRestart { data, foreign, before: Some(release("before").hash) };
+        let restarted = UnitMember { restarted: Some(restarted), ..member(Some("new"), LastGood::Absent) };
+        let ledger = RolloutLedger {
+            claims: [(
+                web.clone(),
+                RolloutClaim {
+                    applyset: "a-v1".into(),
+                    holder: "b".into(),
+                    content: release("new").hash,
+                    pods: 2,
+                    left: true,
+                },
+            )]
+            .into(),
+            units: vec![Unit {
+                applyset: "a-v1".into(),
+                revision: Revision::new("new"),
+                members: [
+                    (web, member(Some("new"), LastGood::Release(release("old")))),
+                    (role.clone(), member(None, LastGood::Unknown)),
+                    (config("used"), restarted),
+                    (config("env"), member(Some("new"), LastGood::Absent)),
+                ]
+                .into(),
+            }],
+            past: vec![Unit {
+                applyset: "b-v1".into(),
+                revision: Revision::new("old"),
+                members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
+            }],
+            commits: vec![AuthoredRevision {
+                applyset: "a-v1".into(),
+                revision: Revision::new("new"),
+                authored: Authorship::of("Ann", "Bake a cake"),
+            }],
+            queue: [Some((3, 17)), None].map(queued).into(),
+            tallies: vec![tally(&role, moment)],
+            starts: vec![RolloutStart { id: role.clone(), applyset: "a-v1".into(), at: moment }],
+            unread: vec![UnreadableClaim {
+                told: serde_json::json!({"workload": "web", "pods": 3}),
+                pods: 3,
+            }],
+            begun: Some(moment),
+        };
+        let seals = HashSeals::default();
+        assert_eq!(RolloutLedger::parse(&ledger.text(&seals).unwrap(), &seals).unwrap(), ledger);
+        assert_eq!(RolloutLedger::parse("{}", &seals).unwrap(), RolloutLedger::default());
+        assert!(RolloutLedger::parse("claims", &seals).is_err());
+        assert_eq!(parse_object_word(&object_word(&role)), Some(role));
+        for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
+            assert_eq!(parse_object_word(wrong), None, "{wrong}");
+        }
+    }
+
+    fn tally(away: &ObjectId, at: Timestamp) -> BudgetTally {
+        BudgetTally {
+            applyset: "a-v1".into(),
+            name: "shop".into(),
+            pods: 7,
+            pods_in: [(Arc::from("shop"), 7)].into(),
+            away: [(away.clone(), 2)].into(),
+            rest: 1,
+            at: Some(at),
+        }
+    }
+
+    fn queued(place: Option<(u32, u32)>) -> QueuedObject {
+        QueuedObject { id: config("env"), applyset: "a-v1".into(), place, reason: "of this".into() }
+    }
+
+    fn config(name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name)
+    }
+
+    #[test]
+    fn of_released_units_the_newest_are_remembered() {
+        let member = || UnitMember { content: None, good: LastGood::Unknown, restarted: None };
+        let unit = |revision: usize, objects: usize| Unit {
+            applyset: "a-v1".into(),
+            revision: Revision::new(&revision.to_string()),
+            members: (0..objects).map(|n| (config(&n.to_string()), member())).collect(),
+        };
+        let check = |sizes: &[usize], expected: &[usize]| {
+            let mut ledger = RolloutLedger::default();
+            for (revision, size) in sizes.iter().enumerate() {
+                ledger.remember(unit(revision, *size));
+            }
+            let kept: Vec<String> = ledger.past.iter().map(|unit| unit.revision.to_string()).collect();
+            assert_eq!(kept, expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{sizes:?}");
+        };
+        check(&[1, 1], &[0, 1]);
+        check(&[PAST, 1], &[1]);
+        check(&[1, PAST - 2, 2], &[1, 2]);
+        check(&[1, PAST + 1], &[]);
+    }
+
+    #[test]
+    fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
+        let member = |content: &str, good: &str| UnitMember {
+            content: Some(ContentHash::of_bytes(content.as_bytes())),
+            good: LastGood::Release(Release {
+                hash: ContentHash::of_bytes(good.as_bytes()),
+                revision: Revision::new(good),
+            }),
+            restarted: None,
+        };
+        let unit = |members: &[(&str, UnitMember)]| Unit {
+            applyset: "a-v1".into(),
+            revision: Revision::new("r"),
+            members: members.iter().map(|(name, member)| (config(name), member.clone())).collect(),
+        };
+        let older = unit(&[("a", member("2", "1")), ("b", member("2", "1"))]);
+        let mut newer = unit(&[("a", member("3", "2")), ("c", member("3", "2"))]);
+        newer.absorb(&older);
+        let expected = [("a", member("3", "1")), ("b", member("2", "1")), ("c", member("3", "2"))];
+        assert_eq!(newer, unit(&expected));
+    }
+}

@@ -1,0 +1,189 @@
+//! A rollout ledger that was deleted or emptied: its claims are written again before any other
+//! rollout begins.
+//!
+//! Each ledger says when it was begun, which tells a new one from the one that was known. A process
+//! that knew the old one writes its claims into the new one. For [`SETTLES`] nobody claims anything
+//! new: others may hold claims that this process has never seen, and need that time to notice.
+//!
+//! **Hazard:** the claims of a process that is cut off for longer, and that nobody else has read,
+//! cannot be known here.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::engine::rollout::budget::BudgetShortage;
+use crate::engine::rollout::budget_tally::BudgetTally;
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
+use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+/// The time for which nothing new is claimed in a new ledger. Every holder of a claim reads it
+/// several times within.
+pub const SETTLES: Duration = Duration::from_secs(8);
+
+/// The state of a ledger that may be new.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct LedgerRecovery {
+    /// The time since which it is known to be new, or missing; none where it is old.
+    since: Option<Instant>,
+    /// Indicates whether there is none, or it says nothing at all.
+    absent: bool,
+    /// Indicates whether it lacks something that was claimed in the one before.
+    lacks: bool,
+    /// The write of this process in flight: the time at which the ledger was begun, and the claims.
+    sent: Option<(Option<Timestamp>, BTreeMap<ObjectId, RolloutClaim>)>,
+    /// The time at which waiting objects are decided on again.
+    due: Option<Instant>,
+    /// Indicates whether this process has written a workload, so that there will be rollouts.
+    is_needed: bool,
+}
+
+impl LedgerRecovery {
+    /// Says if what was claimed before stands in the object, as far as that is known here.
+    pub(in crate::engine) fn is_whole(&self) -> bool {
+        !self.lacks
+    }
+
+    /// Remembers that a workload is written.
+    pub(in crate::engine) fn need(&mut self) {
+        self.is_needed = true;
+    }
+
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        let since = self.since?;
+        let rest = (since + SETTLES).saturating_duration_since(now);
+        (self.lacks || !rest.is_zero()).then_some(rest)
+    }
+}
+
+impl RolloutLedger {
+    /// Says if it is that of an object that is not there, or that was emptied.
+    fn is_blank(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes over what another book says and this one does not.
+    fn recover(&mut self, lost: &Self) {
+        for (id, claim) in &lost.claims {
+            self.claims.entry(id.clone()).or_insert_with(|| claim.clone());
+        }
+        let shares = |ledger: &Self, unit: &Unit| {
+            let same = |known: &Unit| {
+                known.applyset == unit.applyset
+                    && known.members.keys().any(|id| unit.members.contains_key(id))
+            };
+            ledger.units.iter().any(same)
+        };
+        for unit in &lost.units {
+            if !shares(self, unit) {
+                self.units.push(unit.clone());
+            }
+        }
+        if self.past.is_empty() {
+            self.past.clone_from(&lost.past);
+        }
+        if self.commits.is_empty() {
+            self.commits.clone_from(&lost.commits);
+        }
+        for tally in &lost.tallies {
+            if self.tallies.iter().all(|known| known.applyset != tally.applyset) {
+                self.tallies.push(tally.clone());
+            }
+        }
+        for start in &lost.starts {
+            if !self.starts.contains(start) {
+                self.starts.push(start.clone());
+            }
+        }
+        self.starts.sort_by_key(|start| start.at);
+    }
+}
+
+impl Rollouts {
+    /// Returns what counts of a book that was read: beside what it says, all that the one said that
+    /// it is not.
+    pub(in crate::engine) fn with_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
+        let Some((now, wall)) = self.starts.clock() else { return read };
+        let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
+        self.anew.absent = read.is_blank();
+        let before = self.ledger.as_ref();
+        let is_same = match read.begun {
+            Some(begun) => before.and_then(|before| before.begun) == Some(begun),
+            // An older version says of none when it was begun.
+            None => !self.anew.absent,
+        };
+        if is_answer || (is_same && !self.anew.lacks) {
+            self.anew.lacks = false;
+            return read;
+        }
+        let age = |begun: Timestamp| Duration::try_from(begun.duration_until(wall)).unwrap_or_default();
+        if !is_same {
+            let known = match (read.begun, before) {
+                (None, _) => self.anew.since.filter(|_| before.is_some_and(|one| one.begun.is_none())),
+                (Some(_), Some(_)) => None,
+                (Some(begun), None) => now.checked_sub(age(begun)),
+            };
+            let since = known.unwrap_or(now);
+            (self.anew.since, self.anew.due) = (Some(since), Some(since + SETTLES));
+        }
+        if let Some(before) = before {
+            let said = read.clone();
+            read.recover(before);
+            self.anew.lacks = read != said;
+        }
+        read
+    }
+
+    /// Returns why nothing new is claimed; none where that may be.
+    pub(in crate::engine) fn settling(&self) -> Option<BudgetShortage> {
+        // Not what is left of it: what stands is told once.
+        self.anew.rest(self.starts.now()?).map(|_| BudgetShortage::Recovering(SETTLES.as_secs()))
+    }
+
+    /// Returns when that is over.
+    pub(in crate::engine) fn settled_at(&self, now: Instant) -> Option<Instant> {
+        self.anew.rest(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
+    }
+
+    /// Lets time pass, and says if something may be claimed from now on.
+    pub(in crate::engine) fn settle_anew(&mut self, now: Instant) -> bool {
+        self.anew.due.take_if(|due| *due <= now).is_some()
+    }
+
+    /// Says in a book that is written where there was none, or an empty one, that it begins now.
+    pub(in crate::engine) fn begin(&self, ledger: &mut RolloutLedger) {
+        if let Some((_, wall)) = self.starts.clock().filter(|_| self.anew.absent) {
+            ledger.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
+        }
+    }
+
+    /// Remembers what is about to be written.
+    pub(in crate::engine) fn sends(&mut self, ledger: &RolloutLedger) {
+        self.anew.sent = Some((ledger.begun, ledger.claims.clone()));
+    }
+}
+
+impl Engine {
+    /// Returns the budget object that is made before anything has to be claimed: one that is old by
+    /// then can be relied on at once. None where there is one, or nobody here writes workloads.
+    pub fn first_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
+        let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
+        let mut first = ledger.clone();
+        self.rollouts.begin(&mut first);
+        (is_needed && is_absent && first.begun.is_some()).then_some(first)
+    }
+
+    /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
+    pub fn relies_on_ledger(&self) -> bool {
+        let holds = |ledger: &RolloutLedger| {
+            ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
+                || self.own_tallies(ledger).iter().any(BudgetTally::has_away)
+        };
+        !self.rollouts.asks.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
+    }
+}

@@ -1,0 +1,347 @@
+//! The pods of one workload during its rollout: is one of the new ones failing, and how many are
+//! ready?
+//!
+//! The watch of the pods makes the records. Only pods of the newest revision are ever judged: a
+//! rollout is there to replace a failing pod of an older one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::{ResourceVersion, Uid};
+
+/// A pod that no node takes counts as failing after this time.
+pub const UNSCHEDULABLE: Duration = Duration::from_mins(1);
+/// The time after which a reason counts as failing that may be gone at the next try of a kubelet or
+/// a controller.
+pub const PASSING: Duration = Duration::from_secs(2);
+/// A pod whose container has restarted so often counts as failing, also while it runs.
+pub const RESTARTS: u32 = 3;
+
+/// Indicates whether a pod is Ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Readiness {
+    /// Its condition `ReadyState` does not hold, or it is ending.
+    NotReady,
+    /// Its condition `ReadyState` holds.
+    Ready,
+}
+
+/// A container that waits for something that may never come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerTrouble {
+    /// The container, which may be an init container.
+    pub container: Arc<str>,
+    /// The kubelet's word, one of those that [`grace_period`] knows.
+    pub reason: Arc<str>,
+    /// The kubelet's message.
+    pub message: Arc<str>,
+    /// The time since which this process has seen it.
+    pub since: Instant,
+}
+
+/// A pod that ended in failure: evicted, or of phase `Failed` for another reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedPod {
+    /// `EvictionResult`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
+    pub reason: Arc<str>,
+    /// The reason, in words.
+    pub message: Arc<str>,
+    /// The time at which this process saw it end; none if it had ended before it was watched, as a
+    /// pod of an earlier rollout.
+    pub seen: Option<Instant>,
+}
+
+/// A pod that no node takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnschedulablePod {
+    /// The scheduler's message.
+    pub message: Arc<str>,
+    /// The time since which this process has seen it.
+    pub since: Instant,
+}
+
+/// The controller cannot create pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodCreationFailure {
+    /// The server's words, as the controller repeats them: a quota, or admission.
+    pub message: Arc<str>,
+    /// The time since which this process has seen it.
+    pub since: Instant,
+}
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFacts {
+    /// Name.
+    pub name: Arc<str>,
+    /// Incarnation.
+    pub uid: Uid,
+    /// Version of this view.
+    pub rv: ResourceVersion,
+    /// The revision of its workload that it was made from; comparable with
+    /// [`WorkloadPods::newest`].
+    pub revision: Option<Arc<str>>,
+    /// The node that it was given to.
+    pub node: Option<Arc<str>>,
+    /// Indicates whether it is Ready.
+    pub ready: Readiness,
+    /// The time since which this process has seen it Ready without a restart between; none while it
+    /// is not Ready.
+    pub steady_since: Option<Instant>,
+    /// Restarts of its most restarted container, init containers too.
+    pub restarts: u32,
+    /// The number of restarts that this process has seen. A pod that a rollback keeps may have
+    /// restarted long ago.
+    pub new_restarts: u32,
+    /// The container that restarted most often; none before the first restart.
+    pub restarted: Option<Arc<str>>,
+    /// A container that waits for something that may never come.
+    pub trouble: Option<ContainerTrouble>,
+    /// Indicates whether it ended in failure.
+    pub ended: Option<FailedPod>,
+    /// Indicates whether it has ended, well or not: phase `Succeeded` or `Failed`.
+    pub over: bool,
+    /// Indicates whether it is being deleted.
+    pub terminating: bool,
+    /// Indicates whether no node takes it.
+    pub unschedulable: Option<UnschedulablePod>,
+}
+
+impl PodFacts {
+    /// Returns whether it counts as a pod that its controller has: it neither ended nor is about
+    /// to.
+    pub fn is_active(&self) -> bool {
+        !self.over && !self.terminating
+    }
+}
+
+/// One ReplicaSet of a Deployment that asks for pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSetFacts {
+    /// Name.
+    pub name: Arc<str>,
+    /// Incarnation.
+    pub uid: Uid,
+    /// Version of this view.
+    pub rv: ResourceVersion,
+    /// The revision of the workload that it is of; comparable with [`WorkloadPods::newest`].
+    pub revision: Option<Arc<str>>,
+    /// Pods that it asks for.
+    pub wanted: u32,
+    /// Those of them that are available.
+    pub available: u32,
+}
+
+/// All pods of one workload, as they were seen at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadPods {
+    /// The version of the workload that this is about. Later writes to the workload are not in it.
+    pub rv: ResourceVersion,
+    /// The revision that the workload's controller rolls to. None while it is not known: the
+    /// controller has not seen the newest spec yet, or the workload is paused or gone.
+    pub newest: Option<Arc<str>>,
+    /// The revision from which a StatefulSet's controller creates pods below the partition. None
+    /// while it is not known.
+    pub current: Option<Arc<str>>,
+    /// Its pods, oldest first.
+    pub pods: Box<[PodFacts]>,
+    /// The `ReplicaSets` of a Deployment that ask for pods, by name.
+    pub sets: Box<[ReplicaSetFacts]>,
+    /// The last pod of the newest revision that ended in failure and is gone: some controllers
+    /// delete such a pod within milliseconds.
+    pub lost: Option<Box<PodFacts>>,
+    /// The reason for which pods of the newest revision cannot be created.
+    pub refused: Option<PodCreationFailure>,
+}
+
+impl WorkloadPods {
+    /// Returns the pods of the newest revision; none where that is not known.
+    pub fn of_newest(&self) -> impl Iterator<Item = &PodFacts> {
+        let newest = self.newest.as_ref();
+        self.pods.iter().filter(move |pod| newest.is_some() && pod.revision.as_ref() == newest)
+    }
+
+    fn ready(&self) -> impl Iterator<Item = &PodFacts> {
+        self.of_newest().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready)
+    }
+
+    /// Counts the pods of the newest revision that its controller has.
+    pub fn updated(&self) -> u32 {
+        self.of_newest().filter(|pod| pod.is_active()).count() as u32
+    }
+
+    /// Counts the Ready pods of the newest revision. Unlike availability, this counts pods that a
+    /// rollout holds.
+    pub fn ready_of_newest(&self) -> u32 {
+        self.ready().count() as u32
+    }
+
+    /// Returns the number of pods of the newest revision that are not Ready and show why: a
+    /// container waits for something that may never come, or no node takes them.
+    pub fn troubled_of_newest(&self) -> u32 {
+        let is_troubled = |pod: &&PodFacts| {
+            pod.is_active()
+                && pod.ready == Readiness::NotReady
+                && (pod.trouble.is_some() || pod.unschedulable.is_some())
+        };
+        self.of_newest().filter(is_troubled).count() as u32
+    }
+
+    /// Counts the Ready pods of every revision.
+    pub fn ready_of_all(&self) -> u32 {
+        self.pods.iter().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready).count() as u32
+    }
+
+    /// Returns the time since which all Ready pods of the newest revision have been Ready without a
+    /// restart; none without such a pod.
+    pub fn steady_since(&self) -> Option<Instant> {
+        self.ready().map(|pod| pod.steady_since).max().flatten()
+    }
+}
+
+/// Returns how long a container may wait for this reason before its pod counts as failing. None for
+/// a reason that is no failure, as `ContainerCreating`.
+///
+/// Zero means that it counts at once: no further try helps before somebody changes something. The
+/// others also come from a busy runtime, and pass.
+pub fn grace_period(reason: &str) -> Option<Duration> {
+    match reason {
+        "CrashLoopBackOff"
+        | "CreateContainerConfigError"
+        | "ErrImageNeverPull"
+        | "ErrImagePull"
+        | "ImageInspectError"
+        | "ImagePullBackOff"
+        | "InvalidImageName"
+        | "SignatureValidationFailed" => Some(Duration::ZERO),
+        "CreateContainerError"
+        | "PostStartHookError"
+        | "PreCreateHookError"
+        | "PreStartHookError"
+        | "RunContainerError" => Some(PASSING),
+        _ => None,
+    }
+}
+
+/// The reason for which a rollout cannot succeed as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutFailure {
+    /// The pod; none where none can be created.
+    pub pod: Option<Arc<str>>,
+    /// The container, where it is one container's fault.
+    pub container: Option<Arc<str>>,
+    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `UnschedulablePod` or
+    /// `EvictionResult`.
+    pub reason: Arc<str>,
+    /// The cluster's message about it; may be empty.
+    pub message: Arc<str>,
+}
+
+impl fmt::Display for RolloutFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.pod, &self.container) {
+            (Some(pod), Some(container)) => write!(f, "pod {pod}, container {container}: ")?,
+            (Some(pod), None) => write!(f, "pod {pod}: ")?,
+            (None, _) => f.write_str("no new pod can be created: ")?,
+        }
+        f.write_str(&self.reason)?;
+        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+    }
+}
+
+/// One signal.
+struct FailureSignal {
+    /// From when on it counts; none for at once.
+    from: Option<Instant>,
+    /// The rank: the most telling signal comes first.
+    rank: u8,
+    failing: RolloutFailure,
+}
+
+/// Tells why the newest revision fails, if it does: the signal that says most, of the oldest pod
+/// that shows it.
+pub fn failing(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure> {
+    let counts = signals(pods).filter(|signal| signal.from.is_none_or(|from| from <= now));
+    counts.min_by_key(|signal| signal.rank).map(|signal| signal.failing)
+}
+
+/// Returns when [`failing`] may answer otherwise although nothing is seen to change; none if never.
+pub fn ripens(pods: &WorkloadPods, now: Instant) -> Option<Instant> {
+    signals(pods).filter_map(|signal| signal.from).filter(|from| *from > now).min()
+}
+
+fn signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
+    let living = pods.of_newest().filter(|pod| !pod.terminating);
+    let of_pods = living.flat_map(|pod| [trouble(pod), restarts(pod), ended_signal(pod), unschedulable(pod)]);
+    let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
+    let lost = lost.map(|pod| ended_signal(pod));
+    of_pods.chain(lost).chain([refused(pods)]).flatten()
+}
+
+fn trouble(pod: &PodFacts) -> Option<FailureSignal> {
+    // The last words of a pod that is over are told by its end.
+    let trouble = pod.trouble.as_ref().filter(|_| !pod.over)?;
+    let patience = grace_period(&trouble.reason)?;
+    Some(FailureSignal {
+        from: (!patience.is_zero()).then(|| trouble.since + patience),
+        rank: u8::from(!patience.is_zero()),
+        failing: RolloutFailure {
+            container: Some(trouble.container.clone()),
+            ..of_pod(pod, &trouble.reason, trouble.message.clone())
+        },
+    })
+}
+
+fn restarts(pod: &PodFacts) -> Option<FailureSignal> {
+    (pod.new_restarts >= RESTARTS && !pod.over).then(|| FailureSignal {
+        from: None,
+        rank: 2,
+        failing: RolloutFailure {
+            container: pod.restarted.clone(),
+            ..of_pod(pod, "Restarting", format!("it has restarted {} times", pod.restarts).into())
+        },
+    })
+}
+
+fn ended_signal(pod: &PodFacts) -> Option<FailureSignal> {
+    let ended = pod.ended.as_ref().filter(|ended| ended.seen.is_some())?;
+    Some(FailureSignal { from: None, rank: 3, failing: of_pod(pod, &ended.reason, ended.message.clone()) })
+}
+
+fn unschedulable(pod: &PodFacts) -> Option<FailureSignal> {
+    let unschedulable = pod.unschedulable.as_ref().filter(|_| !pod.over)?;
+    Some(FailureSignal {
+        from: Some(unschedulable.since + UNSCHEDULABLE),
+        rank: 5,
+        failing: of_pod(pod, "Unschedulable", unschedulable.message.clone()),
+    })
+}
+
+fn refused(pods: &WorkloadPods) -> Option<FailureSignal> {
+    let refused = pods.refused.as_ref().filter(|_| pods.newest.is_some())?;
+    if !is_refusal(&refused.message) {
+        return None;
+    }
+    let (reason, message) = ("FailedCreate".into(), refused.message.clone());
+    let failing = RolloutFailure { pod: None, container: None, reason, message };
+    Some(FailureSignal { from: Some(refused.since + PASSING), rank: 4, failing })
+}
+
+/// Returns whether the API server refuses a pod as it is, by a quota, admission or validation.
+///
+/// A server that cannot be reached, that has just started or whose webhook does not answer tells
+/// nothing about the pod. Its controller tries again, and the deadline counts. The words are those
+/// of apimachinery's `NewForbidden` and `NewInvalid` and of a webhook's answer.
+fn is_refusal(message: &str) -> bool {
+    const REFUSALS: [&str; 3] = [" is forbidden: ", " is invalid: ", " denied the request"];
+    // Admission whose informers have not synced, and roles that have not been read, say so right
+    // after a start.
+    const STARTING: [&str; 2] = ["not yet ready to handle request", " cannot create resource "];
+    let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
+    says(&REFUSALS) && !says(&STARTING)
+}
+
+fn of_pod(pod: &PodFacts, reason: &str, message: Arc<str>) -> RolloutFailure {
+    RolloutFailure { pod: Some(pod.name.clone()), container: None, reason: reason.into(), message }
+}

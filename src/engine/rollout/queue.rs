@@ -1,0 +1,283 @@
+//! The rollout queue in words: what waits to be rolled out, in which order, and why.
+//!
+//! Whoever asks a cluster where a workload stands has no way to ask the process that decides about
+//! it. So that process writes its queue beside its claims. Nothing is ever decided by what is
+//! written there.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::decide::action::Decision;
+use crate::engine::rollout::budget::TokenState;
+use crate::engine::rollout::budget_tally::{BudgetTally, are_news};
+use crate::engine::rollout::step_overlay::under;
+use crate::engine::rollout::steps::{StepDecision, next};
+use crate::engine::state::Engine;
+use crate::engine::{Reason, RolloutLedger, object_word, parse_object_word};
+use crate::object::ObjectId;
+
+/// The number of objects of one process that are published: some 20 KB, in an object that is
+/// written twice for each rollout.
+pub const TOLD: usize = 100;
+
+/// The number of bytes of a reason that are published: a server's message may be of any length.
+const LENGTH: usize = 300;
+
+/// A queue that changes while no claim does is told no more often.
+pub const EVERY: Duration = Duration::from_secs(2);
+
+/// One object that waits to be rolled out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedObject {
+    /// The object.
+    pub id: ObjectId,
+    /// The inventory that it is in.
+    pub applyset: Arc<str>,
+    /// Its place among so many that wait for the budget, from 1; none for one that waits for
+    /// something else.
+    pub place: Option<(u32, u32)>,
+    /// The reason for its wait.
+    pub reason: Arc<str>,
+}
+
+/// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
+impl fmt::Display for QueuedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((place, of)) => {
+                write!(f, "waiting in the rollout queue: {} of {of}, as {}", ordinal(place), self.reason)
+            }
+            None => write!(f, "waiting: {}", self.reason),
+        }
+    }
+}
+
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+/// The form of a [`QueuedObject`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(in crate::engine) struct QueuedObjectText {
+    object: String,
+    source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<(u32, u32)>,
+    reason: String,
+}
+
+impl QueuedObjectText {
+    /// Returns the text of one.
+    pub(in crate::engine) fn of(queued: &QueuedObject) -> Self {
+        Self {
+            object: object_word(&queued.id),
+            source: queued.applyset.to_string(),
+            place: queued.place,
+            reason: queued.reason.to_string(),
+        }
+    }
+
+    /// Returns the queued object.
+    pub(in crate::engine) fn read(self) -> Option<QueuedObject> {
+        let id = parse_object_word(&self.object)?;
+        // Others write it, too.
+        let reason = shortened(&self.reason);
+        Some(QueuedObject { id, applyset: self.source.into(), place: self.place, reason })
+    }
+}
+
+/// The part of its queue that this process has published, and the time.
+#[derive(Debug, Default)]
+pub struct QueuePublication {
+    /// None where nobody knows what the budget object says of it.
+    told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
+    /// The time at which the queue was last looked at.
+    looked: Option<Instant>,
+    /// The time of the next look.
+    pub due: Option<Instant>,
+}
+
+impl QueuePublication {
+    /// Returns the budget object with the queue in it, where that has changed and nothing else is
+    /// to be written. To be asked in each turn: at most every [`EVERY`] it looks, and never while
+    /// nothing has changed.
+    pub fn ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
+        if !engine.rollouts.untold && !engine.is_to_renew() {
+            self.due = None;
+            return None;
+        }
+        let due = *self.looked.get_or_insert(now) + EVERY;
+        if now < due {
+            self.due = Some(due);
+            return None;
+        }
+        self.due = None;
+        let ledger = engine.rollouts.ledger.as_ref()?.clone();
+        let (queue, tallies) = (engine.queue(), engine.tallies(&ledger));
+        (self.looked, engine.rollouts.untold) = (Some(now), false);
+        let told =
+            self.told.clone().unwrap_or_else(|| (engine.own_part(&ledger), engine.own_tallies(&ledger)));
+        // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
+        let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
+            || tallies.iter().any(BudgetTally::has_away);
+        let news = queue != told.0 || (is_made && are_news(&tallies, &told.1));
+        news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
+    }
+
+    /// Puts the queue into what is about to be written. Where it has been told a moment ago only
+    /// what is claimed goes out of it: a rollout waits for this write.
+    pub fn add_to(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
+        if self.looked.is_some_and(|looked| now < looked + EVERY) {
+            let before = engine.rollouts.ledger.as_ref();
+            let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
+            ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
+            self.told = Some((engine.own_part(&ledger), engine.own_tallies(&ledger)));
+            engine.rollouts.untold = true;
+            return ledger;
+        }
+        (self.looked, self.due, engine.rollouts.untold) = (Some(now), None, false);
+        let queue = engine.queue();
+        self.put(engine, ledger, queue)
+    }
+
+    /// Records that a publication may have failed.
+    pub fn failed(&mut self, engine: &mut Engine) {
+        (self.told, engine.rollouts.untold) = (None, true);
+    }
+
+    fn put(&mut self, engine: &Engine, ledger: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
+        let ledger = engine.with_queue(ledger, &queue);
+        self.told = Some((queue, engine.own_tallies(&ledger)));
+        ledger
+    }
+}
+
+impl Engine {
+    /// Returns the queue: first the objects that want a token, in the order in which they get one.
+    /// Then those that something else keeps from being rolled out.
+    pub fn queue(&self) -> Vec<QueuedObject> {
+        let permits = self.permits();
+        let asks = self.rollouts.asks.iter();
+        let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
+        let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
+        let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| QueuedObject {
+            id: ask.id.clone(),
+            applyset: self.applysets[ask.source].clone(),
+            place: Some((place, of)),
+            reason: shortened(&shortage.to_string()),
+        });
+        let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
+            let applyset = self.applysets[self.wanting(id)?].clone();
+            Some(QueuedObject {
+                id: id.clone(),
+                applyset,
+                place: None,
+                reason: shortened(&reason.to_string()),
+            })
+        });
+        numbered.chain(others).take(TOLD).collect()
+    }
+
+    /// Without what the budget object says of the sources of this process.
+    pub fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
+        self.with_queue(ledger, &[])
+    }
+
+    /// Returns what the budget object should say once nobody works on the queue of this process;
+    /// none where it says so.
+    pub fn unqueued_ledger(&self) -> Option<RolloutLedger> {
+        let ledger = self.rollouts.ledger.as_ref()?;
+        let next = self.without_queue(ledger.clone());
+        (next != *ledger).then_some(next)
+    }
+
+    fn with_queue(&self, mut ledger: RolloutLedger, queue: &[QueuedObject]) -> RolloutLedger {
+        ledger.queue.retain(|queued| !self.looks_after(&queued.applyset));
+        ledger.queue.extend_from_slice(queue);
+        ledger
+    }
+
+    fn own_part(&self, ledger: &RolloutLedger) -> Vec<QueuedObject> {
+        ledger.queue.iter().filter(|queued| self.looks_after(&queued.applyset)).cloned().collect()
+    }
+
+    /// Remembers what keeps an object from being rolled out that is there.
+    pub(in crate::engine) fn note_gate(&mut self, id: &ObjectId, decision: &Decision) {
+        let gate = decision.reason.as_ref().filter(|reason| self.is_gate(id, reason));
+        let known = self.rollouts.gates.get(id);
+        if gate == known {
+            return;
+        }
+        self.rollouts.untold = true;
+        match gate {
+            Some(reason) => drop(self.rollouts.gates.insert(id.clone(), reason.clone())),
+            None => drop(self.rollouts.gates.remove(id)),
+        }
+    }
+
+    /// Returns whether a reason is published with the queue. A pause, a rejection or a hold is
+    /// written elsewhere, and a wait of moments is not worth a write.
+    fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
+        let changes = || {
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.reconfigured(id).is_some()
+        };
+        match reason {
+            Reason::Step(_) => true,
+            Reason::Needs(..)
+            | Reason::Wave(..)
+            | Reason::Unit(_)
+            | Reason::Sealed(_)
+            | Reason::Unrecorded(_) => self.shown(id).is_some() && changes(),
+            _ => false,
+        }
+    }
+
+    /// Workloads of ours that a step holds, and what each step waits for.
+    pub fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
+        let stepping = self.rollouts.rolls.keys().filter_map(|id| {
+            let live = self.shown(id)?;
+            under(live).filter(|overlay| overlay.step().is_some())?;
+            let (_, desired) = self.entry(id)?.want()?;
+            let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
+                StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
+                StepDecision::Enter(_) | StepDecision::Finish => {
+                    "its next step waits for the rollout budget".to_owned()
+                }
+            };
+            Some((id.clone(), words))
+        });
+        stepping.collect()
+    }
+
+    /// Returns whether a rollout of ours is not over, its soak and its claim included, though all
+    /// may be healthy.
+    pub fn is_anything_claimed(&self) -> bool {
+        let mut rolls = self.rollouts.rolls.values();
+        rolls.any(|rollout| {
+            rollout.claim.is_some() && rollout.token == TokenState::Held && rollout.failed.is_none()
+        }) || self.next_ledger().is_some()
+    }
+
+    /// Nothing is known of an object any more.
+    pub(in crate::engine) fn forget_gate(&mut self, id: &ObjectId) {
+        self.rollouts.untold |= self.rollouts.gates.remove(id).is_some();
+    }
+}
+
+fn shortened(reason: &str) -> Arc<str> {
+    match reason.len() {
+        0..=LENGTH => reason.into(),
+        _ => format!("{}…", &reason[..reason.floor_char_boundary(LENGTH)]).into(),
+    }
+}

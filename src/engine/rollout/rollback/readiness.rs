@@ -1,0 +1,197 @@
+//! A way back begins only when all contents that go back together have been read.
+//!
+//! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
+//! of them cannot be had any more, or was never known, the others do not go back without it. All
+//! stay as they are, until a person decides.
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::rollout::budget::TokenState;
+use crate::engine::rollout::ledger::UnitMember;
+use crate::engine::rollout::rollback::rejection::{
+    Rejection, RejectionAction, RollbackContent, bounded_cause,
+};
+use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::{LiveObject, Release, SharedDesired};
+use crate::object::ObjectId;
+
+/// The readiness of one way back.
+enum RollbackReadiness {
+    /// Not enough.
+    Little,
+    /// All that is needed.
+    All,
+    /// Some content cannot be had, in words.
+    Never(String),
+}
+
+impl Engine {
+    /// The content that an object goes back to was read, or cannot be.
+    pub(in crate::engine) fn rollback_content_read(
+        &mut self,
+        id: &ObjectId,
+        release: &Release,
+        content: Option<&SharedDesired>,
+    ) {
+        let is_back = self
+            .shown(id)
+            .and_then(LiveObject::shown_release)
+            .is_some_and(|shown| shown.hash == release.hash);
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(instead) =
+            entry.instead.as_mut().filter(|i| i.content == RollbackContent::Named(release.clone()))
+        else {
+            return;
+        };
+        let read = match content.filter(|desired| desired.is_release(release.hash)) {
+            Some(desired) => RollbackContent::Known(desired.clone(), release.clone()),
+            // A dry run reads the newest revision alone, and that the other one is lost nobody has
+            // said.
+            None if self.foresight == Prerequisites::AllDone => {
+                let goes = if is_back { "it is back at" } else { "it goes back to" };
+                let revision = release.revision.short();
+                instead.cause =
+                    format!("{}; {goes} revision {revision}, which a dry run does not read", instead.cause)
+                        .into();
+                RollbackContent::Stay
+            }
+            None => RollbackContent::Lost(release.clone()),
+        };
+        instead.content =
+            if read == RollbackContent::Stay { read } else { RollbackContent::Later(Box::new(read)) };
+        if let Some(source) = self.returns_in(id) {
+            self.rollback_target_changed(source, id);
+        }
+    }
+
+    /// Returns the source whose parent says that something else stands in for what it wants of an
+    /// object.
+    pub fn returns_in(&self, id: &ObjectId) -> Option<SourceId> {
+        self.sources.iter().position(|source| source.instead.contains(id))
+    }
+
+    /// Begins the ways back of which all is known, and gives up those that lack something.
+    pub(in crate::engine) fn begin_returns(&mut self) {
+        if self.returning.is_empty() {
+            return;
+        }
+        for source in 0..self.sources.len() {
+            let inventory = self.sources[source].inventory.iter();
+            let returning = |one: &&Rejection| {
+                one.way == RejectionAction::RollBack
+                    && one.unit.members.keys().any(|id| self.returning.contains(id))
+            };
+            let found: Vec<Rejection> =
+                inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
+            for rejection in found {
+                match self.known_of(&rejection) {
+                    RollbackReadiness::Little => {}
+                    RollbackReadiness::All => self.begin_return(source, &rejection),
+                    RollbackReadiness::Never(why) => self.give_up(source, rejection, &why),
+                }
+            }
+        }
+    }
+
+    fn known_of(&self, rejection: &Rejection) -> RollbackReadiness {
+        let substitute = |id: &ObjectId| Some(&self.entry(id)?.instead.as_ref()?.content);
+        let mut lost = None;
+        for (id, member) in &rejection.unit.members {
+            let Some(substitute) = substitute(id) else { continue };
+            match substitute {
+                RollbackContent::Named(_) => return RollbackReadiness::Little,
+                RollbackContent::Later(later) => {
+                    if matches!(**later, RollbackContent::Stay | RollbackContent::Lost(_))
+                        && (!self.would_be_shown(id) || self.is_being_written(id))
+                    {
+                        return RollbackReadiness::Little;
+                    }
+                    lost = lost.or_else(|| self.obstacle(id, member, later));
+                }
+                _ => {}
+            }
+        }
+        lost.map_or(RollbackReadiness::All, RollbackReadiness::Never)
+    }
+
+    fn is_being_written(&self, id: &ObjectId) -> bool {
+        self.rollouts.writing.contains(id)
+    }
+
+    /// Returns why an object cannot go back, where it would have to.
+    fn obstacle(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
+        match to {
+            RollbackContent::Lost(release) => {
+                let shown = self.shown(id).and_then(LiveObject::shown_release);
+                // An object that never left its good content, or is back already, need not be read.
+                let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
+                let revision = release.revision.short();
+                (!is_there).then(|| {
+                    format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
+                })
+            }
+            RollbackContent::Stay if self.has_left(id, member) => {
+                Some(format!("it cannot go back, as nobody knows what {id} was before"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether an object without a known last good content has got the unit's content, or
+    /// may have. An object that was never written stays as it is, and nothing is torn by that.
+    pub(in crate::engine) fn has_left(&self, id: &ObjectId, member: &UnitMember) -> bool {
+        let Some(live) = self.shown(id) else { return member.content.is_none() };
+        let Some(content) = member.content else { return false };
+        let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
+        let ours = self.source_of(live).is_some();
+        // Once somebody has taken the annotation away, only this process may know what it has put
+        // there.
+        let anything = ours && live.shown_release().is_none() && accepted.is_none();
+        anything
+            || member.is_unreadable()
+            || self.shows(id, content)
+            || accepted.is_some_and(|accepted| accepted.hash == content)
+    }
+
+    fn begin_return(&mut self, source: SourceId, rejection: &Rejection) {
+        for id in rejection.unit.members.keys() {
+            let Some(instead) = self.entries.get_mut(id).and_then(|entry| entry.instead.as_mut()) else {
+                continue;
+            };
+            if let RollbackContent::Later(later) = &instead.content {
+                instead.content = (**later).clone();
+                self.rollback_target_changed(source, id);
+            }
+        }
+    }
+
+    /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
+    fn give_up(&mut self, source: SourceId, rejection: Rejection, why: &str) {
+        let cause = format!("{}; {why}", rejection.cause);
+        self.hold_failed_unit(source, rejection, cause);
+    }
+
+    /// A way back ends where it is: all of the unit is held once the parent says so, and takes
+    /// nothing of the budget.
+    pub(in crate::engine) fn hold_failed_unit(
+        &mut self,
+        source: SourceId,
+        rejection: Rejection,
+        cause: String,
+    ) {
+        let held = Rejection { way: RejectionAction::Hold, cause: bounded_cause(cause), ..rejection };
+        for id in held.unit.members.keys() {
+            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.failed.is_some())
+                && rollout.token == TokenState::Held
+            {
+                (rollout.token, rollout.reserved) = (TokenState::None, 0);
+                self.rollouts.stale = true;
+            }
+        }
+        let rejecting = &mut self.sources[source].rejecting;
+        if rejecting.contains(&held) {
+            return;
+        }
+        rejecting.retain(|other| other.unit.members.keys().all(|id| !held.unit.members.contains_key(id)));
+        rejecting.push(held);
+    }
+}

@@ -1,0 +1,47 @@
+//! Ways back that the API server refuses end in a hold.
+//!
+//! What was good before may be refused by now: by a quota, by a policy that came later, for a field
+//! that never changes. A workload that waited for that to heal would keep its token from all
+//! others.
+
+use crate::engine::facts::entry::RefusalRule;
+use crate::engine::rollout::ledger::LastGood;
+use crate::engine::rollout::rollback::rejection::{RejectionAction, RollbackContent};
+use crate::engine::state::Engine;
+use crate::engine::{RecreatePolicy, is_workload};
+use crate::object::ObjectId;
+
+/// The number of refusals in a row that end a way back: the API server's parts learn of rights and
+/// quotas one after another.
+const REFUSALS: u32 = 5;
+
+impl Engine {
+    /// Ends the way back of a workload that is there and whose good content is refused for good.
+    pub(in crate::engine) fn end_refused_return(&mut self, id: &ObjectId) {
+        let Some(source) = self.returns_in(id).filter(|_| is_workload(id) && self.shown(id).is_some()) else {
+            return;
+        };
+        let Some(why) = self.refusal_of_return(id) else { return };
+        let inventory = self.sources[source].inventory.iter();
+        let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
+            let member = rejection.unit.members.get(id);
+            let back = rejection.way == RejectionAction::RollBack && !self.is_void(source, rejection);
+            back && member.is_some_and(|member| matches!(member.good, LastGood::Release(_)))
+        });
+        let Some(rejection) = named.cloned() else { return };
+        let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
+        self.hold_failed_unit(source, rejection, cause);
+    }
+
+    fn refusal_of_return(&self, id: &ObjectId) -> Option<String> {
+        let entry = self.entry(id)?;
+        let RollbackContent::Known(good, _) = &entry.instead.as_ref()?.content else { return None };
+        let refusal = entry.refused.as_ref().filter(|refusal| refusal.content == good.hash)?;
+        let final_now = match refusal.rule {
+            RefusalRule::Webhook => false,
+            RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
+            _ => refusal.retry.is_none() || refusal.times >= REFUSALS,
+        };
+        final_now.then(|| refusal.text.to_string())
+    }
+}

@@ -1,0 +1,418 @@
+//! Contents that failed here, and the action instead, until the content changes.
+//!
+//! A rejection names the contents of a whole unit. It is in force only once the source's inventory
+//! records it. It lasts as long as the newest revision asks for exactly these contents: any of them
+//! may be at fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
+use crate::engine::rollout::budget::OnFailure;
+use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember, UnitText};
+use crate::engine::state::Engine;
+use crate::engine::{Reason, Release, SharedDesired, SourceLifecycle, WantedObject};
+use crate::object::ObjectId;
+
+/// A rejection: contents that are not wanted here though the newest revision asks for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The contents, each with its last good one.
+    pub unit: Unit,
+    /// The action.
+    pub way: RejectionAction,
+    /// The reason, in words.
+    pub cause: Arc<str>,
+}
+
+/// The action in place of a rejected content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RejectionAction {
+    /// The last good content is put back.
+    #[serde(rename = "back")]
+    RollBack,
+    /// Nothing, until a person decides.
+    #[serde(rename = "held")]
+    Hold,
+}
+
+/// The number of bytes kept of a cause: pods, webhooks and the API server write it, and it stands
+/// in a ConfigMap.
+const CAUSE: usize = 2000;
+
+/// As much of a cause as is kept.
+pub(in crate::engine) fn bounded_cause(mut cause: String) -> Arc<str> {
+    if cause.len() > CAUSE {
+        cause.truncate(cause.floor_char_boundary(CAUSE));
+        cause.push('…');
+    }
+    cause.into()
+}
+
+#[derive(Serialize, Deserialize)]
+struct RejectionText {
+    way: RejectionAction,
+    cause: String,
+    unit: UnitText,
+}
+
+/// Returns the text of rejections: one line of JSON each. None where the hash of a Secret is to be
+/// sealed, and no key is known.
+pub fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
+    let line = |rejection: &Rejection| {
+        let text = RejectionText {
+            way: rejection.way,
+            cause: rejection.cause.to_string(),
+            unit: UnitText::of(&rejection.unit, seals)?,
+        };
+        Some(format!("{}\n", serde_json::to_string(&text).ok()?))
+    };
+    rejections.iter().map(line).collect()
+}
+
+/// Counts the lines of such a text that cannot be read: what failed there would be tried again.
+pub fn unreadable_rejections(text: &str) -> usize {
+    text.lines().filter(|line| serde_json::from_str::<RejectionText>(line).is_err()).count()
+}
+
+/// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
+pub fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
+    let read = |line: &str| {
+        let read: RejectionText = serde_json::from_str(line).ok()?;
+        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bounded_cause(read.cause) })
+    };
+    text.lines().filter_map(read).collect()
+}
+
+/// Returns how the hashes of Secrets stand in a text that [`rejections_text`] has written.
+pub fn rejections_sealing(text: &str, seals: &HashSeals) -> SealStatus {
+    let read = |line| serde_json::from_str::<RejectionText>(line).ok();
+    text.lines()
+        .filter(|line| HashSeals::may_be_in(line))
+        .filter_map(read)
+        .map(|read| read.unit.sealing(seals))
+        .max()
+        .unwrap_or_default()
+}
+
+/// The content in place of the newest revision's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RollbackTarget {
+    /// The content.
+    pub content: RollbackContent,
+    /// The reason, in words.
+    pub cause: Arc<str>,
+    /// Indicates whether it is the content that the newest revision asks for: others of its unit go
+    /// back, or its pods have been restarted.
+    pub kept: bool,
+}
+
+/// A content that stands in for another one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RollbackContent {
+    /// The live content stays.
+    Stay,
+    /// None: the object goes away.
+    Absent,
+    /// The content of this release, which is being read.
+    Named(Release),
+    /// This one, of this release.
+    Known(SharedDesired, Release),
+    /// The content of this release, which is live and cannot be read any more: it stays.
+    Lost(Release),
+    /// This one, once all that goes back together with it has been read. Until then whatever is
+    /// there stays.
+    Later(Box<RollbackContent>),
+}
+
+impl RollbackContent {
+    /// Returns the target behind a deferred one.
+    fn end(&self) -> &Self {
+        match self {
+            Self::Later(later) => later,
+            _ => self,
+        }
+    }
+
+    fn release(&self) -> Option<&Release> {
+        match self.end() {
+            Self::Named(release) | Self::Known(_, release) | Self::Lost(release) => Some(release),
+            Self::Stay | Self::Absent | Self::Later(_) => None,
+        }
+    }
+
+    /// Returns whether something else is to be read first.
+    pub(in crate::engine) fn is_awaited(&self) -> bool {
+        matches!(self, Self::Named(_) | Self::Later(_))
+    }
+}
+
+impl RollbackTarget {
+    fn of(rejection: &Rejection, member: &UnitMember) -> Self {
+        let content = match (&member.good, rejection.way) {
+            (_, RejectionAction::Hold) => RollbackContent::Stay,
+            (LastGood::Unknown, RejectionAction::RollBack) => {
+                RollbackContent::Later(Box::new(RollbackContent::Stay))
+            }
+            (LastGood::Absent, RejectionAction::RollBack) => {
+                RollbackContent::Later(Box::new(RollbackContent::Absent))
+            }
+            (LastGood::Release(release), RejectionAction::RollBack) => {
+                RollbackContent::Named(release.clone())
+            }
+        };
+        let kept = matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+        Self { content, cause: rejection.cause.clone(), kept }
+    }
+
+    /// Returns whether it means the same as another one, as far as that has been read.
+    fn is(&self, other: &Self) -> bool {
+        let (one, two) = (self.content.end(), other.content.end());
+        let same = one.release() == two.release() && (one.release().is_some() || one == two);
+        self.cause == other.cause && same
+    }
+
+    /// Returns the reason that keeps the newest content from being released.
+    pub(in crate::engine) fn gate(&self) -> Option<Reason> {
+        match &self.content {
+            RollbackContent::Stay => Some(Reason::Rejected(self.cause.clone())),
+            RollbackContent::Named(_) | RollbackContent::Later(_) => {
+                let revision = self.content.release().map(|release| release.revision.short());
+                Some(Reason::Resolving(revision.unwrap_or_default().into()))
+            }
+            RollbackContent::Lost(release) => {
+                let (cause, revision) = (&self.cause, release.revision.short());
+                let why =
+                    format!("{cause}; it is back at revision {revision}, which cannot be read any more");
+                Some(Reason::Rejected(why.into()))
+            }
+            RollbackContent::Absent | RollbackContent::Known(..) => None,
+        }
+    }
+
+    /// Returns the reason to show for an object with which nothing else is to be done.
+    pub(in crate::engine) fn reason(&self) -> Option<Reason> {
+        match &self.content {
+            RollbackContent::Known(_, release) => {
+                let stays = if self.kept { "its content stays that of" } else { "it is back at" };
+                let why = format!("{}; {stays} revision {}", self.cause, release.revision.short());
+                Some(Reason::Rejected(why.into()))
+            }
+            _ => self.gate(),
+        }
+    }
+}
+
+impl Engine {
+    /// Returns the rejections that a source's parent should say, where those are not the ones that
+    /// it says.
+    pub fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
+        let state = &self.sources[source];
+        let known = &state.inventory.as_ref()?.rejections;
+        let mut next: Vec<Rejection> = known
+            .iter()
+            .filter(|known| !self.is_void(source, known) || self.is_needed(source, known))
+            .filter(|known| !self.is_retried(source, known))
+            .cloned()
+            .collect();
+        for rejecting in &state.rejecting {
+            next.retain(|known| known.unit.members.keys().all(|id| !rejecting.unit.members.contains_key(id)));
+            next.push(rejecting.clone());
+        }
+        (next != *known).then_some(next)
+    }
+
+    /// Returns whether the newest revision no longer asks for exactly what was rejected.
+    pub(in crate::engine) fn is_void(&self, source: SourceId, rejection: &Rejection) -> bool {
+        let state = &self.sources[source];
+        if state.head.is_none() {
+            return false;
+        }
+        // A removal that a person took back is a removal, too, and now all goes.
+        if state.life == SourceLifecycle::Ends {
+            return true;
+        }
+        let foreign = |(id, member): (&ObjectId, &UnitMember)| {
+            let (Some(WantedObject::Object(newest)), Some(restarted)) =
+                (state.catalog.want(id), member.restarted)
+            else {
+                return false;
+            };
+            self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
+        };
+        // A rollback is for good: its contents are in git.
+        if rejection.way == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
+            return true;
+        }
+        rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
+            // Where nobody can read what was rejected, it is taken to be what is asked for: nothing
+            // is tried again.
+            (Some(WantedObject::Object(desired)), Some(content)) => {
+                !member.is_unreadable() && !desired.is_release(content)
+            }
+            (Some(WantedObject::Object(_)), None) => true,
+            (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
+            (None, Some(_)) => state.is_whole(),
+        })
+    }
+
+    /// Makes the rejections that are in force count, and no others.
+    pub(in crate::engine) fn apply_rejections(&mut self, source: SourceId) {
+        let inventory = self.sources[source].inventory.as_ref();
+        let known: Vec<Rejection> =
+            inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
+        let mut instead = BTreeMap::new();
+        for rejection in known.iter().filter(|rejection| !self.is_void(source, rejection)) {
+            for (id, member) in &rejection.unit.members {
+                instead.insert(id.clone(), RollbackTarget::of(rejection, member));
+            }
+        }
+        let before = self.sources[source].instead.iter();
+        let ids: BTreeSet<ObjectId> = before.chain(instead.keys()).cloned().collect();
+        self.sources[source].instead = instead.keys().cloned().collect();
+        self.sources[source].rejecting.retain(|rejecting| !known.contains(rejecting));
+        for id in ids {
+            let now = instead.remove(&id);
+            let entry = self.entries.entry(id.clone()).or_default();
+            let same = match (&entry.instead, &now) {
+                (Some(before), Some(now)) => before.is(now),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                entry.instead = now.map(Box::new);
+                self.rollback_target_changed(source, &id);
+            }
+        }
+        self.wake_waves(source);
+    }
+
+    pub(in crate::engine) fn rollback_target_changed(&mut self, source: SourceId, id: &ObjectId) {
+        let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        let content = named.map(|instead| &instead.content);
+        let (named, later) = (
+            matches!(content, Some(RollbackContent::Named(_))),
+            matches!(content, Some(RollbackContent::Later(_))),
+        );
+        for (set, is_in) in [(&mut self.goes_back, named), (&mut self.returning, later)] {
+            if is_in {
+                set.insert(id.clone());
+            } else {
+                set.remove(id);
+            }
+        }
+        self.restarting.remove(&source);
+        self.follow_again();
+        self.rewant(source, id);
+        self.dirty.push(id.clone());
+        // Added objects go again, and no other event has that judged.
+        self.judge_again();
+    }
+
+    /// Returns the wish of one source for an object, with rejected content replaced.
+    pub(in crate::engine) fn wants_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
+        if self.refusal(source, id).is_some() {
+            return None;
+        }
+        let want = self.sources[source].catalog.want(id);
+        if !self.sources[source].instead.contains(id) {
+            return want;
+        }
+        match self.entry(id).and_then(|entry| Some(&entry.instead.as_ref()?.content)) {
+            Some(RollbackContent::Known(content, _)) => Some(WantedObject::Object(content.clone())),
+            Some(RollbackContent::Absent) => None,
+            _ => want,
+        }
+    }
+
+    /// Returns whether what is wanted of an object is what it was before.
+    pub(in crate::engine) fn goes_back(&self, id: &ObjectId) -> bool {
+        let instead = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        instead.is_some_and(|instead| matches!(instead.content, RollbackContent::Known(..)))
+    }
+
+    /// A rollout failed: its unit is rejected, and goes back or is held.
+    pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return };
+        let source = *source;
+        let failed_again = self.sources[source].inventory.as_ref().and_then(|inventory| {
+            let named = |one: &&Rejection| one.unit.members.contains_key(id) && !self.is_void(source, one);
+            inventory.rejections.iter().find(named).cloned()
+        });
+        let rejection = if let Some(rejection) = failed_again {
+            let member = rejection.unit.members.get(id);
+            if rejection.way == RejectionAction::Hold
+                || member.is_some_and(|member| self.shows_member(id, member))
+            {
+                return;
+            }
+            let cause = bounded_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
+            Rejection { way: RejectionAction::Hold, cause, ..rejection }
+        } else {
+            let ledger = self.rollouts.ledger.as_ref();
+            let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)) else {
+                return;
+            };
+            let member = unit.members.get(id).filter(|member| member.content.is_some());
+            if member.is_some_and(|member| !self.shows_member(id, member)) {
+                // The failed content has been replaced by something newer, which is claimed
+                // already.
+                return;
+            }
+            // A newer revision may have changed only what needed no rollout.
+            let unit = self.as_wanted(source, unit).unwrap_or_else(|| unit.clone());
+            let cause = bounded_cause(self.cause(id, &unit, why));
+            Rejection { way: self.action_for_unit(&unit, id), cause, unit }
+        };
+        let rejecting = &mut self.sources[source].rejecting;
+        rejecting
+            .retain(|other| other.unit.members.keys().all(|id| !rejection.unit.members.contains_key(id)));
+        rejecting.push(rejection);
+    }
+
+    /// Returns whether a workload whose rollout failed is rolled back, or gets something newer.
+    /// Until then it keeps its token, as its pods are of two templates.
+    pub(in crate::engine) fn will_go_back(&self, id: &ObjectId) -> bool {
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return false };
+        let inventory = self.sources[*source].inventory.as_ref();
+        let known = inventory.into_iter().flat_map(|inventory| &inventory.rejections);
+        let known = known.filter(|known| !self.is_void(*source, known));
+        let rejected = self.sources[*source].rejecting.iter().chain(known);
+        let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
+        let (way, member) = if let Some(rejection) = &rejected {
+            (rejection.way, &rejection.unit.members[id])
+        } else {
+            let unit =
+                self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[*source], id));
+            let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
+            (unit.map_or(RejectionAction::Hold, |unit| self.action_for_unit(unit, id)), member)
+        };
+        let bad = self.shows_member(id, member);
+        let replaced = !bad && rejected.is_none();
+        replaced || (way == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
+    }
+
+    fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
+        if self.is_only_restarted(unit, id) { RejectionAction::Hold } else { self.action_after_failure(id) }
+    }
+
+    fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
+        let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
+        let hold =
+            self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);
+        if hold { RejectionAction::Hold } else { RejectionAction::RollBack }
+    }
+
+    /// Returns the first object of an earlier wave whose content was rejected, with its wave.
+    pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
+        let state = &self.sources[source];
+        let waves = state.instead.iter().filter_map(|id| match state.catalog.want(id) {
+            Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
+            _ => None,
+        });
+        waves.min()
+    }
+}

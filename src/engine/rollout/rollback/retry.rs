@@ -1,0 +1,198 @@
+//! Judging failed content that is still there again: by a person's order, and when a newer revision
+//! leaves it unchanged.
+//!
+//! Where the rejected content is still there, its rejection alone knows the last good one. So its
+//! unit is recorded in the rollout ledger first, and only then the inventory forgets the rejection:
+//! one of the two has it, whoever dies when. From then on the rollout is judged anew, and a second
+//! failure is one as any other. Content that a newer revision leaves unchanged belongs to that
+//! revision, too.
+
+use std::collections::BTreeSet;
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::orders::carry_out::{OrderAnswer, objects};
+use crate::engine::rollout::ledger::{LastGood, RolloutLedger, Unit};
+use crate::engine::rollout::rollback::rejection::Rejection;
+use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, RolloutPhase, TokenState, WantedObject};
+use crate::health::HealthStatus;
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Lets what was rejected be tried again.
+    pub(in crate::engine) fn retry(&mut self, source: SourceId, id: &ObjectId) -> OrderAnswer {
+        let names = |rejection: &Rejection| rejection.unit.members.contains_key(id);
+        let inventory = self.sources[source].inventory.iter();
+        let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
+        self.sources[source].rejecting.retain(|rejecting| !names(rejecting));
+        let Some(known) = known else {
+            return OrderAnswer::Now(format!("nothing to retry: nothing of {id} was rejected"));
+        };
+        // The write in flight may take the record away.
+        let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
+        let recorded = ledger.is_some_and(|ledger| records(ledger, &known.unit));
+        let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
+        let keeps = !recorded && self.has_not_left(source, &known);
+        let retrying = if keeps { &mut self.orders.restored } else { &mut self.orders.dropped };
+        if !retrying.contains(&(source, known.clone())) {
+            retrying.push((source, known));
+        }
+        if keeps { OrderAnswer::Later } else { OrderAnswer::Now(words) }
+    }
+
+    /// Returns whether something of a unit is not as it was good.
+    pub(in crate::engine) fn has_not_left(&self, source: SourceId, rejection: &Rejection) -> bool {
+        let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
+            LastGood::Release(release) => live.deleting || self.shows(id, release.hash),
+            LastGood::Absent | LastGood::Unknown => false,
+        };
+        rejection.unit.members.iter().any(|(id, member)| {
+            let wanted = matches!(self.sources[source].catalog.want(id), Some(WantedObject::Object(_)));
+            wanted && self.shown(id).is_some_and(|live| !was_good(id, &member.good, live))
+        })
+    }
+
+    /// Returns whether a rejection of the parent is to be taken out of it.
+    pub(in crate::engine) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
+        self.orders.dropped.iter().any(|(of, dropped)| *of == source && dropped == rejection)
+    }
+
+    /// Returns whether a unit is kept until the parent has forgotten its rejection.
+    pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
+        let retried = self.orders.restored.iter().chain(&self.orders.dropped);
+        retried.into_iter().any(|(_, rejection)| shares(unit, &rejection.unit))
+    }
+
+    /// Records the units that are to be tried again.
+    pub(in crate::engine) fn restore(&self, ledger: &mut RolloutLedger) {
+        for (_, rejection) in &self.orders.restored {
+            if !ledger.units.iter().any(|unit| shares(unit, &rejection.unit)) {
+                ledger.units.push(rejection.unit.clone());
+            }
+        }
+    }
+
+    /// Records failed content that is still there and part of a newer revision that writes nothing
+    /// of it, as one that brings only a configuration. Nothing else would ask for its record, and
+    /// nobody would judge it.
+    pub(in crate::engine) fn renew(&self, ledger: &mut RolloutLedger) {
+        for unit in &mut ledger.units {
+            let source = self.applysets.iter().position(|one| *one == unit.applyset);
+            let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
+            let rejecting = self.sources[source].rejecting.iter().any(|one| shares(&one.unit, unit));
+            if let Some(renewed) = self.as_wanted(source, unit).filter(|_| !rejecting) {
+                *unit = renewed;
+            }
+        }
+        let failed =
+            |(id, rollout): (&ObjectId, &Rollout)| rollout.failed.is_some().then_some(self.wanting(id)?);
+        let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
+        for source in sources {
+            let inventory = self.sources[source].inventory.iter();
+            for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
+                if !self.is_void(source, rejection) || !self.is_needed(source, rejection) {
+                    continue;
+                }
+                let Some(unit) = self.as_wanted(source, &rejection.unit) else { continue };
+                if self.has_failed(&unit) && !ledger.units.iter().any(|known| shares(known, &unit)) {
+                    ledger.units.push(unit);
+                }
+            }
+        }
+    }
+
+    /// Returns whether a workload of a unit has failed with its content.
+    fn has_failed(&self, unit: &Unit) -> bool {
+        unit.members.iter().any(|(id, member)| {
+            let failed = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some());
+            failed && self.shows_member(id, member)
+        })
+    }
+
+    /// Returns a unit with the contents that the newest revision asks for, where all of them are
+    /// there: unchanged content is a part of it, too. None where something is still to come.
+    pub(in crate::engine) fn as_wanted(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
+        let comes = |id: &ObjectId| {
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some() || entry.instead.is_some())
+                || self.reconfigured(id).is_some()
+        };
+        let head = self.sources[source].head.clone().filter(|_| !unit.members.keys().any(comes))?;
+        let mut unit = unit.clone();
+        let before = unit.clone();
+        for (id, member) in &mut unit.members {
+            member.content = self.wanted_hash(source, id);
+        }
+        if unit != before {
+            unit.revision = head;
+        }
+        Some(unit)
+    }
+
+    /// The parent has been read: what it has forgotten is tried again from here on.
+    pub(in crate::engine) fn rejections_forgotten(&mut self, source: SourceId) {
+        let Some(inventory) = &self.sources[source].inventory else { return };
+        let known = &inventory.rejections;
+        let gone = |(of, rejection): &mut (SourceId, Rejection)| *of == source && !known.contains(rejection);
+        self.orders.restored.retain_mut(|one| !gone(one));
+        let begun: Vec<(SourceId, Rejection)> = self.orders.dropped.extract_if(.., gone).collect();
+        for id in begun.iter().flat_map(|(_, rejection)| rejection.unit.members.keys()) {
+            self.judge_anew(source, id);
+        }
+    }
+
+    /// Judges units recorded after a failure: failed content that is not rejected is a part of the
+    /// newer revision.
+    pub(in crate::engine) fn judge_recorded(&mut self, ids: &[ObjectId]) {
+        for id in ids {
+            let Some(source) = self.wanting(id) else { continue };
+            let mut rejecting = self.sources[source].rejecting.iter();
+            let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
+                || self.entry(id).is_some_and(|entry| entry.instead.is_some());
+            if !rejected && self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
+                self.judge_anew(source, id);
+            }
+        }
+    }
+
+    /// Puts failed content that is still there under way again, also where this process has never
+    /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
+    fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
+        let Some(live) = self.shown(id) else { return };
+        let (Some(rolling), Some(shown)) = (live.rolling, live.shown_release().map(|release| release.hash))
+        else {
+            return;
+        };
+        let known = self.rollouts.rolls.get(id);
+        let failed = known.and_then(|rollout| rollout.failed.clone());
+        // It is judged already, or there is nothing to be judged.
+        let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
+        if failed.is_none() && (is_claimed || rolling.phase == RolloutPhase::Settled) {
+            return;
+        }
+        // It may say something else for a moment, and then the same again.
+        let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
+        let (told, written) = (says.or(failed), Some(live.rv));
+        self.rollouts.rolls.remove(id);
+        self.show_rollout(id);
+        let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |rollout| rollout.reserved);
+        // A newer content asks for a claim of its own.
+        let claim = self.claim(source, shown, pods);
+        let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
+        let rollout = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
+        rollout.claim.get_or_insert(claim.clone());
+        (rollout.blamed, rollout.after) = (told, RolloutPredecessor::Failure);
+        self.rollouts.stale = true;
+        self.object_changed(id);
+    }
+}
+
+/// Returns whether the budget object has the record of a unit, or of a newer one that has taken
+/// over from it.
+fn records(ledger: &RolloutLedger, unit: &Unit) -> bool {
+    ledger.units.iter().any(|known| shares(known, unit))
+}
+
+fn shares(one: &Unit, other: &Unit) -> bool {
+    one.applyset == other.applyset && one.members.keys().any(|id| other.members.contains_key(id))
+}

@@ -1,0 +1,78 @@
+//! The turns of rollouts: that one began, succeeded or failed, for whoever tells of them.
+//!
+//! **Invariant:** what is told here changes no decision.
+
+use std::sync::Arc;
+
+use crate::engine::facts::entry::SourceId;
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::state::Engine;
+use crate::engine::{Authorship, RollbackContent};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// The maximum number of events that wait: in a single pass nobody takes them, and more are only
+/// logged.
+const UNTAKEN: usize = 1024;
+
+/// A turn of one rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutEvent {
+    /// The workload.
+    pub id: ObjectId,
+    /// Its source.
+    pub source: SourceId,
+    /// The content of the rollout, with the data that its pods were started with where they count.
+    pub content: ContentHash,
+    /// The turn.
+    pub course: RolloutProgress,
+    /// The reason for a way back, in words; none for the newest revision's content.
+    pub back: Option<Arc<str>>,
+}
+
+/// The progress of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutProgress {
+    /// It was written, and its pods are being replaced.
+    Started,
+    /// It has been whole for as long as it must be.
+    Succeeded,
+    /// It failed, for this reason.
+    Failed(Arc<str>),
+}
+
+impl Engine {
+    /// Takes the turns since the last time, in their order.
+    pub fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
+        std::mem::take(&mut self.rollouts.turns)
+    }
+
+    /// Notes a turn of a rollout that was claimed for a source of ours: what others began is theirs
+    /// to tell.
+    pub(in crate::engine) fn note_rollout_event(
+        &mut self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        course: RolloutProgress,
+    ) {
+        let Some(claim) = &rollout.claim else { return };
+        let Some(source) = self.applysets.iter().position(|applyset| *applyset == claim.applyset) else {
+            return;
+        };
+        let content = claim.content;
+        let back = self.entry(id).and_then(|entry| entry.instead.as_deref()).and_then(|instead| {
+            let returns = matches!(instead.content, RollbackContent::Known(..)) && !instead.kept;
+            returns.then(|| instead.cause.clone())
+        });
+        let turn = RolloutEvent { id: id.clone(), source, content, course, back };
+        if self.rollouts.turns.len() < UNTAKEN {
+            self.rollouts.turns.push(turn);
+        }
+    }
+
+    /// Returns who made a revision of a source, as far as that is known.
+    pub fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
+        let untold = self.sources[source].authors.iter().find(|(known, _)| known == revision);
+        let told = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
+        untold.map(|(_, authored)| authored).or_else(told)
+    }
+}

@@ -1,0 +1,629 @@
+//! Workloads in flight: the beginning, the progress and the verdict of each rollout.
+//!
+//! A rollout is this process' memory of one workload while its pods are being replaced. It begins
+//! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
+//! workload has been healthy for the soak time. Nothing of it has to survive: a new process makes
+//! it again from what the cluster shows.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{ApplyPurpose, ApplyRequest};
+use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::nodes::NodeStore;
+use crate::engine::rollout::budget::{Budget, BudgetShortage, ReleaseRequest, TokenState};
+use crate::engine::rollout::budget_loads::CountedLoad;
+use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
+use crate::engine::rollout::foreign_claims::ForeignWorkload;
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
+use crate::engine::rollout::ledger_recovery::LedgerRecovery;
+use crate::engine::rollout::pods::{WorkloadPods, failing, ripens};
+use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutProgress};
+use crate::engine::rollout::scale_balance::SurplusCorrection;
+use crate::engine::rollout::start_rate::StartHistory;
+use crate::engine::rollout::step_overlay::{StepState, under};
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, Reason, ResourceVersion, RolloutPhase, Uid};
+use crate::health::HealthStatus;
+use crate::object::{ContentHash, ObjectId, duration_text};
+
+/// The budget, and the workloads that use it.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct Rollouts {
+    pub(in crate::engine) budget: Budget,
+    /// This process, in its claims.
+    pub(in crate::engine) holder: Arc<str>,
+    pub(in crate::engine) rolls: BTreeMap<ObjectId, Rollout>,
+    /// The counted load of each workload that a source wants, or that is provably ours.
+    pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
+    /// Pods that are unavailable on workloads of ours.
+    pub(in crate::engine) away: BTreeMap<ObjectId, (SourceId, u32)>,
+    /// Pods that a larger count has asked for, and that were not available yet.
+    pub(in crate::engine) coming: BTreeMap<ObjectId, u32>,
+    /// The number of pods that the managed workloads of each source, and of each namespace, ask
+    /// for.
+    pub(in crate::engine) pods: HashMap<SourceId, u32>,
+    pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
+    pub(in crate::engine) asks: BTreeSet<ReleaseRequest>,
+    pub(in crate::engine) asked: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
+    /// The budget's answer to each request; void when `stale`.
+    pub(in crate::engine) permits: BTreeMap<ObjectId, Option<BudgetShortage>>,
+    pub(in crate::engine) stale: bool,
+    /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
+    /// with each round.
+    pub(in crate::engine) window: u32,
+    /// The starts of the last minute.
+    pub(in crate::engine) starts: StartHistory,
+    /// The state of a ledger that may be new.
+    pub(in crate::engine) anew: LedgerRecovery,
+    /// The unreadable claims that count, and their remedy, in words.
+    pub(in crate::engine) unread: Option<Arc<str>>,
+    /// As last read or written; none before that.
+    pub(in crate::engine) ledger: Option<RolloutLedger>,
+    /// The bytes of it that may not be left out.
+    pub(in crate::engine) taken: usize,
+    /// The reason for which a person has to mend the ledger before it can be read.
+    pub(in crate::engine) unreadable: Option<Arc<str>>,
+    /// Indicates whether another book is on its way to the API server.
+    pub(in crate::engine) saving: bool,
+    /// Workloads whose rollout is over, and whose claim has not been taken back yet.
+    pub(in crate::engine) over: BTreeSet<ObjectId>,
+    /// Workloads whose claim was written together with a start, and that have not been written
+    /// since. They hold a token, whatever became of their former rollout.
+    pub(in crate::engine) entitled: BTreeSet<ObjectId>,
+    /// Workloads of other daemons' claims.
+    pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
+    /// Pods that were unavailable when a workload of others was last looked at, and when that was.
+    pub(in crate::engine) glimpses: BTreeMap<ObjectId, (Instant, u32)>,
+    /// Workloads whose rollout has failed, and has not been told.
+    pub(in crate::engine) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
+    /// Objects whose unit is to be recorded, though nothing of it takes a token.
+    pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
+    /// Workloads whose claim is to be written.
+    pub(in crate::engine) claiming: BTreeSet<ObjectId>,
+    /// Objects that are being written now, and of which nobody knows what they show next.
+    pub(in crate::engine) writing: BTreeSet<ObjectId>,
+    /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
+    pub(in crate::engine) nodes: NodeStore,
+    pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
+    /// The corrections of surplus pods that scales gave to held templates.
+    pub(in crate::engine) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
+    /// The obstacles to a rollout beside the budget.
+    pub(in crate::engine) gates: BTreeMap<ObjectId, Reason>,
+    /// Inventories of sources that this process served before, and that nobody is to serve any
+    /// more.
+    pub(in crate::engine) retired: BTreeSet<Arc<str>>,
+    /// Indicates whether the queue may be another one than was told.
+    pub(in crate::engine) untold: bool,
+    /// The events of rollouts that were not reported yet.
+    pub(in crate::engine) turns: Vec<RolloutEvent>,
+}
+
+/// One workload in flight.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Rollout {
+    /// The version that our write made; none while it is not answered.
+    pub(in crate::engine) written: Option<ResourceVersion>,
+    pub(in crate::engine) token: TokenState,
+    /// Pods that the write may take down beyond those that were unavailable already.
+    pub(in crate::engine) reserved: u32,
+    /// Its claim; none for a rollout that somebody else began.
+    pub(in crate::engine) claim: Option<RolloutClaim>,
+    /// Words of a failure that it had before our write: not a failure of what we wrote.
+    pub(in crate::engine) blamed: Option<Arc<str>>,
+    /// The farthest that it has come: updated pods, and available ones beside so many.
+    best: Option<(u32, u32)>,
+    /// The time of its last progress.
+    moved: Option<Instant>,
+    /// The time since which it is healthy.
+    whole: Option<Instant>,
+    /// Indicates whether a Service is switched to it now that it is whole: it is watched until that
+    /// has been soaked too.
+    pub(in crate::engine) switch: ServiceSwitch,
+    /// The time since which its step is held and healthy.
+    pub(in crate::engine) held: Option<Instant>,
+    /// Its pods, as last told.
+    pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
+    /// The pod that was to be deleted last to free it, in the version that was judged.
+    pub(in crate::engine) freed: Option<(Uid, ResourceVersion)>,
+    /// The reason for its failure.
+    pub(in crate::engine) failed: Option<Arc<str>>,
+    /// Its predecessor: pods that are not Ready are waited for no longer where that had failed.
+    pub(in crate::engine) after: RolloutPredecessor,
+    /// The rollout under way when the write went out: it goes on where the write comes to nothing.
+    pub(in crate::engine) before: Option<Box<Rollout>>,
+}
+
+impl Rollout {
+    pub(in crate::engine) fn new(
+        token: TokenState,
+        reserved: u32,
+        claim: Option<RolloutClaim>,
+        written: Option<ResourceVersion>,
+    ) -> Self {
+        Self {
+            written,
+            token,
+            reserved,
+            claim,
+            blamed: None,
+            best: None,
+            moved: None,
+            whole: None,
+            switch: ServiceSwitch::None,
+            held: None,
+            pods: None,
+            freed: None,
+            failed: None,
+            after: RolloutPredecessor::Rest,
+            before: None,
+        }
+    }
+}
+
+/// The state that a rollout starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum RolloutPredecessor {
+    /// All was well, or was still on its way.
+    Rest,
+    /// A failed rollout.
+    Failure,
+}
+
+/// Indicates whether a Service waits to be switched to a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum ServiceSwitch {
+    /// None does.
+    None,
+    /// One does, as the workload is whole.
+    Due,
+}
+
+/// The verdict about a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum RolloutVerdict {
+    /// It goes on; the time changes the answer then.
+    Going(Option<Instant>),
+    /// It is whole, and has been for long enough.
+    Done,
+    /// It failed, and whose Events tell more.
+    Failed(Arc<str>, Vec<Uid>),
+}
+
+/// The pods of so many workloads are watched at once; each takes two or three watches.
+const FOLLOWED: usize = 64;
+
+impl Rollouts {
+    pub(in crate::engine) fn new(budget: Budget) -> Self {
+        Self { budget, window: 1, stale: true, ..Self::default() }
+    }
+}
+
+impl Engine {
+    /// Names this process in its claims. Without a name, all processes are one.
+    pub fn claim_as(&mut self, holder: &str) {
+        self.rollouts.holder = holder.into();
+    }
+
+    /// A write that may restart pods was answered with this version, or changed nothing.
+    pub(in crate::engine) fn rollout_answered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+        match (self.rollouts.rolls.get_mut(id), written) {
+            (Some(rollout), Some(rv)) => {
+                let (first, before) = (rollout.written.replace(rv).is_none(), rollout.before.take());
+                // A step of the same rollout, or another try, begins nothing.
+                let going = before.filter(|before| before.failed.is_none());
+                let content = |rollout: &Rollout| rollout.claim.as_ref().map(|claim| claim.content);
+                let same = going.is_some_and(|before| content(&before) == content(rollout));
+                if first && !same {
+                    let rollout = rollout.clone();
+                    self.note_rollout_event(id, &rollout, RolloutProgress::Started);
+                }
+            }
+            (Some(rollout), None) => match rollout.before.take() {
+                Some(before) => *rollout = *before,
+                None => drop(self.rollouts.rolls.remove(id)),
+            },
+            (None, _) => {}
+        }
+        self.rollouts.stale = true;
+    }
+
+    /// Ends the claim of a workload, whoever made it.
+    pub(in crate::engine) fn is_over_with(&mut self, id: &ObjectId) {
+        if self.own_claim(id).is_some() {
+            self.rollouts.over.insert(id.clone());
+        }
+    }
+
+    /// A write that may restart pods was not carried out, or may be seen by this version.
+    pub(in crate::engine) fn rollout_unanswered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+        if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_none()) {
+            self.rollout_answered(id, written);
+        }
+    }
+
+    /// A content of a workload was released.
+    pub(in crate::engine) fn released(&mut self, id: &ObjectId, apply: &ApplyRequest) {
+        if apply.purpose != ApplyPurpose::Create {
+            self.restarting.remove(&apply.source);
+        } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
+            // Its success decides about its unit.
+            let claim = self.claim(apply.source, apply.want.hash, 0);
+            let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
+            self.note_rollout_event(id, &rollout, RolloutProgress::Started);
+            self.rollouts.rolls.insert(id.clone(), rollout);
+        }
+    }
+
+    pub(in crate::engine) fn wanting(&self, id: &ObjectId) -> Option<SourceId> {
+        self.entry(id)?.wants.first().map(|(source, _)| *source)
+    }
+
+    /// Makes a roll of what the cluster shows to be one, and of what was claimed before this
+    /// process began.
+    pub(in crate::engine) fn show_rollout(&mut self, id: &ObjectId) {
+        let Some(live) = self.live(id) else {
+            // A deleted workload has no pods to replace. One that we have deleted to make it again
+            // comes back.
+            if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_some()) {
+                self.rollouts.rolls.remove(id);
+                self.rollouts.stale = true;
+            }
+            return;
+        };
+        let takes = self.takes_budget(id, live);
+        if let Some(rollout) = self.rollouts.rolls.get(id) {
+            // A rollout that nobody has claimed counts only as long as it takes budget.
+            if !takes && rollout.claim.is_none() {
+                self.rollouts.rolls.remove(id);
+                self.rollouts.stale = true;
+            }
+            return;
+        }
+        let Some(rolling) = live.rolling else { return };
+        let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
+        let held = under(live).is_some_and(|overlay| overlay.step().is_some());
+        let over = self.rollouts.over.contains(id);
+        let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content)).cloned();
+        let rollout = match claim {
+            Some(claim) => {
+                Rollout::new(TokenState::Held, rolling.may_lose.max(claim.pods), Some(claim), written)
+            }
+            None if !takes => return,
+            None if held => self.tokenless(id, written),
+            None if replacing => Rollout::new(TokenState::Held, rolling.may_lose, None, written),
+            None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
+                self.tokenless(id, written)
+            }
+            None => return,
+        };
+        self.rollouts.rolls.insert(id.clone(), rollout);
+        self.rollouts.stale = true;
+    }
+
+    /// Returns a rollout that takes no token: of a held step, or of a new workload whose success
+    /// decides about its unit.
+    fn tokenless(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
+        let wanted = self.entry(id).and_then(|entry| entry.want());
+        let claim = wanted.map(|(source, desired)| self.claim(source, desired.hash, 0));
+        Rollout::new(TokenState::None, 0, claim, written)
+    }
+
+    /// Returns a claim of this process.
+    pub(in crate::engine) fn claim(&self, source: SourceId, content: ContentHash, pods: u32) -> RolloutClaim {
+        let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
+        RolloutClaim { applyset, holder, content, pods, left: false }
+    }
+
+    /// Returns the ledger's claim for one workload of ours.
+    pub(in crate::engine) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
+        let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
+        self.applysets.contains(&claim.applyset).then_some(claim)
+    }
+
+    /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
+    pub fn advance(&mut self, now: Instant) {
+        self.end_holds(now);
+        let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        for id in ids {
+            let Some(mut rollout) = self.rollouts.rolls.get(&id).cloned() else { continue };
+            let (before, held) = (rollout.switch, rollout.token);
+            match self.judge_rollout(&id, &mut rollout, now) {
+                // The Service waits for this.
+                RolloutVerdict::Going(_) if rollout.switch != before => self.object_changed(&id),
+                RolloutVerdict::Going(_) => {}
+                RolloutVerdict::Done => {
+                    self.rollouts.rolls.remove(&id);
+                    done.push((id, rollout));
+                    continue;
+                }
+                RolloutVerdict::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
+            }
+            self.rollouts.stale |= rollout.token != held;
+            self.rollouts.rolls.insert(id, rollout);
+        }
+        self.settle_steps(now);
+        for (id, rollout) in done {
+            self.succeeded(&id, &rollout);
+        }
+        for (id, why, tellers) in failed {
+            self.rollout_failed(&id, &why, tellers);
+        }
+        self.rollouts.stale |= self.rollouts.starts.advance(now);
+        self.rollouts.stale |= self.rollouts.settle_anew(now);
+    }
+
+    /// A step that is held and healthy counts as a success and gives its token back; one that is
+    /// over goes on.
+    fn settle_steps(&mut self, now: Instant) {
+        let held = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.held.is_some());
+        for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
+            let Some(rollout) = self.rollouts.rolls.get_mut(&id) else { continue };
+            if rollout.token == TokenState::Held && !self.rollouts.asked.contains_key(&id) {
+                rollout.token = TokenState::None;
+                self.rollouts.window = self.rollouts.window.saturating_add(u32::from(!rests));
+                self.rollouts.stale = true;
+            }
+            if over && !self.rollouts.asked.contains_key(&id) {
+                self.dirty.push(id);
+            }
+        }
+    }
+
+    /// Another revision is in force: where nothing is under way, its rollout begins slowly.
+    pub(in crate::engine) fn begin_slowly(&mut self) {
+        if self.rollouts.rolls.is_empty() {
+            self.rollouts.window = 1;
+            self.rollouts.stale = true;
+        }
+    }
+
+    /// Returns when the clock alone changes what [`Engine::advance`] finds.
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
+            match self.judge_rollout(id, &mut rollout.clone(), now) {
+                RolloutVerdict::Going(due) => due,
+                RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
+            }
+        });
+        let starts = [self.rollouts.starts.due(), self.rollouts.settled_at(now)].into_iter().flatten().min();
+        stands
+            .chain(starts.filter(|_| !self.rollouts.asks.is_empty()))
+            .chain(self.fleets_due())
+            .chain(self.takebacks_due())
+            .min()
+    }
+
+    /// Returns how one roll stands. Remembers in it what is newly shown.
+    fn judge_rollout(&self, id: &ObjectId, rollout: &mut Rollout, now: Instant) -> RolloutVerdict {
+        let Some(written) = rollout.written else { return RolloutVerdict::Going(None) };
+        let live = match self.shown(id) {
+            Some(live) if live.rv >= written => live,
+            // The watch owes us an event, or the workload is being made again.
+            _ => return RolloutVerdict::Going(None),
+        };
+        let Some(rolling) = live.rolling else { return RolloutVerdict::Done };
+        let step = self.step_of(id, now);
+        let (came, best) = ((rolling.updated, rolling.available), rollout.best.unwrap_or_default());
+        // Pods that come and go are no progress; another template begins anew.
+        if rollout.best.is_none() || came > best || came.0 < best.0 {
+            (rollout.best, rollout.moved) = (Some(came), Some(now));
+        }
+        let whole = match rolling.phase {
+            _ if step.is_some() => false,
+            RolloutPhase::Settled => true,
+            // Nothing of it was ever up, so there is nothing to wait for.
+            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutVerdict::Done,
+            // Somebody else's rollout is over with its last new pod.
+            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutVerdict::Done,
+            _ => false,
+        };
+        if whole {
+            rollout.reserved = 0;
+            let soak = if rollout.claim.is_some() { self.soak(id) } else { Duration::ZERO };
+            let since = *rollout.whole.get_or_insert(now);
+            if now.duration_since(since) < soak {
+                return RolloutVerdict::Going(Some(since + soak));
+            }
+            return self.soaked(id, rollout, (now, soak));
+        }
+        rollout.whole = None;
+        if rollout.failed.is_some() {
+            if self.stays_failed(id) {
+                (rollout.token, rollout.reserved) = (TokenState::None, 0);
+            }
+            return RolloutVerdict::Going(None);
+        }
+        let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written);
+        if let Some(failing) = pods.and_then(|pods| failing(pods, now)) {
+            let pod =
+                pods.and_then(|pods| pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref()));
+            let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
+            return RolloutVerdict::Failed(failing.to_string().into(), tellers.collect());
+        }
+        if live.health.status == HealthStatus::Failed && !self.was_reported_before(id, rollout, live) {
+            return RolloutVerdict::Failed(live.health.message.clone(), vec![live.uid.clone()]);
+        }
+        if let Some(StepState::Held(_) | StepState::Over) = step {
+            // It has come as far as it was to come. Pods that are Ready and unready in turns come
+            // no farther by that.
+            let soaks = matches!(step, Some(StepState::Held(Some(_)))) && !self.is_resting(id, now);
+            rollout.moved = rollout.moved.filter(|_| soaks).or(Some(now));
+            rollout.reserved = 0;
+            rollout.held.get_or_insert(now);
+            return RolloutVerdict::Going(match step {
+                Some(StepState::Held(until)) => until,
+                _ => None,
+            });
+        }
+        let soak = step.map_or(Duration::ZERO, |_| self.step_soak(id));
+        let deadline = *rollout.moved.get_or_insert(now) + soak + self.deadline(id);
+        if now < deadline {
+            let ripe = pods.and_then(|pods| ripens(pods, now));
+            return RolloutVerdict::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
+        }
+        let length = duration_text(soak + self.deadline(id));
+        let health =
+            self.daemon_set_words(id).unwrap_or_else(|| crate::engine::decide::gates::health_words(live));
+        RolloutVerdict::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
+    }
+
+    /// It has been whole for long enough. A Service that waited for that is switched to it, and
+    /// what that does is watched for as long again.
+    fn soaked(
+        &self,
+        id: &ObjectId,
+        rollout: &mut Rollout,
+        (now, soak): (Instant, Duration),
+    ) -> RolloutVerdict {
+        match (rollout.switch, self.is_switched_to(id)) {
+            (_, true) => {
+                (rollout.switch, rollout.token) = (ServiceSwitch::Due, TokenState::None);
+                RolloutVerdict::Going(None)
+            }
+            (ServiceSwitch::Due, false) => {
+                (rollout.switch, rollout.whole) = (ServiceSwitch::None, Some(now));
+                if soak.is_zero() { RolloutVerdict::Done } else { RolloutVerdict::Going(Some(now + soak)) }
+            }
+            (ServiceSwitch::None, false) => RolloutVerdict::Done,
+        }
+    }
+
+    /// Returns whether a failure was reported before the write of this rollout. The controller of a
+    /// Deployment leaves the condition as it is until the way back has made progress.
+    fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
+        let words = &*live.health.message;
+        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        rollout.blamed.as_deref() == Some(words)
+            || live.rolling.is_some_and(|rolling| rolling.failed_before)
+            || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
+    }
+
+    fn succeeded(&mut self, id: &ObjectId, rollout: &Rollout) {
+        if rollout.claim.is_some() && rollout.token == TokenState::Held {
+            self.rollouts.window = self.rollouts.window.saturating_add(1);
+        }
+        self.note_rollout_event(id, rollout, RolloutProgress::Succeeded);
+        self.is_over_with(id);
+        self.rollouts.stale = true;
+        self.track_wave(id);
+        self.object_changed(id);
+    }
+
+    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
+        self.rollouts.window = 1;
+        self.rollouts.stale = true;
+        self.rollouts.to_tell.insert(id.clone(), tellers);
+        let returns = self.will_go_back(id);
+        if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
+            rollout.failed = Some(why.clone());
+            if !returns {
+                // Other units go on; the pods that it has unavailable count all the same.
+                (rollout.token, rollout.reserved) = (TokenState::None, 0);
+            }
+            let rollout = rollout.clone();
+            self.note_rollout_event(id, &rollout, RolloutProgress::Failed(why.clone()));
+        }
+        self.object_changed(id);
+    }
+
+    /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
+    /// those say is to be handed to [`Engine::add_failure_events`].
+    pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+        std::mem::take(&mut self.rollouts.to_tell)
+    }
+
+    /// A rollout has failed, and this is what the cluster says about it beside that: its unit is
+    /// rejected.
+    pub fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
+        let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
+        let Some(why) = failed else { return };
+        let all = [&[why.to_string()][..], events].concat();
+        self.reject(id, &all.join("; ").into());
+        self.object_changed(id);
+    }
+
+    /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
+    /// of ours first.
+    pub fn to_follow(&self) -> Vec<(ObjectId, Uid)> {
+        let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
+        let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
+        let all = ours.into_iter().chain(others).map(|(id, _)| id);
+        all.filter_map(|id| Some((id.clone(), self.shown(id)?.uid.clone()))).take(FOLLOWED).collect()
+    }
+
+    /// The pods of a workload, as they are now.
+    pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+        if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
+            if rollout.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
+                // One more new pod is progress, also where the workload's own status tells it
+                // later.
+                rollout.moved = None;
+            }
+            rollout.pods = Some(Arc::new(pods));
+        }
+    }
+
+    /// Returns whether a rollout of this workload is not over.
+    pub(in crate::engine) fn is_rolling(&self, id: &ObjectId) -> bool {
+        self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.claim.is_some())
+    }
+
+    /// Returns whether any rollout goes on, and will end by itself.
+    pub fn is_any_under_way(&self) -> bool {
+        self.rollouts.rolls.values().any(|rollout| rollout.failed.is_none())
+    }
+
+    /// Returns how many rollouts go on.
+    pub fn rolling(&self) -> usize {
+        self.rollouts.rolls.values().filter(|rollout| rollout.failed.is_none()).count()
+    }
+
+    /// Returns whether the rollout of a workload goes on, and will end by itself.
+    pub fn is_under_way(&self, id: &ObjectId) -> bool {
+        self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_none())
+    }
+
+    fn soak(&self, id: &ObjectId) -> Duration {
+        let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
+        all.fold(self.rollouts.budget.soak, Duration::max)
+    }
+
+    fn step_soak(&self, id: &ObjectId) -> Duration {
+        let steps = self.entry(id).and_then(|entry| entry.want()?.1.steps.as_ref());
+        steps.map_or(Duration::ZERO, |steps| steps.soak)
+    }
+
+    fn deadline(&self, id: &ObjectId) -> Duration {
+        let all = self.narrowings(id).filter_map(|narrowing| narrowing.deadline);
+        all.fold(self.rollouts.budget.deadline, Duration::min)
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Returns the text about one workload's rollout, without versions.
+    pub(in crate::engine) fn rollout_words(&self, id: &ObjectId) -> String {
+        let rollouts = &self.rollouts;
+        let rollout = rollouts.rolls.get(id).map(|rollout| {
+            let shown = self.live(id).map(|live| rollout.written.map(|written| live.rv >= written));
+            (
+                shown,
+                rollout.token,
+                rollout.reserved,
+                &rollout.claim,
+                &rollout.blamed,
+                rollout.best,
+                &rollout.failed,
+            )
+        });
+        let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
+        let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
+        let (entitled, told) = (rollouts.entitled.contains(id), rollouts.to_tell.contains_key(id));
+        format!("{rollout:?} {asked:?} {over} {claiming} {entitled} {window} {told}")
+    }
+}

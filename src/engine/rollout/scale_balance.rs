@@ -1,0 +1,303 @@
+//! Taking back the pods that a scale gave to a held template.
+//!
+//! A commit, a person or an autoscaler may scale a Deployment in the middle of a rollout. Its
+//! controller then shares the pods among its `ReplicaSets` by their sizes: the count of a step
+//! becomes a part of all. So the old ReplicaSet gets the missing pods, and the new one gives its
+//! surplus back as far as pods of the old one are available instead. Never are fewer pods Ready
+//! than are asked for, so that takes nothing of the budget.
+//!
+//! The controller leaves such counts alone. It adds to the new ReplicaSet only below the most pods
+//! that it may have in all, and takes from the old ones only above the fewest. It shares again only
+//! when the Deployment's count changes (`NewRSNewReplicas`, `reconcileOldReplicaSets` and
+//! `isScalingEvent` of Kubernetes' Deployment controller). Each write is bound to the version of
+//! the ReplicaSet that was judged, so of two concurrent writes one begins anew.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{Action, Decision};
+use crate::engine::facts::sources::SourceWrites;
+use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
+use crate::engine::rollout::step_overlay::under;
+use crate::engine::rollout::steps::OverlayState;
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, Overlay, Reason, ResourceVersion, Uid};
+use crate::object::ObjectId;
+
+/// After a write, and after one that was not carried out, the next one waits for this time, and
+/// then for ever longer ones.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest time between two writes.
+const LONGEST: Duration = Duration::from_secs(15);
+/// A surplus after so long a time without a write is another one.
+const CALM: Duration = Duration::from_mins(1);
+/// After so many writes without calm no step waits for the next one.
+const PATIENCE: u32 = 5;
+
+/// The share of a Deployment's pods that a held step gives each template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepShare {
+    /// Pods that are asked for.
+    pub replicas: u32,
+    /// Pods of the new template that its controller makes by itself.
+    pub allowed: u32,
+    /// Pods of the new template that the step has.
+    pub new: u32,
+    /// Pods of the older templates beside these.
+    pub old: u32,
+    /// Pods of the new template that are in trouble. All others are Ready, or may be so at any
+    /// moment.
+    pub troubled: u32,
+}
+
+/// The purpose of a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalePurpose {
+    /// The old template gets the pods that the new one got of a scale.
+    Give,
+    /// The new template has the pods of the step, and no more.
+    TakeBack,
+}
+
+/// The balance of a Deployment's `ReplicaSets` beside a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScaleBalance {
+    /// As the step has it, or as nobody but their controller can change it.
+    Even,
+    /// The number of surplus pods of the new template, while too few of the old one are available
+    /// to go without them.
+    Waits(u32),
+    /// This ReplicaSet is to have so many pods.
+    Scale(ReplicaSetFacts, u32, ScalePurpose),
+}
+
+/// A ReplicaSet that is to be scaled, in the incarnation and version that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleRequest {
+    /// Its Deployment.
+    pub of: ObjectId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// The version that was judged.
+    pub rv: ResourceVersion,
+    /// Pods that it asks for.
+    pub from: u32,
+    /// Pods that it is to ask for.
+    pub to: u32,
+    /// Pods of the new template that the step has.
+    pub step: u32,
+    /// The purpose.
+    pub aim: ScalePurpose,
+}
+
+/// The result of scaling a ReplicaSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScaleResult {
+    /// It asks for so many pods.
+    Done,
+    /// It is in another version than was judged.
+    Overtaken,
+    /// It does not, or nobody knows, and why.
+    Refused(Arc<str>),
+}
+
+/// The state of one Deployment whose held template got pods of a scale. Nothing of it has to
+/// survive.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine) struct SurplusCorrection {
+    /// Indicates whether a write is not answered.
+    underway: bool,
+    /// No write before this time.
+    until: Option<Instant>,
+    /// The pause after the last write.
+    wait: Duration,
+    /// The time at which the last write was answered.
+    last: Option<Instant>,
+    /// Writes since it was calm.
+    writes: u32,
+    /// The reason for which the last write failed.
+    why: Option<Arc<str>>,
+    /// The text about it.
+    told: Option<Arc<str>>,
+}
+
+/// Tells what is to be done so that a held template has the pods of its step and no others.
+pub fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) -> ScaleBalance {
+    let is_new = |set: &&ReplicaSetFacts| set.revision.as_deref() == Some(newest);
+    let old: Vec<&ReplicaSetFacts> = sets.iter().filter(|set| !is_new(set)).collect();
+    let largest = old.iter().max_by_key(|set| (set.available, set.wanted));
+    let (Some(new), Some(largest)) = (sets.iter().find(is_new), largest) else { return ScaleBalance::Even };
+    let sum =
+        |count: fn(&ReplicaSetFacts) -> u32| old.iter().map(|set| count(set)).fold(0, u32::saturating_add);
+    let lent = new.wanted.saturating_sub(share.allowed);
+    let lacks = share.old.saturating_sub(sum(|set| set.wanted)).min(lent);
+    if lacks > 0 {
+        return ScaleBalance::Scale(
+            (*largest).clone(),
+            largest.wanted.saturating_add(lacks),
+            ScalePurpose::Give,
+        );
+    }
+    if new.wanted <= share.new {
+        return ScaleBalance::Even;
+    }
+    // A ReplicaSet takes those away first that are not Ready. Those in trouble may go at once: they
+    // may hold the room that old pods wait for. One that only starts may be Ready before the write,
+    // so it counts as if it were.
+    let needed = share.replicas.saturating_sub(sum(|set| set.available.min(set.wanted)));
+    let to = share.new.max(needed.min(new.wanted.saturating_sub(share.troubled)));
+    if to < new.wanted {
+        ScaleBalance::Scale(new.clone(), to, ScalePurpose::TakeBack)
+    } else {
+        ScaleBalance::Waits(new.wanted - share.new)
+    }
+}
+
+impl Engine {
+    /// Returns the share of pods in the step that a Deployment is held at, and its pods. None where
+    /// nothing holds it, or where its pods are known at another version than the one shown.
+    fn share(&self, id: &ObjectId, now: Instant) -> Option<(StepShare, &WorkloadPods)> {
+        let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "Deployment"))?;
+        let live = self.shown(id)?;
+        let (_, desired) = self.entry(id)?.want()?;
+        let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
+        let standing = self.step_progress(id, desired, live, now);
+        let OverlayState::Under(overlay) = standing.shown else { return None };
+        let (allowed, in_place) = match overlay {
+            Overlay::Surge { pods, .. } => (pods, false),
+            Overlay::InPlace { pods, .. } => (pods, true),
+            _ => return None,
+        };
+        let new = allowed.max(steps.target(steps.step_of(overlay), standing.replicas));
+        let old = if in_place { standing.replicas.saturating_sub(new) } else { standing.replicas };
+        let troubled = pods.troubled_of_newest();
+        let share = StepShare { replicas: standing.replicas, allowed, new, old, troubled };
+        let current = rollout.claim.is_some() && rollout.failed.is_none() && pods.rv == live.rv;
+        current.then_some((share, pods))
+    }
+
+    fn balance(&self, id: &ObjectId, now: Instant) -> Option<(u32, ScaleBalance)> {
+        let (share, pods) = self.share(id, now)?;
+        Some((share.new, balance(share, &pods.sets, pods.newest.as_ref()?)))
+    }
+
+    /// Returns whether a wider hold of the same step waits until the old template has the pods that
+    /// a scale took from its share. Its controller would give them to the new one.
+    pub(in crate::engine) fn gives_first(
+        &self,
+        id: &ObjectId,
+        live: &LiveObject,
+        next: Overlay,
+        now: Instant,
+    ) -> bool {
+        let (Some(Overlay::Surge { step, .. }), Overlay::Surge { step: same, .. }) = (under(live), next)
+        else {
+            return false;
+        };
+        let known = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
+        let Some(pods) = known.filter(|_| step == same && self.may_take_back(id)) else { return false };
+        let takeback = self.rollouts.takebacks.get(id);
+        let in_vain = takeback.is_some_and(|known| known.why.is_some() || known.writes >= PATIENCE);
+        // Its controller has not answered to the scale yet.
+        let early = pods.rv < live.rv || pods.newest.is_none();
+        let gives =
+            || matches!(self.balance(id, now), Some((_, ScaleBalance::Scale(_, _, ScalePurpose::Give))));
+        !in_vain && (early || gives())
+    }
+
+    fn may_take_back(&self, id: &ObjectId) -> bool {
+        let writes = self.wanting(id).map(|source| self.sources[source].writes);
+        writes.is_some_and(|writes| writes != SourceWrites::Observed)
+            && !self.is_left_alone(id)
+            && !self.is_suspended(id)
+    }
+
+    /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
+    /// reported to [`Engine::rescaled`]. Called in each turn, after [`Engine::advance`].
+    pub fn to_rescale(&mut self, now: Instant) -> Vec<ScaleRequest> {
+        let rolls = &self.rollouts.rolls;
+        self.rollouts.takebacks.retain(|id, _| rolls.contains_key(id));
+        let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
+        ids.into_iter().filter_map(|id| self.scale_of(id, now)).collect()
+    }
+
+    fn scale_of(&mut self, id: ObjectId, now: Instant) -> Option<ScaleRequest> {
+        let found = self.balance(&id, now).filter(|_| self.may_take_back(&id));
+        let (step, balance) = found.unwrap_or((0, ScaleBalance::Even));
+        if balance == ScaleBalance::Even && !self.rollouts.takebacks.contains_key(&id) {
+            return None;
+        }
+        let takeback = self.rollouts.takebacks.entry(id.clone()).or_default();
+        takeback.until = takeback.until.filter(|until| *until > now);
+        if takeback.last.is_some_and(|last| now.duration_since(last) >= CALM) {
+            (takeback.wait, takeback.writes, takeback.last) = (Duration::ZERO, 0, None);
+        }
+        let told: Option<Arc<str>> = match (&balance, &takeback.why) {
+            (ScaleBalance::Even, _) => None,
+            (_, Some(why)) => Some(format!("they cannot be taken back: {why}").into()),
+            (_, None) => Some("they are taken back as pods of the old template are available instead".into()),
+        };
+        if takeback.told != told {
+            takeback.told = told;
+            self.dirty.push(id.clone());
+        }
+        let ScaleBalance::Scale(set, to, aim) = balance else {
+            if balance == ScaleBalance::Even {
+                takeback.why = None;
+            }
+            return None;
+        };
+        if takeback.underway || takeback.until.is_some() {
+            return None;
+        }
+        takeback.underway = true;
+        Some(ScaleRequest {
+            of: id,
+            name: set.name,
+            uid: set.uid,
+            rv: set.rv,
+            from: set.wanted,
+            to,
+            step,
+            aim,
+        })
+    }
+
+    /// Records the result of scaling a ReplicaSet.
+    pub fn rescaled(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
+        let Some(takeback) = self.rollouts.takebacks.get_mut(&due.of) else { return };
+        let wait = (takeback.wait * 2).clamp(FIRST, LONGEST);
+        (takeback.underway, takeback.wait, takeback.until) = (false, wait, Some(now + wait));
+        (takeback.last, takeback.writes) = (Some(now), takeback.writes.saturating_add(1));
+        takeback.why = match answer {
+            ScaleResult::Done | ScaleResult::Overtaken => None,
+            ScaleResult::Refused(why) => Some(why.clone()),
+        };
+    }
+
+    /// Returns when the clock alone changes what [`Engine::to_rescale`] finds.
+    pub(in crate::engine) fn takebacks_due(&self) -> Option<Instant> {
+        self.rollouts.takebacks.values().filter_map(|takeback| takeback.until).min()
+    }
+
+    /// Returns the text about a Deployment's surplus, to stand behind the rest.
+    pub(in crate::engine) fn takeback_words(&self, id: &ObjectId) -> String {
+        let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
+        told.map_or_else(String::new, |told| format!("; {told}"))
+    }
+
+    /// Tells of an object that is as wanted that a scale gave its new template pods beyond its
+    /// step.
+    pub(in crate::engine) fn takeback_decided(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
+        match told.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
+            Some(told) => {
+                let words = format!("a scale gave the new template pods beyond its step: {told}");
+                decision.because(Reason::Step(words.into()))
+            }
+            None => decision,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The rollouts that began in the last minute, over all processes that share the budget.
+//!
+//! A start is written into the rollout ledger together with its claim. So a process that ends,
+//! reads its configuration anew or hands a source over forgets none.
+//!
+//! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has
+//! appeared since the ledger was last read is no older than that reading. An older start counts as
+//! much longer or shorter as the clocks differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::rollout::ledger::{RolloutLedger, object_word, parse_object_word};
+use crate::object::ObjectId;
+
+/// The time for which a start counts.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Starts are kept for so long in the budget object: another host's clock may be late by the rest
+/// of it.
+const KEPT: Duration = Duration::from_mins(2);
+
+/// At most so many starts are kept: some 100 KB of the 1 MiB that the object holds.
+const MOST: usize = 600;
+
+/// The beginning of one rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutStart {
+    /// The workload.
+    pub id: ObjectId,
+    /// The inventory that it is in.
+    pub applyset: Arc<str>,
+    /// The time, by the clock of its process.
+    pub at: Timestamp,
+}
+
+/// The form of a [`RolloutStart`] in JSON.
+#[derive(Serialize, Deserialize)]
+pub(in crate::engine) struct RolloutStartText {
+    object: String,
+    source: String,
+    at: Timestamp,
+}
+
+impl RolloutStartText {
+    /// Returns the text of one.
+    pub(in crate::engine) fn of(start: &RolloutStart) -> Self {
+        Self { object: object_word(&start.id), source: start.applyset.to_string(), at: start.at }
+    }
+
+    /// Reads it; none where it names no object.
+    pub(in crate::engine) fn read(self) -> Option<RolloutStart> {
+        let id = parse_object_word(&self.object)?;
+        Some(RolloutStart { id, applyset: self.source.into(), at: self.at })
+    }
+}
+
+/// The starts that this process knows.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct StartHistory {
+    /// This moment, by both clocks.
+    clock: Option<(Instant, Timestamp)>,
+    /// Those of the last minute, each with the moment from which it counts, the oldest first.
+    counted: Vec<(Instant, RolloutStart)>,
+    /// All that the budget object said when it was last read, those that no longer count too.
+    told: Vec<RolloutStart>,
+    /// The newest start of each workload that was taken for a token.
+    taken: BTreeMap<ObjectId, Timestamp>,
+    /// The time at which the ledger was last read.
+    read: Option<Instant>,
+}
+
+impl StartHistory {
+    /// Takes over what time it is.
+    pub(in crate::engine) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
+        self.clock = Some((now, wall));
+    }
+
+    /// Returns this moment; none where nobody has told the time.
+    pub(in crate::engine) fn now(&self) -> Option<Instant> {
+        self.clock.map(|(now, _)| now)
+    }
+
+    /// Returns this moment by both clocks; none where nobody has told the time.
+    pub(in crate::engine) fn clock(&self) -> Option<(Instant, Timestamp)> {
+        self.clock
+    }
+
+    /// Lets time pass, and says if any start has become older than a minute by it.
+    pub(in crate::engine) fn advance(&mut self, now: Instant) -> bool {
+        if let Some((before, wall)) = &mut self.clock {
+            *wall += now.saturating_duration_since(*before);
+            *before = now.max(*before);
+        }
+        let known = self.counted.len();
+        self.counted.retain(|(since, _)| now.saturating_duration_since(*since) < MINUTE);
+        self.counted.len() < known
+    }
+
+    /// Returns when the oldest one stops to count.
+    pub(in crate::engine) fn due(&self) -> Option<Instant> {
+        self.counted.first().map(|(since, _)| *since + MINUTE)
+    }
+
+    /// Returns how many of the last minute a predicate holds for.
+    pub(in crate::engine) fn count(&self, counts: impl Fn(&RolloutStart) -> bool) -> u32 {
+        let counted = self.counted.iter().filter(|(_, start)| counts(start)).count();
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    }
+
+    /// Takes over what the budget object says.
+    pub(in crate::engine) fn read(&mut self, ledger: &RolloutLedger) {
+        let Some((now, wall)) = self.clock else { return };
+        let known = std::mem::take(&mut self.counted);
+        let since_read = self.read.map(|read| now.saturating_duration_since(read));
+        for start in &ledger.starts {
+            let since = known.iter().find(|(_, other)| other == start).map(|(since, _)| *since);
+            let is_over = since.is_none() && self.told.contains(start);
+            let since = since.or_else(|| now.checked_sub(age(start, wall, since_read)?)).filter(|_| !is_over);
+            if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) < MINUTE) {
+                self.counted.push((since, start.clone()));
+            }
+        }
+        // A process with an early clock takes it out of the ledger before its minute is over.
+        let is_out = |start: &RolloutStart| !ledger.starts.contains(start);
+        self.counted.extend(known.into_iter().filter(|(_, start)| is_out(start)));
+        self.counted.sort_by_key(|(since, _)| *since);
+        if self.read.is_none() {
+            // A rollout that began before this process is not begun by it once more.
+            for start in &ledger.starts {
+                self.take(start);
+            }
+        }
+        let there = |id: &ObjectId| ledger.starts.iter().any(|start| start.id == *id);
+        self.taken.retain(|id, _| there(id));
+        self.told.clone_from(&ledger.starts);
+        self.read = Some(now);
+    }
+
+    /// Takes the newest start of a workload that was not taken before, and says if there was one.
+    pub(in crate::engine) fn take_newest(&mut self, ledger: &RolloutLedger, id: &ObjectId) -> bool {
+        let newest = ledger.starts.iter().filter(|start| start.id == *id).max_by_key(|start| start.at);
+        newest.is_some_and(|start| self.take(start))
+    }
+
+    fn take(&mut self, start: &RolloutStart) -> bool {
+        let is_new = self.taken.get(&start.id).is_none_or(|taken| *taken < start.at);
+        if is_new {
+            self.taken.insert(start.id.clone(), start.at);
+        }
+        is_new
+    }
+
+    /// Writes starts of now into a book, and takes out of it what no longer counts anywhere.
+    pub(in crate::engine) fn write(&self, ledger: &mut RolloutLedger, begun: Vec<(ObjectId, Arc<str>)>) {
+        let Some((_, wall)) = self.clock else { return };
+        for (id, applyset) in begun {
+            // Later than the one before, whatever the clocks say: it is known by its time.
+            let before = ledger.starts.iter().filter(|start| start.id == id).map(|start| start.at).max();
+            let tick = Duration::from_millis(1);
+            let at = before.map_or(wall, |before| wall.max(before.saturating_add(tick).unwrap_or(before)));
+            let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+            ledger.starts.push(RolloutStart { id, applyset, at });
+        }
+        // Those whose clock is late are not told by their own time.
+        let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
+        let is_kept = |start: &RolloutStart| {
+            let age = start.at.duration_until(wall);
+            age < jiff::SignedDuration::try_from(KEPT).unwrap_or_default() || counts(start)
+        };
+        ledger.starts.retain(is_kept);
+        ledger.starts.sort_by_key(|start| start.at);
+        let surplus = ledger.starts.len().saturating_sub(MOST);
+        ledger.starts.drain(..surplus);
+    }
+}
+
+/// Returns how old a start is; none where it no longer counts.
+fn age(start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
+    let told = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
+    let age = since_read.map_or(told, |since| told.min(since));
+    (age < MINUTE).then_some(age)
+}

@@ -1,0 +1,223 @@
+//! The annotations by which a workload asks for steps, and what is wrong with them.
+
+use crate::object::annotations::{STEP_MODE, STEP_NODES, STEP_PROMOTE, STEP_SOAK, STEPS};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::engine::facts::label_selector::LabelSelector;
+use crate::engine::{PromotionMode, StepSize, Steps};
+use crate::object::{at, duration, text_at};
+
+/// All words about steps.
+pub(in crate::engine) const STEP_WORDS: [&str; 5] = [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
+
+/// The mechanism that holds a workload in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum StepMechanism {
+    Surge,
+    InPlace,
+    Partition,
+    OnDelete,
+}
+
+/// Something wrong with the words.
+pub(in crate::engine) struct StepFinding {
+    pub(in crate::engine) is_error: bool,
+    pub(in crate::engine) message: String,
+    pub(in crate::engine) hint: String,
+}
+
+/// The steps in a content's annotations.
+#[derive(Default)]
+pub(in crate::engine) struct ParsedSteps {
+    pub(in crate::engine) steps: Option<Steps>,
+    pub(in crate::engine) found: Vec<StepFinding>,
+}
+
+impl ParsedSteps {
+    fn error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.found.push(StepFinding { is_error: true, message: message.into(), hint: hint.into() });
+    }
+
+    fn warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        self.found.push(StepFinding { is_error: false, message: message.into(), hint: hint.into() });
+    }
+}
+
+fn annotation_text<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
+    at(content, &["metadata", "annotations", key])?.as_str()
+}
+
+pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
+    let mut read = ParsedSteps::default();
+    let used = STEP_WORDS.into_iter().filter(|key| annotation_text(content, key).is_some());
+    let Some(text) = annotation_text(content, STEPS) else {
+        for key in used {
+            read.warning(
+                format!("{key} has no effect without {STEPS}"),
+                format!("add {STEPS}, as \"1, 25%, 50%\""),
+            );
+        }
+        return read;
+    };
+    let kind = text_at(content, &["kind"]);
+    let is_apps = text_at(content, &["apiVersion"]).starts_with("apps/");
+    let shape = match kind {
+        "Deployment" if is_apps => StepMechanism::Surge,
+        "StatefulSet" if is_apps => StepMechanism::Partition,
+        "DaemonSet" if is_apps => StepMechanism::OnDelete,
+        _ => {
+            let message =
+                format!("{STEPS} is for Deployments, StatefulSets and DaemonSets, and this is a {kind}");
+            read.error(message, "take it out");
+            return read;
+        }
+    };
+    let sizes = sizes(text, &mut read);
+    let steps = Steps {
+        sizes,
+        soak: soak(content, &mut read),
+        promote: promote(content, &mut read),
+        shape: mode(content, shape, &mut read),
+        nodes: nodes(content, shape, &mut read),
+        kept: kept_by_partition(content, shape),
+    };
+    read.steps = has_effect(content, kind, &mut read).then_some(steps);
+    read
+}
+
+/// Returns whether the workload's own strategy lets steps work.
+fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
+    if kind == "Deployment" {
+        if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
+            read.error(
+                format!("{STEPS} cannot work with spec.strategy.type Recreate, which ends all old pods before the first new one"),
+                format!("take {STEPS} out, or use the strategy RollingUpdate"),
+            );
+            return false;
+        }
+        if at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
+            read.warning(
+                format!("{STEPS} stands still while spec.paused is true: no new pod is made in any step"),
+                "take spec.paused out: a step holds the rollout by itself",
+            );
+        }
+        return true;
+    }
+    if text_at(content, &["spec", "updateStrategy", "type"]) == "OnDelete" {
+        read.warning(
+            format!("{STEPS} has no effect with spec.updateStrategy.type OnDelete: a pod gets the new template when somebody deletes the old one"),
+            format!("take {STEPS} out, or use the strategy RollingUpdate"),
+        );
+        return false;
+    }
+    true
+}
+
+fn sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
+    let hint = "write counts of pods, then percentages, each larger than the one before, as \"1, 25%, 50%\"";
+    let mut sizes = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let Some(size) = size(part) else {
+            read.error(
+                format!(
+                    "{STEPS} names {part:?}, which is neither a count from 1 nor a percentage from 1% to 100%"
+                ),
+                hint,
+            );
+            continue;
+        };
+        let is_more = match (sizes.last(), size) {
+            (Some(StepSize::Pods(before)), StepSize::Pods(pods)) => pods > *before,
+            (Some(StepSize::Percent(before)), StepSize::Percent(percent)) => percent > *before,
+            // The order of the two depends on the replicas.
+            (Some(StepSize::Percent(_)), StepSize::Pods(_)) => false,
+            _ => true,
+        };
+        if !is_more {
+            read.error(format!("{STEPS} is {text:?}, and {part} is not more than the step before it"), hint);
+        }
+        sizes.push(size);
+    }
+    sizes
+}
+
+fn size(part: &str) -> Option<StepSize> {
+    let number = part.strip_suffix('%').unwrap_or(part);
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse::<u32>().ok().filter(|number| is_plain && *number > 0)?;
+    if part.ends_with('%') {
+        return (number <= 100).then_some(StepSize::Percent(number));
+    }
+    Some(StepSize::Pods(number))
+}
+
+fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
+    let Some(text) = annotation_text(content, STEP_SOAK) else { return Duration::ZERO };
+    duration(text).unwrap_or_else(|| {
+        read.error(
+            format!("{STEP_SOAK} is {text:?}, which is no duration"),
+            "write it as 90s, 5m, 1h30m or 500ms",
+        );
+        Duration::ZERO
+    })
+}
+
+fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
+    match annotation_text(content, STEP_PROMOTE) {
+        None | Some("auto") => PromotionMode::Auto,
+        Some("manual") => PromotionMode::Manual,
+        Some(text) => {
+            read.error(format!("{STEP_PROMOTE} is {text:?}"), "it may be auto or manual");
+            PromotionMode::Manual
+        }
+    }
+}
+
+fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
+    let Some(text) = annotation_text(content, STEP_MODE) else { return shape };
+    match (shape, text) {
+        (StepMechanism::Surge, "surge") => StepMechanism::Surge,
+        (StepMechanism::Surge, "in-place") => StepMechanism::InPlace,
+        (StepMechanism::Surge, _) => {
+            read.error(format!("{STEP_MODE} is {text:?}"), "it may be in-place or surge");
+            shape
+        }
+        _ => {
+            read.error(
+                format!(
+                    "{STEP_MODE} is for Deployments: the pods of other kinds are always replaced in place"
+                ),
+                "take it out",
+            );
+            shape
+        }
+    }
+}
+
+fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Option<LabelSelector> {
+    let text = annotation_text(content, STEP_NODES)?;
+    if shape != StepMechanism::OnDelete {
+        read.error(
+            format!("{STEP_NODES} is for DaemonSets: other pods are not bound to nodes"),
+            "take it out",
+        );
+        return None;
+    }
+    let selector = LabelSelector::parse(text);
+    if selector.is_none() {
+        read.error(
+            format!("{STEP_NODES} is {text:?}, which is no label selector"),
+            "write it as kubectl's -l takes it, as \"canary=true\" or \"zone in (a, b)\"",
+        );
+    }
+    selector
+}
+
+/// Returns the number of pods that the manifest's own partition keeps back.
+fn kept_by_partition(content: &Value, shape: StepMechanism) -> u32 {
+    let partition = at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
+    let partition = partition.and_then(Value::as_u64).filter(|_| shape == StepMechanism::Partition);
+    partition.map_or(0, |partition| u32::try_from(partition).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,201 @@
+//! The overlay of a workload's content during its rollout, and the state of its steps.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::decide::serving;
+use crate::engine::rollout::pods::WorkloadPods;
+use crate::engine::rollout::steps::{
+    OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, next,
+};
+use crate::engine::state::Engine;
+use crate::engine::{
+    DesiredObject, LastGood, LiveObject, Overlay, ReplicaOwner, RolloutPhase, UpdateStrategy, is_workload,
+};
+use crate::object::ObjectId;
+
+/// The state of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum StepState {
+    /// Its pods are not Ready yet.
+    Going,
+    /// Its pods are Ready, and it waits: for a person, or until this time.
+    Held(Option<Instant>),
+    /// It is over, and the next one waits for the budget.
+    Over,
+}
+
+impl Engine {
+    /// Returns the overlay for the wanted content of an object now.
+    pub(in crate::engine) fn overlay(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        now: Instant,
+    ) -> Option<Overlay> {
+        let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
+        let steps = self.steps_of(id, desired);
+        if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
+            let standing = self.step_progress(id, desired, live, now);
+            if let Some(overlay) = self.held_at_other_count(id, desired, steps, &standing) {
+                return Some(overlay);
+            }
+            match next(steps, &standing) {
+                StepDecision::Enter(overlay) if self.gives_first(id, live, overlay, now) => {
+                    return under(live);
+                }
+                StepDecision::Enter(overlay) => return Some(overlay),
+                StepDecision::Stay(_) => return under(live),
+                StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
+                    return under(live);
+                }
+                StepDecision::Finish => {}
+            }
+        }
+        self.narrowed(id, desired, live)
+    }
+
+    /// Returns the overlay for a content that scales, while a step holds the template that it has
+    /// already.
+    ///
+    /// The controller acts on the count and on the overlay of one write. So the same write lets no
+    /// more pods go than the step has at either count, and takes nothing of the budget; the next
+    /// one goes on from there.
+    fn held_at_other_count(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        steps: &Steps,
+        standing: &StepProgress,
+    ) -> Option<Overlay> {
+        let OverlayState::Under(shown) = standing.shown else { return None };
+        let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
+        let count = desired.count.filter(|_| self.scaling(id, entry) == ReplicaOwner::Manifest)?;
+        let release = self.shown(id)?.shown_release();
+        if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
+            return None;
+        }
+        shown.tighter(steps.overlay_of(steps.step_of(shown), count)?)
+    }
+
+    /// Returns the steps of a workload; none for a rollback, which goes at once.
+    pub(in crate::engine) fn steps_of<'a>(
+        &self,
+        id: &ObjectId,
+        desired: &'a DesiredObject,
+    ) -> Option<&'a Steps> {
+        let stepped = !self.goes_back(id) && !self.reverts(id, desired);
+        desired.steps.as_deref().filter(|_| stepped)
+    }
+
+    /// Returns whether a content is the one that was good before the rollout that goes on: most
+    /// pods have it still.
+    fn reverts(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
+        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
+            let source = self.entry(id)?.want()?.0;
+            ledger.unit_of(&self.applysets[source], id)?.members.get(id)
+        });
+        unit.is_some_and(|member| {
+            matches!(&member.good, LastGood::Release(good) if desired.is_release(good.hash))
+                && member.restarted.is_none_or(|restarted| restarted.before == Some(restarted.data))
+        })
+    }
+
+    /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as
+    /// it rolls.
+    fn narrowed(&self, id: &ObjectId, desired: &DesiredObject, live: &LiveObject) -> Option<Overlay> {
+        let rolling = live.rolling?;
+        let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
+        let stepped = under(live).is_some_and(|overlay| overlay.step().is_some());
+        let restarts = self.reconfigured(id).is_some();
+        if there && !stepped && !restarts {
+            let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
+            return narrow.filter(|_| rolling.phase == RolloutPhase::Replacing);
+        }
+        let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
+        // A rollout beyond its last step goes on by its own strategy.
+        if !able || !(stepped || restarts || self.would_restart(id, desired, live)) {
+            return None;
+        }
+        let most = self.most_away(id);
+        (desired.strategy.may_lose(rolling.replicas) > most).then_some(Overlay::Narrow(most))
+    }
+
+    pub(in crate::engine) fn step_progress(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        live: &LiveObject,
+        now: Instant,
+    ) -> StepProgress {
+        let release = live.shown_release();
+        let there = release.is_some_and(|release| desired.is_release(release.hash));
+        let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
+        let rollout = self.rollouts.rolls.get(id);
+        let pods = rollout.and_then(|rollout| {
+            let pods = rollout.pods.as_deref()?;
+            rollout.written.is_some_and(|written| pods.rv >= written).then_some(pods)
+        });
+        let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
+        let standing = StepProgress {
+            replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
+            // A change that leaves the template alone goes on in the step that is shown.
+            shown: match self.reconfigured(id) {
+                None if there || same() => live.shown,
+                _ => OverlayState::Other,
+            },
+            made: pods.map_or(0, WorkloadPods::updated),
+            ready: pods.map_or(0, WorkloadPods::ready_of_newest),
+            ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
+            promotion: self.promotion(id, desired, live),
+        };
+        self.daemon_set_progress(id, desired, standing, now)
+    }
+
+    /// Returns where the step stands that a workload shows; none where it shows none.
+    pub(in crate::engine) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
+        let live = self.shown(id)?;
+        under(live).filter(|overlay| overlay.step().is_some())?;
+        let (_, desired) = self.entry(id)?.want()?;
+        let steps = self.steps_of(id, desired)?;
+        let standing = self.step_progress(id, desired, live, now);
+        Some(match next(steps, &standing) {
+            StepDecision::Stay(wait) => match wait.lacks {
+                StepRequirement::Pods { .. } => self.resting_step(id, now).unwrap_or(StepState::Going),
+                StepRequirement::Soak(left) => StepState::Held(Some(now + left)),
+                StepRequirement::Promotion => StepState::Held(None),
+            },
+            StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => StepState::Held(None),
+            StepDecision::Enter(_) | StepDecision::Finish => StepState::Over,
+        })
+    }
+}
+
+/// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same
+/// step.
+pub(in crate::engine) fn only_tightens(shown: OverlayState, overlay: Option<Overlay>) -> bool {
+    match (shown, overlay) {
+        (OverlayState::Under(shown), Some(overlay)) => {
+            shown != overlay && shown.tighter(overlay) == Some(overlay)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the overlay that the cluster shows.
+pub(in crate::engine) fn under(live: &LiveObject) -> Option<Overlay> {
+    match live.shown {
+        OverlayState::Under(overlay) => Some(overlay),
+        _ => None,
+    }
+}
+
+/// Returns the most pods that a content takes down at a time under an overlay, of so many.
+pub(in crate::engine) fn takes(strategy: UpdateStrategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
+    match overlay {
+        None | Some(Overlay::Partition { .. }) => strategy.may_lose(replicas),
+        Some(Overlay::Surge { .. }) => 0,
+        Some(Overlay::OnDelete { .. }) => strategy.may_lose(replicas).max(1),
+        Some(Overlay::InPlace { pods, .. }) => pods.min(replicas),
+        Some(Overlay::Narrow(most)) => most.min(strategy.may_lose(replicas)),
+    }
+}

@@ -1,0 +1,346 @@
+//! Steps inside one workload: the number of its pods that get a new template before the others, and
+//! the time to go on.
+//!
+//! [`Steps`] is the annotations' request, [`next`] the decision. It keeps no state: the progress of
+//! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
+//! crash.
+
+use crate::object::annotations;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::engine::Overlay;
+use crate::engine::facts::label_selector::LabelSelector;
+use crate::engine::rollout::step_annotations::{self, StepMechanism};
+use crate::object::{Diagnostic, Object, annotation, at, duration_text};
+
+/// The number of pods that get the new template in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepSize {
+    /// A number of pods.
+    Pods(u32),
+    /// This share of all pods, from 1 to 100, rounded up.
+    Percent(u32),
+}
+
+impl StepSize {
+    fn of(self, replicas: u32) -> u32 {
+        let pods = match self {
+            Self::Pods(pods) => pods,
+            Self::Percent(percent) => {
+                let pods = (u64::from(replicas) * u64::from(percent)).div_ceil(100);
+                u32::try_from(pods).unwrap_or(u32::MAX)
+            }
+        };
+        pods.min(replicas)
+    }
+}
+
+/// The way in which a rollout leaves a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PromotionMode {
+    /// It goes on by itself.
+    #[default]
+    Auto,
+    /// A person.
+    Manual,
+}
+
+/// The steps of a workload. They count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    pub(in crate::engine) sizes: Vec<StepSize>,
+    pub(in crate::engine) soak: Duration,
+    pub(in crate::engine) promote: PromotionMode,
+    pub(in crate::engine) shape: StepMechanism,
+    pub(in crate::engine) nodes: Option<LabelSelector>,
+    /// Pods that the manifest's own partition keeps from a new template, of a StatefulSet.
+    pub(in crate::engine) kept: u32,
+}
+
+impl Steps {
+    /// Reads the steps of a content; none where it asks for none, or for what it cannot have.
+    pub fn of(content: &Value) -> Option<Self> {
+        let read = step_annotations::read(content);
+        read.steps.filter(|_| !read.found.iter().any(|finding| finding.is_error))
+    }
+
+    /// Returns how many steps there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.sizes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the nodes whose pods go first, of a DaemonSet.
+    pub fn nodes(&self) -> Option<&LabelSelector> {
+        self.nodes.as_ref()
+    }
+
+    /// Returns how many pods have the new template in a step; all that may have it, beyond the
+    /// last. Never less than in the step before it.
+    pub fn target(&self, step: u32, replicas: u32) -> u32 {
+        let all = replicas.saturating_sub(self.kept);
+        if step > self.count() {
+            return all;
+        }
+        let until = self.sizes.iter().take(step as usize);
+        until.map(|size| size.of(replicas)).max().unwrap_or(0).min(all)
+    }
+
+    /// Returns the overlay of a step; none beyond the last, and none where no pod could take the
+    /// new template.
+    pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<Overlay> {
+        let pods = self.target(step, replicas);
+        if step == 0 || step > self.last() || pods == 0 {
+            return None;
+        }
+        Some(match self.shape {
+            StepMechanism::Surge => Overlay::Surge { pods, step },
+            StepMechanism::InPlace => Overlay::InPlace { pods, step },
+            StepMechanism::Partition => Overlay::Partition { from: replicas.saturating_sub(pods), step },
+            StepMechanism::OnDelete => Overlay::OnDelete { step },
+        })
+    }
+
+    /// Returns the step that an overlay stands for. It is told by the overlay and not by its pods:
+    /// with other replicas, or other steps, the same pods would stand for another step.
+    pub fn step_of(&self, overlay: Overlay) -> u32 {
+        overlay.step().unwrap_or(1).clamp(1, self.last())
+    }
+
+    /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last
+    /// step too.
+    fn last(&self) -> u32 {
+        self.count().saturating_add(u32::from(self.shape == StepMechanism::OnDelete))
+    }
+}
+
+/// Says what is wrong with the words of an object that ask for steps.
+pub fn misused_steps(object: &Object) -> Vec<Diagnostic> {
+    let told = step_annotations::read(&object.body).found.into_iter().map(|finding| {
+        let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
+        make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
+    });
+    told.collect()
+}
+
+/// The state of the overlay for the template that is to be rolled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverlayState {
+    /// No such workload: its creation replaces nothing.
+    Nothing,
+    /// Another template: its rollout has not begun.
+    Other,
+    /// This template, and nothing holds it.
+    Plain,
+    /// This template under an overlay.
+    Under(Overlay),
+    /// This template under an overlay that cannot be read.
+    Unreadable,
+}
+
+impl OverlayState {
+    /// Reads the annotations of a live object that has the template.
+    pub fn of(object: &Value) -> Self {
+        let is_there = at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
+        Self::read(is_there.then(|| annotation(object, annotations::OVERLAY)))
+    }
+
+    /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
+    pub fn read(annotation: Option<&str>) -> Self {
+        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Under))
+    }
+}
+
+impl From<Option<Overlay>> for OverlayState {
+    fn from(overlay: Option<Overlay>) -> Self {
+        overlay.map_or(Self::Plain, Self::Under)
+    }
+}
+
+/// The promotion that a person ordered for this template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PromotionRequest {
+    /// Nothing.
+    #[default]
+    None,
+    /// To go on from this step; spent as soon as the rollout stands at another.
+    OneStep {
+        /// The step that was seen.
+        from: u32,
+    },
+    /// To go on to the end at once.
+    Full,
+}
+
+/// The progress of a workload's rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepProgress {
+    /// Pods asked for; of a DaemonSet, the nodes that can be counted on.
+    pub replicas: u32,
+    /// The overlay that the cluster shows.
+    pub shown: OverlayState,
+    /// Pods of the new template that are not being deleted.
+    pub made: u32,
+    /// Those of them that are Ready.
+    pub ready: u32,
+    /// The time for which that many have been Ready without a restart: the age of the youngest of
+    /// them.
+    pub ready_for: Duration,
+    /// The promotion that a person ordered.
+    pub promotion: PromotionRequest,
+}
+
+/// The decision about a workload that has steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepDecision {
+    /// Apply the content under this overlay.
+    Enter(Overlay),
+    /// Leave it where it is.
+    Stay(StepWait),
+    /// Apply the content as it is, or leave it so.
+    Finish,
+}
+
+/// The reason for which a workload stays in its step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepWait {
+    /// The step, from 1; beyond the last, the rest of a DaemonSet.
+    pub step: u32,
+    /// The number of steps.
+    pub of: u32,
+    /// The missing requirement.
+    pub lacks: StepRequirement,
+    /// Pods beyond those of the step that have the new template.
+    pub surplus: SurplusPods,
+}
+
+/// Pods that came by a scale to a template that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SurplusPods {
+    /// None did.
+    None,
+    /// The number of pods by the shares in which the controller of a Deployment adds them.
+    Shared(u32),
+    /// The number of highest pods that a StatefulSet creates with the new template. One of them
+    /// that is deleted gets the old one.
+    Made(u32),
+}
+
+impl SurplusPods {
+    fn of(overlay: Overlay, made: u32, target: u32) -> Self {
+        let (more, surplus): (u32, fn(u32) -> Self) = match overlay {
+            Overlay::Surge { pods, .. } | Overlay::InPlace { pods, .. } => {
+                (made.saturating_sub(pods.max(target)), Self::Shared)
+            }
+            Overlay::Partition { .. } => (made.saturating_sub(target), Self::Made),
+            Overlay::OnDelete { .. } | Overlay::Narrow(_) => return Self::None,
+        };
+        if more == 0 { Self::None } else { surplus(more) }
+    }
+}
+
+/// A requirement for leaving a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepRequirement {
+    /// Pods of the new template that are Ready.
+    Pods {
+        /// The number of Ready pods.
+        ready: u32,
+        /// The number of Ready pods that the step needs.
+        target: u32,
+    },
+    /// Time.
+    Soak(Duration),
+    /// A person's word.
+    Promotion,
+}
+
+impl fmt::Display for StepWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.step, self.of) {
+            (step, of) if step > of => write!(f, "after its last step: ")?,
+            (step, of) => write!(f, "step {step} of {of}: ")?,
+        }
+        match self.lacks {
+            StepRequirement::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
+            StepRequirement::Soak(left) => write!(f, "soaks {} more", duration_text(whole_seconds(left))),
+            StepRequirement::Promotion => write!(f, "waits for `rhumb rollout promote`"),
+        }?;
+        match self.surplus {
+            SurplusPods::None => Ok(()),
+            SurplusPods::Shared(more) => write!(
+                f,
+                "; it was scaled meanwhile, and its controller gave the new template {more} pods more than the step has"
+            ),
+            SurplusPods::Made(more) => write!(
+                f,
+                "; it was scaled meanwhile, and {more} pods more than the step has are of the new template: each keeps it until somebody deletes it"
+            ),
+        }
+    }
+}
+
+/// Rounded up, so that it never says that nothing is left.
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
+}
+
+/// Decides what to do with a workload whose new template goes in steps.
+pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
+    let StepProgress { replicas, ready, .. } = *standing;
+    let enter = |step| steps.overlay_of(step, replicas).map_or(StepDecision::Finish, StepDecision::Enter);
+    if standing.promotion == PromotionRequest::Full {
+        return StepDecision::Finish;
+    }
+    let overlay = match standing.shown {
+        OverlayState::Other | OverlayState::Unreadable => return enter(1),
+        OverlayState::Nothing | OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_)) => {
+            return StepDecision::Finish;
+        }
+        OverlayState::Under(overlay) => overlay,
+    };
+    let step = steps.step_of(overlay);
+    let target = steps.target(step, replicas);
+    let surplus = SurplusPods::of(overlay, standing.made, target);
+    let stay = |lacks| StepDecision::Stay(StepWait { step, of: steps.count(), lacks, surplus });
+    let wanted = steps.overlay_of(step, replicas);
+    if wanted != Some(overlay) && !is_enough(overlay, wanted, standing.made >= target) {
+        return enter(step);
+    }
+    if ready < target {
+        return stay(StepRequirement::Pods { ready, target });
+    }
+    let is_asked = standing.promotion == PromotionRequest::OneStep { from: step };
+    if step > steps.count() || is_asked {
+        return onward(steps, step, replicas);
+    }
+    let left = steps.soak.saturating_sub(standing.ready_for);
+    if !left.is_zero() {
+        return stay(StepRequirement::Soak(left));
+    }
+    match steps.promote {
+        PromotionMode::Auto => onward(steps, step, replicas),
+        PromotionMode::Manual => stay(StepRequirement::Promotion),
+    }
+}
+
+/// Returns whether an overlay for fewer pods does as well. A Deployment that is scaled up while it
+/// is held gives a share of the pods to the new template by itself; a larger surge would add to
+/// them. Surplus pods are taken back.
+fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
+    match (shown, wanted) {
+        (Overlay::Surge { pods, step }, Some(Overlay::Surge { pods: more, step: same })) => {
+            has_pods && step == same && pods < more
+        }
+        _ => false,
+    }
+}
+
+/// Returns the step after this one; the plain content after the last.
+fn onward(steps: &Steps, step: u32, replicas: u32) -> StepDecision {
+    let is_done = step >= steps.count() && steps.target(step, replicas) == steps.target(u32::MAX, replicas);
+    let next = steps.overlay_of(step.saturating_add(1), replicas).filter(|_| !is_done);
+    next.map_or(StepDecision::Finish, StepDecision::Enter)
+}

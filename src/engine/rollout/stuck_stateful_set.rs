@@ -1,0 +1,92 @@
+//! Freeing a StatefulSet whose controller waits for a pod that will never get Ready
+//! (kubernetes#67250).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, StatefulSetState, stuck};
+use crate::engine::rollout::pods::{PodFacts, RESTARTS, Readiness, grace_period};
+use crate::engine::rollout::rollouts::RolloutPredecessor;
+use crate::engine::state::Engine;
+use crate::engine::{ResourceVersion, Uid};
+use crate::object::ObjectId;
+
+/// A pod that is to be deleted, in the incarnation and version that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckPod {
+    /// Its workload.
+    pub of: ObjectId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its incarnation.
+    pub uid: Uid,
+    /// The version of the view that was judged.
+    pub rv: ResourceVersion,
+}
+
+impl Engine {
+    /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told
+    /// once in each of its versions, so one whose deletion fails is told again when it has changed.
+    pub fn to_free(&mut self, now: Instant) -> Vec<StuckPod> {
+        let rolling = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.claim.is_some());
+        let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
+        for pod in &found {
+            if let Some(rollout) = self.rollouts.rolls.get_mut(&pod.of) {
+                rollout.freed = Some((pod.uid.clone(), pod.rv));
+            }
+        }
+        found
+    }
+
+    fn stuck_pod(&self, id: &ObjectId, now: Instant) -> Option<StuckPod> {
+        let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
+        let written = rollout.written?;
+        let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
+        let rolling = self.shown(id)?.rolling?;
+        // Below its partition the pods keep another template on purpose, and a new one would have
+        // the same.
+        let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
+        let (start, partition) = (rolling.first, rolling.partition);
+        let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
+        let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
+        // The content before may be known to be bad; otherwise an older pod may just be slow.
+        let is_bad = self.goes_back(id) || rollout.after == RolloutPredecessor::Failure;
+        let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
+        let found = stuck(&set, &ordinals, patience)?;
+        let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
+        let told = (pod.uid.clone(), pod.rv);
+        (rollout.freed.as_ref() != Some(&told)).then(|| StuckPod {
+            of: id.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            rv: pod.rv,
+        })
+    }
+}
+
+fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
+    let ordinal = pod.name.rsplit('-').next()?.parse().ok()?;
+    Some(OrdinalPod {
+        name: pod.name.clone(),
+        ordinal,
+        revision: pod.revision.clone()?,
+        state: state(pod, now),
+    })
+}
+
+/// Returns whether a pod can be counted on.
+pub(in crate::engine) fn state(pod: &PodFacts, now: Instant) -> PodAvailability {
+    let trouble = pod.trouble.as_ref();
+    let is_given_up = trouble.is_some_and(|trouble| {
+        grace_period(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
+    });
+    if pod.terminating {
+        PodAvailability::Terminating
+    } else if pod.ready == Readiness::Ready {
+        PodAvailability::Ready
+    } else if is_given_up || pod.new_restarts >= RESTARTS || pod.over {
+        PodAvailability::InTrouble
+    } else {
+        PodAvailability::Unready(Duration::ZERO)
+    }
+}

@@ -1,0 +1,38 @@
+//! A pause between the writes of a unit: either nothing of it is written, or all of it.
+//!
+//! Its claim is written before the first of its objects, so somebody may pause one of them in
+//! between. A configuration without its workload would wait for the next pod that restarts for
+//! another reason.
+
+use crate::engine::Reason;
+use crate::engine::rollout::ledger::{LastGood, Unit};
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Returns the unit that an object is recorded in with the content that is wanted of it.
+    pub(in crate::engine) fn recorded(&self, id: &ObjectId) -> Option<&Unit> {
+        let (source, want) = self.entry(id)?.want()?;
+        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.applysets[source], id)?;
+        (unit.members.get(id)?.content == Some(want.hash)).then_some(unit)
+    }
+
+    /// Returns whether something of a unit is written, or is being written.
+    pub(in crate::engine) fn is_out(&self, unit: &Unit) -> bool {
+        unit.members.iter().any(|(id, member)| {
+            let Some(content) = member.content else { return false };
+            let stays = matches!(&member.good, LastGood::Release(good) if good.hash == content);
+            // A newer revision's content is not released by the older one's write.
+            let wanted =
+                self.entry(id).and_then(|entry| entry.want()).is_some_and(|(_, want)| want.hash == content);
+            let written = self.shows(id, content) || self.rollouts.writing.contains(id);
+            wanted && !stays && written
+        })
+    }
+
+    /// Returns the pause of one of a unit, which keeps all of it.
+    pub(in crate::engine) fn pause_within(&self, unit: &Unit) -> Option<Reason> {
+        let mut paused = unit.members.keys().filter(|id| self.own_pause(id).is_some());
+        paused.next().map(|id| Reason::Needs(id.clone(), "is paused".into()))
+    }
+}

@@ -1,0 +1,306 @@
+//! The objects that one revision changes together: found before any of them is released, recorded
+//! with the first claim.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::lookup_counts;
+use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
+use crate::engine::state::{Engine, KindState};
+use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, SourceState, is_workload};
+use crate::graph::{ConnectedUnits, GraphNode, connected};
+use crate::object::{GroupKind, ObjectId, Revision};
+
+impl Engine {
+    /// Returns the objects that the newest revision of a source changes and that are connected, as
+    /// far as they have not been released.
+    fn connected(&self, source: SourceId) -> (ConnectedUnits, Vec<ObjectId>) {
+        let differs = |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.differs(source, id, entry));
+        let nodes: Vec<&ObjectId> = self.may_differ(source).into_iter().filter(differs).collect();
+        let units = self.joined(&nodes);
+        (units, nodes.into_iter().cloned().collect())
+    }
+
+    /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
+    /// so it is not found by a walk over everything.
+    pub(in crate::engine) fn may_differ(&self, source: SourceId) -> BTreeSet<&ObjectId> {
+        let SourceState { moving, instead, .. } = &self.sources[source];
+        lookup_counts::count(moving.len() + instead.len() + self.unwanted.len());
+        moving.iter().chain(instead).chain(&self.unwanted).collect()
+    }
+
+    /// Returns the connected parts of these objects, by their references and selectors.
+    pub fn parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+        let units = self.joined(objects);
+        units.parts().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
+    }
+
+    /// Returns the connected parts among these objects alone, by their wanted and their accepted
+    /// contents.
+    pub(in crate::engine) fn joined(&self, nodes: &[&ObjectId]) -> ConnectedUnits {
+        let alone = nodes.iter().map(|id| GraphNode { id, refs: &[], selects: None, labels: None });
+        let contents = nodes.iter().filter_map(|id| {
+            let entry = self.entry(id)?;
+            Some((*id, entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.content())))
+        });
+        let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
+        connected(alone.chain(all))
+    }
+
+    /// Returns whether the newest revision of a source asks for something else than the cluster
+    /// must show.
+    pub(in crate::engine) fn differs(&self, source: SourceId, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        if let Some((wanting, _)) = entry.want() {
+            let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
+            return wanting == source && changes && !self.is_left_alone(id);
+        }
+        let of_source = |live: &LiveObject| self.member_of(live) == Some(source);
+        entry.wants.is_empty() && self.live(id).is_some_and(of_source)
+    }
+
+    /// Returns the unit of an object that is about to be released.
+    pub(in crate::engine) fn unit(&self, source: SourceId, id: &ObjectId) -> Unit {
+        let (units, nodes) = self.connected(source);
+        let members = nodes.iter().filter(|node| units.together(node, id));
+        let members = members.map(|node| (node.clone(), self.member(source, node)));
+        let mut unit = Unit {
+            applyset: self.applysets[source].clone(),
+            revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
+            members: members.collect(),
+        };
+        self.carry_over(source, &mut unit);
+        unit
+    }
+
+    pub(in crate::engine) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
+        let content = self.entry(id).and_then(ObjectEntry::want).map(|(_, desired)| desired.hash);
+        let good = match self.shown(id) {
+            None if self.would_be_shown(id) => LastGood::Absent,
+            None => LastGood::Unknown,
+            // Content of somebody else, or of unknown origin, cannot be put back.
+            Some(live) if self.source_of(live) != Some(source) => LastGood::Unknown,
+            Some(live) => self.known_release(id, live).map_or(LastGood::Unknown, LastGood::Release),
+        };
+        UnitMember { content, good, restarted: self.restarted_with(source, id) }
+    }
+
+    /// Returns whether it is known of each object of a unit what is there. Informers do not show
+    /// what lacks our label, and what is adopted must not be taken for added: going back would
+    /// delete it.
+    pub(in crate::engine) fn is_known(&self, unit: &Unit) -> bool {
+        self.can_be_recorded(unit)
+            && unit.members.keys().all(|id| {
+                let Some(entry) = self.entry(id) else { return true };
+                self.shown(id).is_some() || entry.looked.is_some() || self.blind(id, entry).is_some()
+            })
+    }
+
+    /// Returns whether an object is in a unit that is being released.
+    pub(in crate::engine) fn is_in_unit(&self, id: &ObjectId) -> bool {
+        let ledger = self.rollouts.ledger.as_ref();
+        ledger.is_some_and(|ledger| {
+            self.applysets.iter().any(|applyset| ledger.unit_of(applyset, id).is_some())
+        })
+    }
+
+    /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
+    pub(in crate::engine) fn is_over(&self, unit: &Unit) -> bool {
+        let Some(source) = self.applysets.iter().position(|one| *one == unit.applyset) else { return false };
+        if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
+            return false;
+        }
+        if self.is_kept_for_retry(unit) {
+            return false;
+        }
+        if self.is_rejected(unit) {
+            return true;
+        }
+        unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
+            let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
+            let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+                || self.reconfigured(id).is_some();
+            let released = match (member.content, self.shown(id)) {
+                (None, _) => true,
+                (Some(_), Some(live)) => crate::engine::decide::gates::is_healthy(live),
+                (Some(_), None) => false,
+            };
+            // An object that the newest revision no longer wants is no part of it any more.
+            let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
+            !flying && !unreleased && (released || dropped) && self.would_be_shown(id)
+        })
+    }
+
+    fn is_rejected(&self, unit: &Unit) -> bool {
+        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.instead.is_some()))
+    }
+
+    /// Returns whether a unit that is over has replaced something.
+    pub(in crate::engine) fn can_be_undone(&self, unit: &Unit) -> bool {
+        let replaced = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) != member.content);
+        !self.is_rejected(unit) && unit.members.values().any(replaced)
+    }
+
+    /// Returns a change of a unit whose workload has not begun to roll waits for that: a
+    /// configuration never lands hours before its workload.
+    pub(in crate::engine) fn unit_gate(
+        &mut self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
+        // A rollback waits for nobody: its workload comes after it.
+        if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
+            return None;
+        }
+        if let Some(reason) = self.unread_for_users(source, &desired.id) {
+            return Some(reason);
+        }
+        if let Some(reason) = self.seal_gate(source, &desired.id) {
+            return Some(reason);
+        }
+        if let Some(kind) = self.unlisted_yet(source).filter(|_| self.shown(&desired.id).is_some()) {
+            return Some(Reason::Syncing(kind));
+        }
+        let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
+        if let Some(reason) = self.lacks_room(source, &first) {
+            return Some(reason);
+        }
+        if !self.restarts_pods(&first) || self.waits_for_it(source, &first, desired) {
+            if let Some(why) = &self.rollouts.unreadable {
+                return Some(Reason::Unrecorded(why.clone()));
+            }
+            // Nothing of it asks the budget, so nothing but this asks for its record.
+            self.rollouts.recording.insert((source, first));
+            return Some(Reason::Claiming);
+        }
+        // It asks for itself.
+        (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
+    }
+
+    /// Returns whether a workload cannot begin to roll before something that is released together
+    /// with it: then that does not wait for the workload.
+    fn waits_for_it(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
+        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::want) else { return false };
+        let together = |id: &ObjectId| {
+            self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
+        };
+        match self.gated(source, first) {
+            _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
+            Some(Reason::Wave(..)) => desired.wave < first.wave,
+            Some(Reason::Needs(need, _)) => {
+                need != desired.id && together(&need) && !self.is_suspended(&need)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns a kind of which nobody knows yet what there is, and so what is released together,
+    /// and where it goes back to.
+    fn unlisted_yet(&self, source: SourceId) -> Option<GroupKind> {
+        let state = &self.sources[source];
+        let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
+        let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let mut kinds = workloads.iter().chain(held).chain(state.kinds.kinds());
+        kinds.find(|kind| self.kind_state(source, kind) == Some(&KindState::Syncing)).cloned()
+    }
+
+    /// Finds the units of a source, where that has to be done again.
+    pub(in crate::engine) fn find_units(&mut self, source: SourceId) {
+        if !self.restarting.contains_key(&source) {
+            self.restarting.insert(source, self.restarting_units(source));
+            self.records.insert(source, self.record_sizes(source));
+        }
+    }
+
+    /// Returns whether what an object needs is released together with it, and only waits for that:
+    /// it comes first, once the object has its claim.
+    pub(in crate::engine) fn comes_with(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+        need: &ObjectId,
+    ) -> bool {
+        let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
+        let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
+        let refused = self.is_suspended(need)
+            || self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
+        if self.goes_back(&desired.id) {
+            // On the way back too the configuration goes first, but nothing that is refused keeps a
+            // workload from it.
+            return self.entry(need).is_some_and(|entry| entry.refused.is_some());
+        }
+        together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)
+    }
+
+    fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
+        // On the way back nothing waits for the workload: it waits for what it uses.
+        if self.goes_back(&desired.id) {
+            return true;
+        }
+        let unit = self
+            .rollouts
+            .ledger
+            .as_ref()
+            .and_then(|ledger| ledger.unit_of(&self.applysets[source], &desired.id));
+        let is_it = |unit: &Unit, member: &UnitMember| {
+            // Where nobody can read the content, the revision tells that it is this one.
+            let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
+            member.content == Some(desired.hash) || (member.is_unreadable() && same())
+        };
+        unit.is_some_and(|unit| unit.members.get(&desired.id).is_some_and(|member| is_it(unit, member)))
+    }
+
+    /// Returns the first workload that restarts pods, for each object released together with one or
+    /// new beside changed ones.
+    fn restarting_units(&self, source: SourceId) -> BTreeMap<ObjectId, ObjectId> {
+        let state = &self.sources[source];
+        if state.head.is_none() {
+            return BTreeMap::new();
+        }
+        let (units, nodes) = self.connected(source);
+        let changed: BTreeSet<usize> = nodes
+            .iter()
+            .filter(|id| self.shown(id).is_some_and(|live| self.source_of(live) == Some(source)))
+            .filter_map(|id| units.number_of(id))
+            .collect();
+        let is_new = |id: &ObjectId| {
+            let beside = units.number_of(id).is_some_and(|number| changed.contains(&number));
+            is_workload(id) && beside && self.shown(id).is_none()
+        };
+        let mut workloads: Vec<&ObjectId> =
+            nodes.iter().filter(|id| self.restarts_pods(id) || is_new(id)).collect();
+        // One that restarts pods asks the budget, and so opens the unit.
+        workloads.sort_by_key(|id| (!self.restarts_pods(id), *id));
+        let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();
+        for id in workloads {
+            if let Some(number) = units.number_of(id) {
+                firsts.entry(number).or_insert(id);
+            }
+        }
+        let first = |id: &ObjectId| firsts.get(&units.number_of(id)?).copied().cloned();
+        nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
+    }
+
+    /// Returns whether the wanted content of a workload restarts pods, as far as the contents tell.
+    fn restarts_pods(&self, id: &ObjectId) -> bool {
+        let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
+            return false;
+        };
+        let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == RollbackContent::Stay);
+        let changes = |live| entry.candidate().is_some_and(|want| self.would_restart(id, want, live));
+        let restarts = |live| {
+            crate::engine::decide::decide::serving(id, live)
+                && (changes(live) || self.reconfigured(id).is_some())
+        };
+        !stays && self.shown(id).is_some_and(restarts)
+    }
+}
+
+/// Returns the connections of an object with others, by one of its contents.
+fn links<'a>(id: &'a ObjectId, content: &'a DesiredObject) -> impl Iterator<Item = GraphNode<'a>> {
+    // A selector that matches everything says nothing about connections.
+    let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
+    let named = GraphNode { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
+    let after = GraphNode { id, refs: &content.after, selects: None, labels: None };
+    let uses = GraphNode { id, refs: content.uses().unwrap_or_default(), selects: None, labels: None };
+    [named, after, uses].into_iter()
+}

@@ -1,0 +1,412 @@
+//! Who takes, keeps and lets go of which Lease: tables, and replicas of which each sees only the
+//! Leases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use crate::engine::{BEAT, LASTS, LeaseMark, LeaseMoves, LeaseShares, TERM};
+
+type LeaseMarks = BTreeMap<Arc<str>, LeaseMark>;
+
+fn names(text: &str) -> BTreeSet<Arc<str>> {
+    text.split_whitespace().map(Into::into).collect()
+}
+
+fn mark(holder: &str, renewed: u64) -> LeaseMark {
+    let holder = Some(holder.into()).filter(|_| !holder.is_empty());
+    LeaseMark { holder, renewed: renewed.to_string().into(), lasts: LASTS }
+}
+
+/// `a=one b=two c=`: who holds what.
+fn marks(text: &str, renewed: u64) -> LeaseMarks {
+    let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
+    pairs.map(|(name, holder)| (name.into(), mark(holder, renewed))).collect()
+}
+
+fn replicas(text: &str, renewed: u64) -> LeaseMarks {
+    names(text).into_iter().map(|id| (id.clone(), mark(&id, renewed))).collect()
+}
+
+fn taken(moves: &LeaseMoves) -> String {
+    moves.take.iter().map(|name| &**name).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a replica `me` that looks, every second, at the same Leases, which the others renew;
+/// what it does at last.
+fn after(seconds: u64, sources: &str, held: &str, others: &str, wanted: &str) -> (LeaseShares, LeaseMoves) {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    for source in names(held) {
+        shares.renewed(&source, start);
+    }
+    let mut moves = LeaseMoves::default();
+    for second in 0..=seconds {
+        let now = start + BEAT * second as u32;
+        for source in shares.held().cloned().collect::<Vec<_>>() {
+            shares.renewed(&source, now);
+        }
+        shares.update(marks(sources, second), replicas(&format!("me {others}"), second), now);
+        moves = shares.moves(&names(wanted), now);
+    }
+    (shares, moves)
+}
+
+#[test]
+fn a_replica_takes_its_share_of_what_is_free() {
+    #[track_caller]
+    fn check(sources: &str, held: &str, others: &str, wanted: &str, expected: &str) {
+        let (_, moves) = after(0, sources, held, others, wanted);
+        assert_eq!(taken(&moves), expected);
+    }
+    // Alone it takes all.
+    check("", "", "", "a b c", "a b c");
+    check("a= b=me", "", "", "a b c", "a b c");
+    // Its own half; those of the same moment begin at different places.
+    check("", "", "you", "a b c d", "a b");
+    check("", "", "i", "a b c d", "c d");
+    check("a=you", "", "you", "a b c d", "b c");
+    check("a=you b=you", "", "you", "a b c", "c");
+    // Leases of others are left to them, also where nothing else is to be had.
+    check("a=you b=you c=you", "", "you", "a b c", "");
+    // Its share is full.
+    check("a=me b=me", "a b", "you", "a b c d", "");
+    // Sources that only others serve count too, so nobody is let off.
+    check("x=you y=you", "", "you", "a b c d", "a b c");
+}
+
+#[test]
+fn what_nobody_takes_for_the_length_of_a_lease_is_taken_beyond_the_share() {
+    let free = |seconds| taken(&after(seconds, "a=me b=me", "a b", "you", "a b c").1);
+    assert_eq!(free(9), "");
+    assert_eq!(free(10), "c");
+}
+
+#[test]
+fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let mut look = |after: Duration, renewed: u64| {
+        let now = start + after;
+        shares.update(marks("a=you", renewed), replicas("me", renewed), now);
+        let moves = taken(&shares.moves(&names("a"), now));
+        (moves, shares.wake(now) - start)
+    };
+    // Its age by its own word is not believed: the clock is another's.
+    let long = Duration::from_secs(100);
+    assert_eq!(look(long, 1).0, "");
+    assert_eq!(look(long + LASTS * 9 / 10, 1), (String::new(), long + LASTS));
+    assert_eq!(look(long + LASTS, 2).0, "");
+    assert_eq!(look(long + LASTS * 19 / 10, 2).0, "");
+    assert_eq!(look(long + LASTS * 2, 2).0, "a");
+}
+
+fn moves_of(shares: &mut LeaseShares, wanted: &str, now: Instant) -> LeaseMoves {
+    shares.moves(&names(wanted), now)
+}
+
+#[test]
+fn nothing_is_held_beyond_the_term_or_against_another_holder() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    for source in names("a b") {
+        shares.renewed(&source, start);
+    }
+    shares.update(marks("a=me b=you", 1), replicas("me you", 1), start);
+    assert_eq!(shares.moves(&names("a b"), start).lost, ["b".into()]);
+    assert_eq!(shares.moves(&names("a b"), start + TERM / 2).lost, []);
+    assert_eq!(shares.wake(start + TERM * 9 / 10), start + TERM);
+    let moves = shares.moves(&names("a b"), start + TERM);
+    assert_eq!((moves.lost, moves.lapsed), (vec![], vec!["a".into()]));
+    assert_eq!(
+        (taken(&moves_of(&mut shares, "a b", start + TERM)), shares.held().count()),
+        ("a".to_owned(), 0)
+    );
+    assert!(TERM < LASTS);
+}
+
+#[test]
+fn what_others_may_have_had_meanwhile_is_lost() {
+    #[track_caller]
+    fn check(shown: &str, lost: &str) {
+        let start = Instant::now();
+        let mut shares = LeaseShares::new("me");
+        shares.update(marks("a=me", 1), replicas("me", 1), start);
+        for source in names("a") {
+            shares.renewed(&source, start);
+        }
+        // It slept, shorter than its term as far as its own clock knows.
+        let now = start + TERM / 2;
+        shares.update(marks(shown, 2), replicas("me", 2), now);
+        let moves = shares.moves(&names("a"), now);
+        assert_eq!((moves.lost, shares.holds("a")), (names(lost).into_iter().collect(), lost.is_empty()));
+        // A look that fails shows nothing new.
+        assert_eq!(shares.moves(&names("a"), now).lost, []);
+    }
+    check("a=me", "");
+    check("a=you", "a");
+    // Somebody took it, and let it go, or removed it, as its source was deleted.
+    check("a=", "a");
+    check("", "a");
+}
+
+#[test]
+fn a_lease_that_was_removed_under_its_holder_is_waited_for() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let mut look = |seconds: u32, sources: &str| {
+        let now = start + BEAT * seconds;
+        shares.update(marks(sources, 1), replicas("me", u64::from(seconds)), now);
+        taken(&shares.moves(&names("a b"), now))
+    };
+    assert_eq!(look(0, "a=you b=you"), "");
+    // A released Lease is free at once.
+    assert_eq!(look(1, "b="), "b");
+    assert_eq!(look(9, "b="), "b");
+    assert_eq!(look(10, "b="), "a b");
+}
+
+#[test]
+fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
+    let held = "a b c d";
+    let sources = "a=me b=me c=me d=me";
+    // It may be one that ends at once.
+    assert_eq!(after(9, sources, held, "you", held).1.surplus, 0);
+    let (mut shares, moves) = after(10, sources, held, "you", held);
+    assert_eq!(moves.surplus, 2);
+    assert_eq!(shares.let_go(2, &names("")), ["d".into(), "c".into()]);
+    assert_eq!(shares.let_go(2, &names("d b")), ["c".into(), "a".into()]);
+    assert_eq!(shares.let_go(2, &names(held)), []);
+    // A source in transit counts as gone, and is not chosen again.
+    for source in names("c d") {
+        shares.offered(&source);
+    }
+    let now = Instant::now() + BEAT * 10;
+    let moves = shares.moves(&names(held), now);
+    assert_eq!((moves.surplus, taken(&moves)), (0, String::new()));
+    assert_eq!(shares.let_go(9, &names("")), ["b".into(), "a".into()]);
+    // Three of four would be one too many; those who have their share get no more.
+    assert_eq!(after(10, "a=me b=me c=me d=you", "a b c", "you", held).1.surplus, 1);
+    assert_eq!(after(10, "a=me b=me c=you", "a b", "you", "a b c").1.surplus, 0);
+    assert_eq!(after(10, "a=me b=me c=me d=me x=you y=you", held, "you", held).1.surplus, 1);
+}
+
+#[test]
+fn who_comes_back_from_the_dead_is_a_newcomer() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let mut surplus = |seconds: u64, renewed: u64| {
+        let now = start + BEAT * seconds as u32;
+        for source in names("a b") {
+            shares.renewed(&source, now);
+        }
+        shares.update(marks("a=me b=me", seconds), replicas("you", renewed), now);
+        shares.moves(&names("a b"), now).surplus
+    };
+    assert_eq!(surplus(0, 1), 0);
+    assert_eq!(surplus(9, 2), 0);
+    assert_eq!(surplus(10, 2), 1);
+    assert_eq!(surplus(19, 2), 0);
+    assert_eq!(surplus(20, 3), 0);
+    assert_eq!(surplus(29, 4), 0);
+    assert_eq!(surplus(30, 4), 1);
+}
+
+#[test]
+fn what_nobody_wants_comes_back_and_stays() {
+    let held = "a b";
+    let (mut shares, moves) = after(10, "a=me b=me", held, "you", held);
+    assert_eq!(moves.surplus, 1);
+    let let_go = shares.let_go(1, &names(""));
+    shares.offered(&let_go[0]);
+    shares.gave_up(&let_go[0]);
+    let start = Instant::now() + BEAT * 20;
+    let mut back = String::new();
+    for second in 0..=10 {
+        let now = start + BEAT * second;
+        shares.renewed(&"a".into(), now);
+        shares.update(marks("a=me b=", second.into()), replicas("me you", second.into()), now);
+        back = taken(&shares.moves(&names(held), now));
+    }
+    assert_eq!(back, "b");
+    shares.renewed(&"b".into(), start + BEAT * 10);
+    assert_eq!(shares.let_go(1, &names("")), ["a".into()]);
+    assert_eq!(shares.let_go(2, &names("")), ["a".into()]);
+    // With other replicas it is tried again.
+    shares.update(marks("a=me b=me", 99), replicas("me you she", 99), start + BEAT * 11);
+    assert_eq!(shares.let_go(1, &names("")), ["b".into()]);
+}
+
+#[test]
+fn what_is_no_longer_configured_is_left() {
+    let (_, moves) = after(0, "a=me b=me", "a b", "", "a");
+    assert_eq!((moves.leave, moves.surplus), (vec!["b".into()], 0));
+}
+
+#[test]
+fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let mut look = |seconds| {
+        let now = start + Duration::from_secs(seconds);
+        shares.update(LeaseMarks::new(), replicas("me you", 1), now);
+        shares.moves(&names(""), now).litter
+    };
+    assert_eq!(look(0), []);
+    assert_eq!(look(119), []);
+    assert_eq!(look(120), ["you".into()]);
+}
+
+/// The API server: who was the last to write each Lease.
+#[derive(Default)]
+struct LeaseServer {
+    sources: LeaseMarks,
+    replicas: LeaseMarks,
+    /// Grows with each write.
+    version: u64,
+}
+
+struct TestReplica {
+    id: String,
+    shares: LeaseShares,
+    /// The Leases as it last read or wrote them.
+    known: LeaseMarks,
+    /// The time until which its writes pass.
+    terms: BTreeMap<Arc<str>, Instant>,
+    asleep: u32,
+    dead: bool,
+}
+
+impl TestReplica {
+    fn new(number: usize) -> Self {
+        let id = format!("replica-{number}");
+        Self {
+            shares: LeaseShares::new(&id),
+            id,
+            known: LeaseMarks::new(),
+            terms: BTreeMap::new(),
+            asleep: 0,
+            dead: false,
+        }
+    }
+
+    fn hold(&mut self, server: &mut LeaseServer, source: &Arc<str>, now: Instant) {
+        // A compare-and-swap.
+        if server.sources.get(source) != self.known.get(source) {
+            return;
+        }
+        server.version += 1;
+        let written = mark(&self.id, server.version);
+        server.sources.insert(source.clone(), written.clone());
+        self.known.insert(source.clone(), written);
+        self.shares.renewed(source, now);
+        self.terms.insert(source.clone(), now + TERM);
+    }
+
+    fn beat(
+        &mut self,
+        server: &mut LeaseServer,
+        wanted: &BTreeSet<Arc<str>>,
+        busy: &BTreeSet<Arc<str>>,
+        now: Instant,
+    ) {
+        server.version += 1;
+        server.replicas.insert(self.id.as_str().into(), mark(&self.id, server.version));
+        for source in self.shares.due(now) {
+            self.hold(server, &source, now);
+        }
+        self.known = server.sources.clone();
+        self.shares.update(server.sources.clone(), server.replicas.clone(), now);
+        let moves = self.shares.moves(wanted, now);
+        self.terms.retain(|source, _| !moves.lost.contains(source) && !moves.lapsed.contains(source));
+        for source in &moves.take {
+            self.hold(server, source, now);
+        }
+        let surplus = self.shares.let_go(moves.surplus, busy);
+        for source in &surplus {
+            self.shares.offered(source);
+        }
+        for source in surplus.into_iter().chain(moves.leave) {
+            self.terms.remove(&source);
+            self.shares.gave_up(&source);
+            server.version += 1;
+            server.sources.insert(source, mark("", server.version));
+        }
+    }
+
+    fn writes(&self, source: &str, now: Instant) -> bool {
+        self.terms.get(source).is_some_and(|end| now < *end)
+    }
+}
+
+/// An event of the replicas.
+#[derive(Clone, Debug)]
+enum ReplicaFate {
+    Sleeps(usize, u32),
+    Dies(usize),
+    Comes,
+}
+
+fn fate() -> impl Strategy<Value = ReplicaFate> {
+    prop_oneof![
+        (0..4_usize, 1..30_u32).prop_map(|(number, beats)| ReplicaFate::Sleeps(number, beats)),
+        (0..4_usize).prop_map(ReplicaFate::Dies),
+        Just(ReplicaFate::Comes),
+    ]
+}
+
+fn fares(replicas: &mut Vec<TestReplica>, fate: &ReplicaFate) {
+    let count = replicas.len();
+    match *fate {
+        ReplicaFate::Sleeps(number, beats) => replicas[number % count].asleep = beats,
+        ReplicaFate::Dies(number) if replicas.iter().filter(|replica| !replica.dead).count() > 1 => {
+            replicas[number % count].dead = true;
+        }
+        ReplicaFate::Dies(_) => {}
+        ReplicaFate::Comes => replicas.push(TestReplica::new(count)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_two_write_for_one_source_and_all_end_up_shared(
+        count in 1..12_usize,
+        fates in prop::collection::vec((fate(), 0..40_u32), 0..8),
+        busy in prop::collection::btree_set(0..12_usize, 0..4),
+    ) {
+        let named = |number: usize| -> Arc<str> { format!("source-{number:02}").into() };
+        let wanted: BTreeSet<_> = (0..count).map(named).collect();
+        let mut busy: BTreeSet<_> = busy.into_iter().map(named).collect();
+        let (mut server, mut replicas) = (LeaseServer::default(), vec![TestReplica::new(0), TestReplica::new(1)]);
+        let mut now = Instant::now();
+        let quiet = [(None, 120_u32), (None, 60)];
+        let steps = fates.iter().map(|(fate, beats)| (Some(fate), *beats)).chain(quiet);
+        for (fate, beats) in steps {
+            match fate {
+                Some(fate) => fares(&mut replicas, fate),
+                None => busy.clear(),
+            }
+            for _ in 0..beats {
+                now += BEAT;
+                for replica in replicas.iter_mut().filter(|replica| !replica.dead) {
+                    replica.asleep = replica.asleep.saturating_sub(1);
+                    if replica.asleep == 0 {
+                        replica.beat(&mut server, &wanted, &busy, now);
+                    }
+                }
+                for source in &wanted {
+                    let writers = replicas.iter().filter(|replica| replica.writes(source, now)).count();
+                    prop_assert!(writers <= 1, "{source}: {writers} write");
+                }
+            }
+        }
+        let alive: Vec<&TestReplica> = replicas.iter().filter(|replica| !replica.dead).collect();
+        let cap = count.div_ceil(alive.len());
+        let shares: Vec<usize> = alive.iter().map(|replica| replica.shares.held().count()).collect();
+        prop_assert_eq!(shares.iter().sum::<usize>(), count);
+        prop_assert!(shares.iter().all(|share| *share <= cap), "{:?} of {}", shares, count);
+    }
+}

@@ -1,0 +1,311 @@
+//! Hints that something may have changed on this host. Only hints: what is true is read, and
+//! polling goes on where no hint can be had.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant, SystemTime};
+
+use notify::event::ModifyKind;
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::Notify;
+
+use super::folder;
+use super::local;
+use super::settings::SourceSettings;
+
+/// The interval at which the watched folders are checked to be the same ones.
+const CHECK: Duration = Duration::from_secs(2);
+/// A reference in a new folder may be written before that folder is watched: look once more.
+const ONCE_MORE: Duration = Duration::from_millis(100);
+
+/// Wakes when something may have changed. Ends its watching when dropped.
+#[derive(Debug)]
+pub struct ChangeHints {
+    wake: Arc<Notify>,
+    stop: Option<SyncSender<HintMessage>>,
+}
+
+impl ChangeHints {
+    /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a
+    /// remote.
+    pub async fn next_hint(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Returns hints for a source that cannot be watched.
+    pub(super) fn none() -> Self {
+        Self { wake: Arc::default(), stop: None }
+    }
+
+    /// Watches from a thread of its own, which also does the blocking work of watching.
+    pub(super) fn start(name: &str, watched: HintTarget, settings: &SourceSettings) -> Self {
+        let wake = Arc::new(Notify::new());
+        let (sender, receiver) = sync_channel(64);
+        let watch = HintWatcher {
+            watched,
+            quiet: settings.quiet,
+            quiet_most: settings.quiet_most,
+            wake: wake.clone(),
+            sender: sender.clone(),
+        };
+        let thread = std::thread::Builder::new().name(format!("watch {name}"));
+        if let Err(error) = thread.spawn(move || watch.run(&receiver)) {
+            tracing::warn!(source = name, %error, "no watching, only polling");
+        }
+        Self { wake, stop: Some(sender) }
+    }
+}
+
+impl Drop for ChangeHints {
+    fn drop(&mut self) {
+        if let Some(sender) = &self.stop {
+            // A full channel wakes the thread too, and then it sees that nobody holds the other
+            // end.
+            let _ = sender.try_send(HintMessage::Stop);
+        }
+    }
+}
+
+/// The target of a watch.
+#[derive(Clone, Debug)]
+pub(super) enum HintTarget {
+    /// The references of a repository; each change counts at once.
+    Repository(PathBuf),
+    /// The files of a folder; a hint comes when they are quiet.
+    Folder(PathBuf),
+    /// Either of them, or nothing yet.
+    Awaited(PathBuf),
+}
+
+enum HintMessage {
+    Event,
+    Stop,
+}
+
+/// A folder to watch, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct WatchedFolder {
+    path: PathBuf,
+    depth: WatchDepth,
+    /// Device, inode and birth: inodes are given again at once.
+    identity: Option<(u64, u64, Option<SystemTime>)>,
+    filter: NameFilter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WatchDepth {
+    Flat,
+    Deep,
+}
+
+/// The names in a target that count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NameFilter {
+    /// Those of a repository's own folder that lead to revisions.
+    Heads,
+    /// References, without the locks they are written through.
+    References,
+    /// The files that are not hidden, below this root.
+    Files,
+    /// One entry.
+    Entry(PathBuf),
+}
+
+impl NameFilter {
+    fn counts(&self, root: &Path, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        match self {
+            Self::Heads => matches!(name, b"HEAD" | b"packed-refs" | b"refs"),
+            Self::References => !name.ends_with(b".lock"),
+            Self::Files => path.strip_prefix(root).is_ok_and(|inside| {
+                inside.iter().map(std::ffi::OsStr::as_bytes).all(|part| {
+                    !part.starts_with(b".")
+                        || part == b"..data"
+                        || part == super::file_names::IGNORE_FILE.as_bytes()
+                })
+            }),
+            Self::Entry(entry) => path == entry,
+        }
+    }
+}
+
+fn target(path: &Path, depth: WatchDepth, filter: NameFilter) -> WatchedFolder {
+    let identity =
+        fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino(), metadata.created().ok()));
+    WatchedFolder { path: path.to_owned(), depth, identity, filter }
+}
+
+impl HintTarget {
+    /// Returns the present form of the target.
+    fn resolved(&self) -> Self {
+        match self {
+            Self::Awaited(path) if local::folders(path).is_ok() => Self::Repository(path.clone()),
+            Self::Awaited(path) => Self::Folder(path.clone()),
+            other => other.clone(),
+        }
+    }
+
+    /// Returns the folders to watch now; empty where nothing is there.
+    fn targets(&self) -> Vec<WatchedFolder> {
+        match self {
+            Self::Awaited(_) => self.resolved().targets(),
+            Self::Repository(path) => {
+                let Ok(folders) = local::folders(path) else { return Vec::new() };
+                let mut targets = vec![
+                    target(&folders.common, WatchDepth::Flat, NameFilter::Heads),
+                    target(&folders.common.join("refs"), WatchDepth::Deep, NameFilter::References),
+                ];
+                if folders.own != folders.common {
+                    targets.push(target(&folders.own, WatchDepth::Flat, NameFilter::Heads));
+                }
+                targets
+            }
+            Self::Folder(path) => {
+                let Ok(real) = folder::resolve(path) else { return Vec::new() };
+                let mut targets = vec![target(&real, WatchDepth::Deep, NameFilter::Files)];
+                if let Some(parent) = path.parent() {
+                    targets.push(target(parent, WatchDepth::Flat, NameFilter::Entry(path.clone())));
+                }
+                // No folder twice: the second watch would take the place of the first.
+                if let Ok(volume) = fs::canonicalize(path)
+                    && volume != real
+                {
+                    targets.push(target(&volume, WatchDepth::Flat, NameFilter::Entry(volume.join("..data"))));
+                }
+                targets
+            }
+        }
+    }
+}
+
+struct HintWatcher {
+    watched: HintTarget,
+    quiet: Duration,
+    quiet_most: Duration,
+    wake: Arc<Notify>,
+    sender: SyncSender<HintMessage>,
+}
+
+impl HintWatcher {
+    fn run(&self, receiver: &Receiver<HintMessage>) {
+        let mut complained = false;
+        loop {
+            let targets = self.watched.targets();
+            let stale = Arc::new(AtomicBool::new(false));
+            let watcher = self.arm(&targets, stale.clone());
+            match &watcher {
+                Err(error) if !complained => {
+                    complained = true;
+                    tracing::warn!(watched = ?self.watched, %error, "no watching, only polling");
+                }
+                Ok(_) => complained = false,
+                Err(_) => {}
+            }
+            // An event may have come while nothing was watched.
+            self.wake.notify_one();
+            stale.fetch_or(watcher.is_err() && !targets.is_empty(), Ordering::Relaxed);
+            if !self.follow(receiver, &targets, &stale) {
+                return;
+            }
+        }
+    }
+
+    /// Sets the watch; it becomes stale when a folder that is watched is gone.
+    fn arm(&self, targets: &[WatchedFolder], stale: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
+        let (sender, filters) = (self.sender.clone(), targets.to_vec());
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let gone = event.as_ref().is_ok_and(|event| removes(&filters, event));
+            if !gone && event.is_ok_and(|event| !counts(&filters, &event)) {
+                return;
+            }
+            stale.fetch_or(gone, Ordering::Relaxed);
+            // A full channel holds a message that says the same.
+            let _ = sender.try_send(HintMessage::Event);
+        })?;
+        for target in targets {
+            let mode = match target.depth {
+                WatchDepth::Flat => RecursiveMode::NonRecursive,
+                WatchDepth::Deep => RecursiveMode::Recursive,
+            };
+            watcher.watch(&target.path, mode)?;
+        }
+        Ok(watcher)
+    }
+
+    /// Passes hints on until the targets are other ones; false when nobody listens any more.
+    fn follow(
+        &self,
+        receiver: &Receiver<HintMessage>,
+        targets: &[WatchedFolder],
+        stale: &AtomicBool,
+    ) -> bool {
+        loop {
+            match receiver.recv_timeout(CHECK) {
+                Ok(HintMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(HintMessage::Event) => {
+                    if !self.event(receiver) {
+                        return false;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if Arc::strong_count(&self.wake) == 1 => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stale.load(Ordering::Relaxed) || self.watched.targets() != targets {
+                return true;
+            }
+        }
+    }
+
+    /// One event and those that follow it; false when nobody listens any more.
+    fn event(&self, receiver: &Receiver<HintMessage>) -> bool {
+        let repository = matches!(self.watched.resolved(), HintTarget::Repository(_));
+        let (pause, end) = if repository {
+            self.wake.notify_one();
+            (ONCE_MORE, Instant::now() + ONCE_MORE)
+        } else {
+            (self.quiet, Instant::now() + self.quiet_most)
+        };
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(pause.min(left)) {
+                Ok(HintMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(HintMessage::Event) => {
+                    if repository {
+                        self.wake.notify_one();
+                    }
+                    if left.is_zero() {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        self.wake.notify_one();
+        true
+    }
+}
+
+/// Returns whether a watched folder itself is gone.
+fn removes(targets: &[WatchedFolder], event: &notify::Event) -> bool {
+    let kind = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    kind && event.paths.iter().any(|path| targets.iter().any(|target| target.path == *path))
+}
+
+/// Returns whether an event may mean a change. Reading a file is an event too, and must not wake
+/// the reader.
+fn counts(targets: &[WatchedFolder], event: &notify::Event) -> bool {
+    if matches!(event.kind, EventKind::Access(_)) {
+        return false;
+    }
+    event.need_rescan()
+        || event.paths.iter().any(|path| {
+            targets
+                .iter()
+                .any(|target| path.starts_with(&target.path) && target.filter.counts(&target.path, path))
+        })
+}

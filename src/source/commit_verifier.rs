@@ -1,0 +1,422 @@
+//! The check whether a revision may be followed: the signatures that a source requires, and the
+//! revision accepted before.
+//!
+//! **Invariants:** nothing in a followed repository decides how it is verified. An accepted
+//! revision is never judged again: a key that is taken out of the list does not undo its
+//! signatures. The last accepted revision comes from outside ([`VerificationAnchor`]), as neither
+//! the git server nor the store on disk may move it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::Oid;
+use tokio::process::Command;
+
+use super::bounded::bounded;
+use super::child::{self, ChildError, ChildPeer};
+use super::error::SourceError;
+use super::keys::{self, VerificationKeys};
+use super::lineage::{self, CommitRange};
+use super::lock::StateLock;
+use super::objects;
+use super::signature_report;
+use super::store::{QuotaRoom, RevisionStore};
+use crate::object::{Revision, annotations};
+use crate::secret::read_regular;
+
+/// The signatures that a source asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureVerification {
+    /// The file with the keys, of this host: a list of allowed signers, or OpenPGP public keys in
+    /// armor.
+    pub keys: PathBuf,
+    /// The commits that must be signed.
+    pub extent: VerifyExtent,
+}
+
+/// The commits that must be signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerifyExtent {
+    /// The newest.
+    Head,
+    /// Each that the newest brings beside the history of the one that was accepted last.
+    Range,
+}
+
+/// The accepted revision of a source, as it is recorded where its git server cannot write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerificationAnchor {
+    /// The revision that was accepted last; none where none ever was.
+    pub accepted: Option<Revision>,
+    /// A revision that a person wants to begin with anew, whatever was accepted before.
+    pub confirmed: Option<Revision>,
+    /// The namespace of the inventory that says so; empty where there is none.
+    pub namespace: String,
+}
+
+/// The commits to verify before a revision is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum VerificationRange {
+    /// Nothing: it was accepted.
+    Nothing,
+    /// The revision alone.
+    Itself,
+    /// All that came after this one.
+    Since(Revision),
+}
+
+/// The signatures that one source asks for, and what it has accepted.
+#[derive(Clone, Debug)]
+pub(super) struct CommitVerifier {
+    verification: SignatureVerification,
+    source: String,
+    place: String,
+    anchor: Option<VerificationAnchor>,
+}
+
+impl CommitVerifier {
+    pub(super) fn new(verification: &SignatureVerification, source: &str, place: &str) -> Self {
+        let (source, place) = (source.to_owned(), place.to_owned());
+        Self { verification: verification.clone(), source, place, anchor: None }
+    }
+
+    /// Returns the last accepted revision; none before that is known.
+    pub(super) fn accepted(&self) -> Option<&Revision> {
+        self.anchor.as_ref().and_then(|anchor| anchor.accepted.as_ref())
+    }
+
+    /// Returns whether it is known what was accepted.
+    pub(super) fn is_anchored(&self) -> bool {
+        self.anchor.is_some()
+    }
+
+    /// Takes the record over; returns whether it is news. A revision that this process has accepted
+    /// itself is newer than any record.
+    pub(super) fn anchor(&mut self, told: VerificationAnchor) -> bool {
+        match &mut self.anchor {
+            None => {
+                self.anchor = Some(told);
+                true
+            }
+            Some(anchor) => {
+                let is_new = told.confirmed.is_some() && anchor.confirmed != told.confirmed;
+                anchor.confirmed = told.confirmed;
+                is_new
+            }
+        }
+    }
+
+    /// Keeps in mind that a revision was accepted. A confirmation is for one time.
+    pub(super) fn accept(&mut self, revision: &Revision) {
+        let anchor = self.anchor.get_or_insert_default();
+        anchor.accepted = Some(revision.clone());
+        anchor.confirmed.take_if(|confirmed| confirmed == revision);
+    }
+
+    pub(super) fn question(&self, revision: &Revision) -> VerificationRange {
+        let confirmed = self.anchor.as_ref().and_then(|anchor| anchor.confirmed.as_ref());
+        match (self.verification.extent, self.accepted()) {
+            (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
+            (VerifyExtent::Range, Some(accepted)) if confirmed != Some(revision) => {
+                VerificationRange::Since(accepted.clone())
+            }
+            _ => VerificationRange::Itself,
+        }
+    }
+
+    /// Tells what lies between two revisions in a repository: our own, or one of this host.
+    pub(super) async fn commits_between(
+        &self,
+        store: &RevisionStore,
+        foreign: Option<&Path>,
+        (older, newer): (&Revision, &Revision),
+    ) -> Result<CommitRange, SourceError> {
+        let (own, foreign) = (store.clone(), foreign.map(Path::to_owned));
+        let (older, newer) = (older.clone(), newer.clone());
+        let walk = move || -> Result<CommitRange, git2::Error> {
+            let repository = match &foreign {
+                Some(path) => objects::open_foreign(path)?,
+                None => objects::open(own.path())?,
+            };
+            let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
+            lineage::commits_between(&[repository.odb()?], older, newer)
+        };
+        let walked = bounded(&self.place, store.settings().fetch, walk).await?;
+        walked.map_err(|error| SourceError::Damaged {
+            place: self.place.clone(),
+            detail: error.message().to_owned(),
+        })
+    }
+
+    /// Says that a revision does not come after the one that was accepted last.
+    pub(super) fn apart(&self, revision: &Revision, accepted: &Revision) -> SourceError {
+        SourceError::Apart {
+            place: self.place.clone(),
+            revision: revision.clone(),
+            accepted: accepted.clone(),
+            confirm: self.confirm(revision),
+        }
+    }
+
+    /// Says that the history is cut off before the revision that was accepted last.
+    pub(super) fn cut(&self, revision: &Revision, accepted: &Revision) -> SourceError {
+        SourceError::Cut {
+            place: self.place.clone(),
+            revision: revision.clone(),
+            accepted: accepted.clone(),
+            confirm: self.confirm(revision),
+        }
+    }
+
+    /// Returns the command by which a person confirms a revision.
+    fn confirm(&self, revision: &Revision) -> String {
+        let namespace = self.anchor.as_ref().map_or("", |anchor| &anchor.namespace);
+        let namespace = if namespace.is_empty() { "" } else { &format!(" --namespace {namespace}") };
+        format!(
+            "kubectl{namespace} annotate --overwrite configmap {} {}={revision}",
+            self.source,
+            annotations::ACCEPT
+        )
+    }
+
+    /// Fails unless each of these commits is signed by one of the keys as they are now. The commits
+    /// are in the store, or in a repository of this host.
+    pub(super) async fn check(
+        &self,
+        (store, lock): (&RevisionStore, &StateLock),
+        foreign: Option<&Path>,
+        revision: &Revision,
+        commits: &[Oid],
+    ) -> Result<(), SourceError> {
+        let bench = KeyFolder::lay(&self.verification.keys, &self.place, store)?;
+        for commit in commits {
+            let mut command = bench.command(store, foreign);
+            command.args(["verify-commit", "--raw", &commit.to_string()]);
+            let settings = store.settings();
+            let bounds = store.bounds(settings.answer, QuotaRoom(settings.quota));
+            let output =
+                child::run(command, lock, bounds).await.map_err(|failure| self.failed(failure, store))?;
+            let said = format!("{}{}", output.stdout, output.stderr);
+            signature_report::judge(&bench.keys, output.status.success(), &said).map_err(|why| {
+                let commit = Revision::new(&commit.to_string());
+                let commit =
+                    if commit == *revision { String::new() } else { format!("commit {commit} in it: ") };
+                SourceError::Unverified {
+                    place: self.place.clone(),
+                    revision: revision.clone(),
+                    detail: format!("{commit}{why}"),
+                    keys: self.verification.keys.clone(),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
+        match failure {
+            ChildError::NotStarted(error) => SourceError::NoGit { error },
+            ChildError::TooOld(found) => SourceError::OldGit { found },
+            ChildError::Silent => {
+                SourceError::Silent { place: self.place.clone(), after: store.settings().answer }
+            }
+            ChildError::TooMuch => {
+                let detail = "it says more of a signature than there is to say".to_owned();
+                SourceError::Git { place: self.place.clone(), detail }
+            }
+        }
+    }
+}
+
+/// A folder with the keys in the form that the programs read, and for what they write; nobody else
+/// may read it.
+struct KeyFolder {
+    folder: PathBuf,
+    keys: VerificationKeys,
+}
+
+impl Drop for KeyFolder {
+    fn drop(&mut self) {
+        // Rests are removed when the next one is laid.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The configuration of gpg instead of a person's own: these keys, all of them trusted, and no
+/// others.
+const GPG: &str = "no-default-keyring\nkeyring trusted.gpg\ntrust-model always\nno-auto-key-retrieve\nno-auto-key-import\n\
+                   no-auto-check-trustdb\ndisable-dirmngr\nlock-never\nbatch\nno-tty\n";
+
+impl KeyFolder {
+    fn lay(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {
+        let unusable =
+            |why: String| SourceError::Keys { place: place.to_owned(), file: file.to_owned(), why };
+        let bytes = read_regular(file, keys::LARGEST + 1).map_err(|error| unusable(format!(": {error}")))?;
+        let keys =
+            VerificationKeys::read(&bytes).map_err(|(line, why)| unusable(format!(":{line}: {why}")))?;
+        let program = keys.program();
+        if !is_in_path(program) {
+            return Err(SourceError::NoVerifier { place: place.to_owned(), program });
+        }
+        let folder = store.folder().join("verify");
+        let bench = Self { folder, keys };
+        bench.fill().map_err(|error| SourceError::State {
+            path: bench.folder.clone(),
+            doing: "cannot write to",
+            error,
+        })?;
+        Ok(bench)
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        // A process that was killed may have left one; whoever is here holds the lock.
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
+        match &self.keys {
+            VerificationKeys::Ssh(signers) => fs::write(self.signers(), signers),
+            VerificationKeys::OpenPgp(ring) => {
+                fs::write(self.folder.join("trusted.gpg"), ring)?;
+                fs::write(self.folder.join("gpg.conf"), GPG)
+            }
+        }
+    }
+
+    fn signers(&self) -> PathBuf {
+        self.folder.join("signers")
+    }
+
+    /// Returns a git command, without a subcommand yet, that verifies by these keys alone. Only the
+    /// configuration of our own store is read, whosever commits they are, and what stands here wins
+    /// over that.
+    fn command(&self, store: &RevisionStore, foreign: Option<&Path>) -> Command {
+        let mut command = child::git(store.path(), ChildPeer::Nobody);
+        // git goes by the form of the signature: what the keys are not for is verified by nothing.
+        let (ssh, openpgp) = match &self.keys {
+            VerificationKeys::Ssh(_) => ("ssh-keygen", "false"),
+            VerificationKeys::OpenPgp(_) => ("false", "gpg"),
+        };
+        let settings = [
+            format!("gpg.program={openpgp}"),
+            format!("gpg.openpgp.program={openpgp}"),
+            format!("gpg.ssh.program={ssh}"),
+            "gpg.x509.program=false".to_owned(),
+            "gpg.minTrustLevel=undefined".to_owned(),
+        ];
+        for setting in settings {
+            command.arg("-c").arg(setting);
+        }
+        let mut signers = OsString::from("gpg.ssh.allowedSignersFile=");
+        signers.push(self.signers());
+        command.arg("-c").arg(signers).arg("-c").arg("gpg.ssh.revocationFile=/dev/null");
+        command.env("GNUPGHOME", &self.folder).env("TMPDIR", &self.folder).env("GIT_NO_REPLACE_OBJECTS", "1");
+        if let Some(objects) = foreign {
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(objects));
+        }
+        command
+    }
+}
+
+/// Returns a path in the form in which a colon in it parts nothing.
+fn quoted(path: &Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            byte => text.push(*byte),
+        }
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
+}
+
+/// Returns whether a program can be started by its name.
+fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Returns why the keys of a file cannot be used to verify anything; none where they can.
+pub fn unusable_keys(file: &Path) -> Option<String> {
+    let keys = match read_regular(file, keys::LARGEST + 1) {
+        Err(error) => return Some(format!("{}: {error}", file.display())),
+        Ok(bytes) => VerificationKeys::read(&bytes),
+    };
+    match keys {
+        Err((line, why)) => Some(format!("{}:{line}: {why}", file.display())),
+        Ok(keys) if !is_in_path(keys.program()) => Some(format!(
+            "{}: the program `{}` that verifies by these keys is not in the PATH",
+            file.display(),
+            keys.program()
+        )),
+        Ok(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(extent: VerifyExtent, anchor: Option<(&str, &str)>) -> CommitVerifier {
+        let verification = SignatureVerification { keys: "keys".into(), extent };
+        let mut guard = CommitVerifier::new(&verification, "shop", "place");
+        let revision = |text: &str| (!text.is_empty()).then(|| Revision::new(text));
+        guard.anchor = anchor.map(|(accepted, confirmed)| VerificationAnchor {
+            accepted: revision(accepted),
+            confirmed: revision(confirmed),
+            ..VerificationAnchor::default()
+        });
+        guard
+    }
+
+    #[test]
+    fn what_is_verified_follows_from_what_was_accepted() {
+        #[track_caller]
+        fn check(extent: VerifyExtent, anchor: (&str, &str), revision: &str, expected: VerificationRange) {
+            let found = guard(extent, Some(anchor)).question(&Revision::new(revision));
+            assert_eq!(found, expected, "{extent:?} {anchor:?} {revision}");
+        }
+        let since = |revision| VerificationRange::Since(Revision::new(revision));
+        check(VerifyExtent::Head, ("", ""), "b", VerificationRange::Itself);
+        check(VerifyExtent::Head, ("a", ""), "b", VerificationRange::Itself);
+        check(VerifyExtent::Head, ("b", ""), "b", VerificationRange::Nothing);
+        check(VerifyExtent::Range, ("", ""), "b", VerificationRange::Itself);
+        check(VerifyExtent::Range, ("a", ""), "b", since("a"));
+        check(VerifyExtent::Range, ("b", ""), "b", VerificationRange::Nothing);
+        // A confirmation names one revision, and spares it nothing but where it comes from.
+        check(VerifyExtent::Range, ("a", "b"), "b", VerificationRange::Itself);
+        check(VerifyExtent::Range, ("a", "c"), "b", since("a"));
+    }
+
+    #[test]
+    fn a_record_is_never_newer_than_what_this_process_accepted() {
+        let mut guard = guard(VerifyExtent::Range, None);
+        let told = |accepted: &str, confirmed: Option<&str>| VerificationAnchor {
+            accepted: Some(Revision::new(accepted)),
+            confirmed: confirmed.map(Revision::new),
+            ..VerificationAnchor::default()
+        };
+        assert!(!guard.is_anchored());
+        assert!(guard.anchor(told("a", None)));
+        guard.accept(&Revision::new("b"));
+        assert!(!guard.anchor(told("a", None)));
+        assert_eq!(guard.accepted(), Some(&Revision::new("b")));
+        assert!(guard.anchor(told("a", Some("c"))));
+        assert!(!guard.anchor(told("a", Some("c"))));
+        assert_eq!(guard.question(&Revision::new("c")), VerificationRange::Itself);
+        guard.accept(&Revision::new("c"));
+        guard.accept(&Revision::new("d"));
+        let back = guard.question(&Revision::new("c"));
+        assert_eq!(back, VerificationRange::Since(Revision::new("d")), "a confirmation counts once");
+    }
+
+    #[test]
+    fn a_path_with_a_colon_is_one_path() {
+        assert_eq!(quoted(Path::new("/a:b\"c\\d")), OsString::from("\"/a:b\\\"c\\\\d\""));
+    }
+}

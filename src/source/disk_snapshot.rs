@@ -1,0 +1,253 @@
+//! One look at a path's files as they are on disk, for the commands that run once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use git2::{Oid, Repository, RepositoryOpenFlags};
+
+use crate::object::Revision;
+
+use super::error::SourceError;
+use super::file_names;
+use super::folder::{self, FileReadResult, OpenFolder};
+use super::location::{self, LocationKind};
+use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
+use super::refusal::{RefusalReason, RefusedFile};
+use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
+use super::tree_builder::{self, ObjectHasher};
+
+/// The number of passes over a folder that changes while it is read.
+const ATTEMPTS: usize = 5;
+
+/// A path's files as they were on disk at one moment, with their bytes. Its `Debug` form leaves
+/// them out.
+pub struct DiskSnapshot {
+    /// The files. The revision is HEAD's commit where the path is in a git work tree and shows
+    /// HEAD's files. Otherwise it is the id of a snapshot, which depends on the files alone.
+    pub snapshot: Snapshot,
+    /// The revision's author, where it is a commit.
+    pub commit: Option<CommitInfo>,
+    bytes: HashMap<BlobId, Vec<u8>>,
+}
+
+impl DiskSnapshot {
+    /// Returns a file's bytes.
+    pub fn read(&self, blob: BlobId) -> Option<&[u8]> {
+        self.bytes.get(&blob).map(Vec::as_slice)
+    }
+}
+
+impl std::fmt::Debug for DiskSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Disk").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+/// Reads a folder, a git work tree with what is not committed, or a single file. Blocks; needs no
+/// state.
+///
+/// Fails where nothing is there, nothing can be read, or not one manifest is found.
+pub fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
+    let text = path.display().to_string();
+    let read = match location::on_this_host(&text, path.to_owned())? {
+        LocationKind::File(file) => single(&file)?,
+        LocationKind::Repository(folder) if !folder.join(".git").exists() => {
+            return Err(SourceError::Unsupported {
+                place: text,
+                what: "a bare repository without a revision".to_owned(),
+                instead: "it has no files on disk: name a revision with --ref",
+            });
+        }
+        _ => whole(path)?,
+    };
+    let mut disk = frozen(read, &text)?;
+    if let Some((revision, commit)) = committed(path, &disk.snapshot) {
+        disk.snapshot.revision = revision;
+        disk.commit = commit;
+    }
+    Ok(disk)
+}
+
+/// One of several things that a person has named to be read together.
+pub enum NamedInput {
+    /// A file, or a folder with all that is in it.
+    Path(PathBuf),
+    /// The text of a pipe, under its name in findings.
+    Text(String, Vec<u8>),
+}
+
+/// Reads what was named piece by piece as one snapshot. Each file stands in it by the path that was
+/// named. Blocks.
+///
+/// Fails where something of it is not there, cannot be read, or is a folder without a manifest.
+pub fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
+    let (mut all, mut places) = (DiskPass::default(), Vec::new());
+    for one in named {
+        let pass = match one {
+            NamedInput::Text(name, bytes) => {
+                places.push(name.clone());
+                let mut pass = DiskPass::default();
+                match file_names::refused_content(&bytes) {
+                    Some(reason) => pass.refusals.push(RefusedFile::new(name, reason)),
+                    None => pass.take(name, bytes),
+                }
+                pass
+            }
+            NamedInput::Path(path) => {
+                let text = path.display().to_string();
+                let is_folder =
+                    !matches!(location::on_this_host(&text, path.clone())?, LocationKind::File(_));
+                let read = if is_folder { whole(&path)? } else { single(&path)? };
+                let folder = if is_folder { Some(path.as_path()) } else { path.parent() };
+                places.push(text);
+                read.below(folder.unwrap_or(Path::new("")))
+            }
+        };
+        all.files.extend(pass.files);
+        all.refusals.extend(pass.refusals);
+        all.bytes.extend(pass.bytes);
+    }
+    // A path that is named twice is read once.
+    all.files.sort();
+    all.files.dedup();
+    all.refusals.sort_unstable();
+    all.refusals.dedup();
+    frozen(all, &places.join(", "))
+}
+
+/// The files and refusals of one pass, and the bytes.
+#[derive(Default)]
+struct DiskPass {
+    files: Vec<(String, Oid, u64)>,
+    refusals: Vec<RefusedFile>,
+    bytes: HashMap<BlobId, Vec<u8>>,
+}
+
+impl DiskPass {
+    fn take(&mut self, path: String, bytes: Vec<u8>) {
+        let blob = BlobId::of(&bytes);
+        self.files.push((path, blob.oid(), bytes.len() as u64));
+        self.bytes.insert(blob, bytes);
+    }
+
+    /// Returns the same with its files as they are reached from here.
+    fn below(mut self, folder: &Path) -> Self {
+        let shown = |file: &str| folder.join(file).components().collect::<PathBuf>();
+        let shown = |file: &str| shown(file).to_string_lossy().into_owned();
+        self.files.iter_mut().for_each(|(file, ..)| *file = shown(file));
+        self.refusals.iter_mut().for_each(|refusal| refusal.path = shown(&refusal.path));
+        self
+    }
+}
+
+fn whole(path: &Path) -> Result<DiskPass, SourceError> {
+    for _ in 0..ATTEMPTS {
+        if let ControlFlow::Break(pass) = attempt(path)? {
+            return Ok(pass);
+        }
+    }
+    Err(SourceError::Moving { place: path.display().to_string() })
+}
+
+/// One pass; none if something changed meanwhile.
+fn attempt(path: &Path) -> Result<ControlFlow<DiskPass>, SourceError> {
+    let root = OpenFolder::open(&folder::resolve(path)?)?;
+    let listing = root.list()?;
+    let mut pass = DiskPass { refusals: listing.refusals, ..DiskPass::default() };
+    for (file, _) in listing.files {
+        match root.read(&file, MAX_FILE) {
+            Ok(FileReadResult::Whole(_, bytes)) => match file_names::refused_content(&bytes) {
+                Some(reason) => pass.refusals.push(RefusedFile::new(file, reason)),
+                None => pass.take(file, bytes),
+            },
+            Ok(FileReadResult::Refused(reason)) => pass.refusals.push(RefusedFile::new(file, reason)),
+            Ok(FileReadResult::Moving | FileReadResult::Gone) => return Ok(ControlFlow::Continue(())),
+            Err(error) => {
+                pass.refusals
+                    .push(RefusedFile::new(file, RefusalReason::Unreadable).detail(error.to_string()));
+            }
+        }
+    }
+    pass.refusals.sort_unstable();
+    Ok(ControlFlow::Break(pass))
+}
+
+/// Returns a single file, whatever its name: it was named on purpose.
+fn single(path: &Path) -> Result<DiskPass, SourceError> {
+    let trouble = |error| SourceError::Unreadable { place: path.display().to_string(), error };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut pass = DiskPass::default();
+    if let Some(reason) = file_names::marker(name.as_bytes()) {
+        pass.refusals.push(RefusedFile::new(name, reason));
+        return Ok(pass);
+    }
+    let metadata = fs::metadata(path).map_err(trouble)?;
+    if !metadata.is_file() {
+        return Err(trouble(io::Error::other("not a regular file")));
+    }
+    if metadata.len() > MAX_FILE {
+        pass.refusals.push(RefusedFile::new(name, RefusalReason::TooLarge));
+        return Ok(pass);
+    }
+    let bytes = fs::read(path).map_err(trouble)?;
+    match file_names::refused_content(&bytes) {
+        Some(reason) => pass.refusals.push(RefusedFile::new(name, reason)),
+        None => pass.take(name, bytes),
+    }
+    Ok(pass)
+}
+
+fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
+    if pass.files.is_empty() && pass.refusals.is_empty() {
+        return Err(SourceError::Empty { place: place.to_owned(), within: "the folder".to_owned() });
+    }
+    let plain: Vec<(&str, Oid)> = pass.files.iter().map(|(path, id, _)| (path.as_str(), *id)).collect();
+    let id = tree_builder::snapshot(&mut ObjectHasher, &plain, &pass.refusals).map_err(|error| {
+        SourceError::Worker { place: place.to_owned(), detail: error.message().to_owned() }
+    })?;
+    let files = pass
+        .files
+        .into_iter()
+        .map(|(path, id, size)| SnapshotFile { path: path.into(), blob: BlobId::from_oid(id), size })
+        .collect();
+    let refused = pass.refusals.iter().map(RefusedFile::diagnostic).collect();
+    let snapshot = Snapshot { revision: Revision::new(&id.to_string()), files, refused };
+    Ok(DiskSnapshot { snapshot, commit: None, bytes: pass.bytes })
+}
+
+/// HEAD, if the path is in a git work tree and HEAD holds the same files there. Trouble with git is
+/// no trouble here: the files have been read.
+fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInfo>)> {
+    let path = folder::resolve(path).ok()?;
+    if !path.is_dir() {
+        return None;
+    }
+    let (repository, inside) = work_tree(&path)?;
+    let head = repository.head().ok()?.peel_to_commit().ok()?.id();
+    let revision = Revision::new(&head.to_string());
+    let stores = vec![repository.path().to_owned()];
+    let place = path.display().to_string();
+    let reader = RevisionReader::new(stores, RevisionForm::Commits, place, inside, ReadLimits::default());
+    let there = reader.snapshot(&revision).ok()?;
+    let names = |snapshot: &Snapshot| -> Vec<_> {
+        snapshot.refused.iter().map(|found| (found.origin.file.clone(), found.code)).collect()
+    };
+    if there.files != seen.files || names(&there) != names(seen) {
+        return None;
+    }
+    let commit = reader.commit(&revision).ok()?;
+    Some((revision, commit))
+}
+
+/// Returns the repository of a work tree that holds a folder, and the folder's path inside it.
+fn work_tree(path: &Path) -> Option<(Repository, Option<String>)> {
+    let none = std::iter::empty::<&str>();
+    let repository = Repository::open_ext(path, RepositoryOpenFlags::empty(), none).ok()?;
+    let work: PathBuf = fs::canonicalize(repository.workdir()?).ok()?;
+    let inside = path.strip_prefix(&work).ok()?.to_str()?;
+    let inside = location::inner_path(Some(inside)).ok()?;
+    Some((repository, inside))
+}
