@@ -1,7 +1,7 @@
 //! The status as the cluster alone shows it, for when no daemon answers.
 
 mod last_status;
-mod unlabelled;
+mod unlabelled_objects;
 
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use self::last_status::LastStatus;
-use self::unlabelled::UnlabelledObjects;
-pub(super) use self::unlabelled::source_by_seal;
+use self::unlabelled_objects::UnlabelledObjects;
+pub(super) use self::unlabelled_objects::source_by_seal;
 use super::source_objects::{by_namespace, is_too_wide};
 use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
@@ -48,7 +48,7 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     told.sort_by(|one, other| one.name.cmp(&other.name));
     let (ledger, unreadable) = facts::ledger(session).await?;
     let members = members(session, &mut told).await;
-    let UnlabelledObjects { proven, notes } = unlabelled::find(session, &told).await;
+    let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &told).await;
     let there: BTreeSet<&ObjectId> =
         members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();
     let objects = told.iter().enumerate().flat_map(|(number, source)| {
@@ -302,8 +302,9 @@ fn obstacle(
         ));
     }
     let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
-    let unlabelled =
-        || is_unlabelled.then(|| FoundObstacle::recorded_only_here(Obstacle::Wait, unlabelled::reason()));
+    let unlabelled = || {
+        is_unlabelled.then(|| FoundObstacle::recorded_only_here(Obstacle::Wait, unlabelled_objects::reason()))
+    };
     let set = recorded_as(Phase::Refused, Obstacle::Refusal)
         .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
         .or_else(|| {

@@ -11,7 +11,7 @@ mod deleted_sources;
 mod dispatch;
 mod inventories;
 mod object_events;
-mod opt_outs;
+mod opt_out_events;
 mod orders;
 mod orders_objects;
 mod other_daemons;

@@ -136,6 +136,7 @@ fn event_words(reason: EventReason) -> Option<&'static str> {
         | EventReason::Refused
         | EventReason::Created
         | EventReason::Configured
+        | EventReason::Adopted
         | EventReason::Pruned
         | EventReason::Recreated => return None,
     })
@@ -207,6 +208,7 @@ impl EventReason {
             Self::Refused => "49be59c30f2f489aaa338ddbacd5c23c",
             Self::Created => "7476e089eaee48099bdc61f6b38e1f4c",
             Self::Configured => "14c1a083ccc046538fce6be2c1c69ba7",
+            Self::Adopted => "c5b1f0a94e7d4d2c8b36a10e59f27d84",
             Self::Pruned => "c79e982f369c41b89b4f3c30df2b3a3f",
             Self::Recreated => "c192254558ec4e44a495b68515d122a6",
             Self::OrderDone => "3d9f0b7c5ab14fc1a2c86d4e7f10b935",

@@ -61,6 +61,8 @@ pub enum EventReason {
     Created,
     /// An object was changed.
     Configured,
+    /// An object was taken over from another owner.
+    Adopted,
     /// An object that no source wants any more was deleted.
     Pruned,
     /// An object was deleted, to be made again.
@@ -73,7 +75,7 @@ pub enum EventReason {
 
 impl EventReason {
     /// All reasons.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::RevisionRead,
         Self::RevisionSettled,
         Self::SourceIncomplete,
@@ -90,6 +92,7 @@ impl EventReason {
         Self::Refused,
         Self::Created,
         Self::Configured,
+        Self::Adopted,
         Self::Pruned,
         Self::Recreated,
         Self::OrderDone,

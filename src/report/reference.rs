@@ -53,6 +53,7 @@ impl EventReason {
             Self::Refused => "A wanted object is refused until somebody changes something.",
             Self::Created => "The object was created.",
             Self::Configured => "The object was changed.",
+            Self::Adopted => "The object was taken over. The message names the owner before.",
             Self::Pruned => "An object that no source wants any more was deleted.",
             Self::Recreated => "The object was deleted, to be created again.",
             Self::OrderDone => {

@@ -28,7 +28,7 @@ fn files() -> Vec<(String, String)> {
 fn await_waiting(site: &Site<'_>, source: &str, name: &str) {
     let expected = format!("{}/configmap/{name}\n", site.name);
     eventually("its deletion is listed", SOON, || {
-        let list = site.rhumb(&["prune", "list", "-o", "name", "--source", source]).all();
+        let list = site.rhumb(&["prune", "list", "-o", "name", "--source", source]).stdout;
         if list == expected { Ok(()) } else { Err(list) }
     });
 }
@@ -44,7 +44,7 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     let mine = Repo::new(&files());
     let theirs =
         Repo::new(&[("theirs.yaml", asking("theirs")), ("other.yaml", yaml::config_map("other", "a", "1"))]);
-    let other = crate::support::source("confirm-other", "confirm-team", theirs.path(), "prune: true");
+    let other = crate::support::source("confirm-other", "confirm-team", theirs.path(), "");
     let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
     let daemon = site.configured(&format!("{configuration}---\n{other}"));
     for name in ["asking", "theirs", "other"] {
@@ -150,7 +150,7 @@ fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
     assert!(site.has("ConfigMap", "asking"));
     confirm();
     // A pass that prunes nothing takes note of it for the next one.
-    site.diff(folder.path(), &["--prune"]).ends(1).says(&["- configmap/asking"]);
+    site.diff(folder.path(), &[]).ends(1).says(&["- configmap/asking"]);
     let told =
         format!("confirmed: the deletion of ConfigMap confirm-apply/asking (ordered by {})", site.user);
     site.apply(folder.path(), &[]).ends(0).says(&[&told]);

@@ -23,7 +23,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     });
     folder.remove("env.yaml");
     folder.remove("old.yaml");
-    let flags = ["--prune", "--blast-radius", "100"];
+    let flags = ["--blast-radius", "100"];
     let told = site.diff(folder.path(), &flags).ends(1);
     told.says(&["configmap/env", "not pruned now: source others-theirs wants it"]);
     told.says(&["- configmap/old", "not wanted any more; source others-theirs may still come to want it"]);

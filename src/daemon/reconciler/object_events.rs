@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::super::inventory::{InventoryState, pending_prunes};
 use super::super::source_task::LastLook;
-use super::opt_outs::OptOutHistory;
+use super::opt_out_events::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
 use crate::engine::{
@@ -258,6 +258,7 @@ impl Reconciler {
             Some(
                 EventReason::Created
                 | EventReason::Configured
+                | EventReason::Adopted
                 | EventReason::DriftRepaired
                 | EventReason::Recreated,
             ) => brought().or_else(head),
@@ -446,7 +447,8 @@ fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (
 fn happening_of(told: &Outcome) -> Option<EventReason> {
     Some(match told {
         Outcome::Created => EventReason::Created,
-        Outcome::Configured | Outcome::Adopted(_) | Outcome::Repaired(_) => EventReason::Configured,
+        Outcome::Configured | Outcome::Repaired(_) => EventReason::Configured,
+        Outcome::Adopted(_) => EventReason::Adopted,
         Outcome::Pruned => EventReason::Pruned,
         Outcome::Recreating => EventReason::Recreated,
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(Reason::Owned(_) | Reason::NotAdopted) => {
@@ -462,6 +464,7 @@ fn happening_of(told: &Outcome) -> Option<EventReason> {
 fn message(reason: EventReason, told: &Outcome) -> String {
     match told {
         Outcome::Created if reason == EventReason::DriftRepaired => "somebody else had deleted it".to_owned(),
+        Outcome::Adopted(owner) => format!("taken over from {owner}"),
         Outcome::Repaired(who) => format!("{who}; put back"),
         _ if reason == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
         Outcome::Waiting(reason) | Outcome::Refused(reason) => reason.to_string(),
@@ -473,7 +476,11 @@ fn message(reason: EventReason, told: &Outcome) -> String {
 fn is_work(reason: EventReason) -> bool {
     matches!(
         reason,
-        EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated
+        EventReason::Created
+            | EventReason::Configured
+            | EventReason::Adopted
+            | EventReason::Pruned
+            | EventReason::Recreated
     )
 }
 

@@ -3,7 +3,6 @@
 //! **Invariant:** absence means deletion only when the whole desired set was read, every informer
 //! has synced and no other source wants the object.
 
-pub(super) mod confirmations;
 pub(super) mod handover;
 pub(super) mod peer_sources;
 pub(super) mod prune_counts;

@@ -1,6 +1,7 @@
 //! The wishes of people: orders that are carried out once, and pauses and holds that last.
 
 pub(super) mod carry_out;
+pub(super) mod confirmations;
 pub(super) mod intents;
 pub(super) mod order;
 pub(super) mod pauses;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, Uid};
+use crate::engine::{LiveObject, SourceState, Uid};
 use crate::object::ObjectId;
 
 /// The maximum number of confirmed deletions in an inventory: 150 kB of it.
@@ -98,7 +98,7 @@ impl Engine {
 
     /// Lets go of the confirmation that an object is to be deleted, as a source wants it.
     pub(in crate::engine) fn withdraw_confirmation(&mut self, id: &ObjectId) {
-        let may_be = |state: &crate::engine::SourceState| {
+        let may_be = |state: &SourceState| {
             let recorded = state.inventory.as_ref().is_some_and(|inventory| !inventory.confirmed.is_empty());
             recorded || !state.confirming.is_empty()
         };
