@@ -44,9 +44,13 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     let mine = Repo::new(&files());
     let theirs =
         Repo::new(&[("theirs.yaml", asking("theirs")), ("other.yaml", yaml::config_map("other", "a", "1"))]);
-    let other = crate::support::source("confirm-other", "confirm-team", theirs.path(), "");
-    let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
-    let daemon = site.configured(&format!("{configuration}---\n{other}"));
+    let source = |name: &str, repo: &Repo| {
+        let source = crate::support::source(name, "confirm-team", repo.path(), "");
+        source.replacen("spec:\n", "spec:\n  pruneDelay: 1s\n", 1)
+    };
+    let (mine_of, theirs_of) = (source("confirm-team", &mine), source("confirm-other", &theirs));
+    let head = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n";
+    let daemon = site.configured(&format!("{head}---\n{mine_of}---\n{theirs_of}"));
     for name in ["asking", "theirs", "other"] {
         site.await_object("ConfigMap", name);
     }
@@ -150,7 +154,7 @@ fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
     assert!(site.has("ConfigMap", "asking"));
     confirm();
     // A pass that prunes nothing takes note of it for the next one.
-    site.diff(folder.path(), &[]).ends(1).says(&["- configmap/asking"]);
+    site.diff(folder.path(), &[]).ends(1).says(&["- ConfigMap confirm-apply/asking"]);
     let told =
         format!("confirmed: the deletion of ConfigMap confirm-apply/asking (ordered by {})", site.user);
     site.apply(folder.path(), &[]).ends(0).says(&[&told]);

@@ -25,9 +25,11 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     folder.remove("old.yaml");
     let flags = ["--blast-radius", "100"];
     let told = site.diff(folder.path(), &flags).ends(1);
-    told.says(&["configmap/env", "not pruned now: source others-theirs wants it"]);
-    told.says(&["- configmap/old", "not wanted any more; source others-theirs may still come to want it"]);
-    assert!(!told.stdout.contains("- configmap/env"), "{told:#?}");
+    told.says(&["ConfigMap others-diff/env"]);
+    told.says(&["waits: not pruned now: source others-theirs wants it"]);
+    told.says(&["- ConfigMap others-diff/old"]);
+    told.says(&["not wanted any more; source others-theirs may still come to want it"]);
+    assert!(!told.stdout.contains("- ConfigMap others-diff/env"), "{told:#?}");
     // Whoever may not read what the others say is told so.
     let proxy = site.cluster.fault_proxy(0).unwrap();
     site.through(&proxy);
@@ -35,5 +37,6 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
         Requests::any().path_contains("/namespaces/others-diff-rhumb/configmaps").path_lacks("configmaps/");
     proxy.add(Rule::new(lists, Fault::Replace(Answer::error(403, "Forbidden"))));
     let told = site.diff(folder.path(), &flags).ends(1);
-    told.says(&["- configmap/env", "what other sources of the cluster want is not known"]);
+    told.says(&["- ConfigMap others-diff/env"]);
+    told.says(&["what other sources of the cluster want is not known"]);
 }

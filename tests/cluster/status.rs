@@ -195,12 +195,8 @@ fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
         "name": "copy", "annotations": {"rhumb.dev/release": release}}});
     site.api.create(&site.at("ConfigMap", ""), "somebody", &copy);
     let told = site.rhumb(&["status", "--exit-code"]).ends(1);
-    told.says(&[
-        "2",
-        "1 waiting",
-        "configmap/env",
-        "somebody took its label applyset.kubernetes.io/part-of off",
-    ]);
+    told.says(&["unlabelled", "2", "1 waiting"]);
+    told.says(&["configmap/env", "Waiting", "somebody took its label applyset.kubernetes.io/part-of off"]);
     assert!(!told.stdout.contains("configmap/copy"), "{told:#?}");
     let told = site.rhumb(&["why", "cm/env"]).ends(0);
     told.says(&["source   unlabelled", "phase    Waiting", "somebody took its label"]);

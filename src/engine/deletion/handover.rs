@@ -260,6 +260,10 @@ impl Engine {
                 self.handover.asking.insert(id.clone());
                 return Decision::wait(Reason::Others);
             }
+            // Somebody may have read the others for another object, before this one was given up.
+            if let Some(uid) = self.live(id).map(|live| live.uid.clone()) {
+                self.handover.since.entry(uid).or_insert(now);
+            }
             return match self.delay_left(source, id, now) {
                 None => decision,
                 Some(left) => {
@@ -365,6 +369,10 @@ impl Engine {
             _ => None,
         });
         let wants = self.entries.get(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        if let Some(live) = self.live.get(id).filter(|_| !wants.is_empty()) {
+            // What is dropped once more is others' to claim for as long as before.
+            self.handover.since.remove(&live.uid);
+        }
         let has = |source: SourceId| set.as_ref() == Some(&self.applysets[source]);
         if wants.iter().any(|(source, _)| !has(*source)) {
             self.handover.unowned.insert(id.clone());

@@ -158,6 +158,27 @@ fn sources_of_another_repository_have_a_time_to_claim() {
     assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
 }
 
+#[test]
+fn the_time_to_claim_begins_with_the_deletion_and_anew_after_a_return() {
+    let (mut engine, id, now) = dropped();
+    let elsewhere = || vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))];
+    let left = |engine: &mut Engine, now| engine.decide(&id, now).again;
+    let second = Duration::from_secs(1);
+    // The others were read for another object a moment before this one is given up.
+    engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.peers_read(elsewhere(), now);
+    engine.read(0, reading("c4", &[("a", None)]));
+    assert_eq!(left(&mut engine, now + second), Some(30 * second));
+    engine.peers_read(elsewhere(), now + 11 * second);
+    assert_eq!(left(&mut engine, now + 11 * second), Some(20 * second));
+    engine.read(0, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(0, reading("c6", &[("a", None)]));
+    engine.peers_read(elsewhere(), now + 40 * second);
+    assert_eq!(left(&mut engine, now + 40 * second), Some(30 * second));
+    engine.peers_read(elsewhere(), now + 70 * second);
+    assert!(matches!(engine.decide(&id, now + 70 * second).action, Action::Delete(..)));
+}
+
 /// Returns an object of another process' source, as a look finds it.
 fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(adopt);
