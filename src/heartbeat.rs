@@ -129,7 +129,8 @@ mod tests {
     fn who_gives_no_sign_of_life_in_time_is_named() {
         let heartbeats = Heartbeats::default();
         let second = Duration::from_secs(1);
-        let (lively, dull) = (heartbeats.expect_part("b", second * 60), heartbeats.expect_part("a", second * 10));
+        let (lively, dull) =
+            (heartbeats.expect_part("b", second * 60), heartbeats.expect_part("a", second * 10));
         let begun = Instant::now();
         assert_eq!(names(&heartbeats.statuses()), ["a", "b"]);
         assert_eq!(names(&heartbeats.overdue_parts(begun + second * 9)), [""; 0]);

@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it did not expect")]
 
-#[path = "cli/fixture.rs"]
-mod fixture;
 #[path = "cli/configured.rs"]
 mod configured;
 #[path = "cli/dist.rs"]
 mod dist;
+#[path = "cli/fixture.rs"]
+mod fixture;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/pipes.rs"]
@@ -542,6 +542,7 @@ fn nothing_is_left_behind() {
     let fixture = Fixture::new(SHOP);
     fixture.run("validate shop");
     fixture.run("render shop");
-    let left: Vec<_> = fs::read_dir(fixture.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(fixture.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["shop"]);
 }

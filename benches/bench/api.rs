@@ -147,7 +147,10 @@ pub(crate) struct ObservedConfigMap {
 
 impl Watch {
     /// Waits for the ConfigMap that is asked for.
-    pub(crate) async fn until(&mut self, wanted: impl Fn(&ObservedConfigMap) -> bool) -> Outcome<ObservedConfigMap> {
+    pub(crate) async fn until(
+        &mut self,
+        wanted: impl Fn(&ObservedConfigMap) -> bool,
+    ) -> Outcome<ObservedConfigMap> {
         let found = async {
             loop {
                 let seen = self.next().await?;

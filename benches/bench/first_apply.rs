@@ -18,7 +18,11 @@ use crate::{Outcome, block_on};
 const CONNECTIONS: usize = 8;
 
 /// Measures the floor and S1, and leaves what was applied last.
-pub(crate) fn measure(cluster: &Cluster, options: &Options, table: &mut Table) -> Outcome<Option<AppliedDirectory>> {
+pub(crate) fn measure(
+    cluster: &Cluster,
+    options: &Options,
+    table: &mut Table,
+) -> Outcome<Option<AppliedDirectory>> {
     let api = block_on(Api::connect(cluster.kubeconfig()))?;
     let count = options.few;
     // The first writes of a server are slower than all that follow.
@@ -81,7 +85,11 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
         let first = firsts.median();
         table.tell(&format!("S1 first apply of {count}, whole process"), pace(first));
         let share = 100.0 / ratio(first, floor);
-        table.judge("S1 share of the floor", format!("{share:.0} %"), AimComparison::of("≥ 90 %", share >= 90.0));
+        table.judge(
+            "S1 share of the floor",
+            format!("{share:.0} %"),
+            AimComparison::of("≥ 90 %", share >= 90.0),
+        );
         let most = calls.iter().copied().fold(0.0, f64::max);
         let aim = AimComparison::of("1.0", format!("{most:.1}") == "1.0");
         table.judge("S1 calls for each object, lists and the parent included", format!("{most:.3}"), aim);

@@ -28,7 +28,11 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
         table.judge(&what(options.many), many_times.spread(), aim(many_times));
         let growth = ratio(many_times.median(), few_times.median());
         let measured = format!("{growth:.2}");
-        table.judge("S2 ratio of many to few objects, p50", measured, AimComparison::of("≤ 1.2", growth <= 1.2));
+        table.judge(
+            "S2 ratio of many to few objects, p50",
+            measured,
+            AimComparison::of("≤ 1.2", growth <= 1.2),
+        );
     }
     for (count, times) in [(options.few, few.repairs), (options.many, many.repairs)] {
         if let Some(times) = times {

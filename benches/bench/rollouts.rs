@@ -77,7 +77,11 @@ fn many(options: &Options, table: &mut Table) -> Outcome<()> {
 fn judge(table: &mut Table, what: &str, rolled: &ObservedRollouts, ideal: Duration) {
     let share = ratio(rolled.makespan(), ideal);
     let told = format!("{}: {share:.2} × the ideal {}", seconds(rolled.makespan()), seconds(ideal));
-    table.judge(&format!("{what}: from the commit to the last"), told, AimComparison::of("≤ 1.10 ×", share <= 1.10));
+    table.judge(
+        &format!("{what}: from the commit to the last"),
+        told,
+        AimComparison::of("≤ 1.10 ×", share <= 1.10),
+    );
     judge_most(table, what, rolled);
 }
 
@@ -132,7 +136,8 @@ fn prepared(fleet: RolloutBench) -> Outcome<(Cluster, Repository, Program)> {
 
 fn daemon(program: &Program, repository: &Repository) -> Outcome<Daemon> {
     let version = "apiVersion: rhumb.dev/v1alpha1";
-    let budget = format!("{{maxWorkloads: {MAX_IN_FLIGHT}, maxUnavailable: 100%, startsPerMinute: 6000, soak: 0s}}");
+    let budget =
+        format!("{{maxWorkloads: {MAX_IN_FLIGHT}, maxUnavailable: 100%, startsPerMinute: 6000, soak: 0s}}");
     let text = format!(
         "{version}\nkind: Configuration\nbudget: {budget}\n---\n{version}\nkind: Source\nmetadata: {{name: default}}\nspec:\n  git: {{url: {}}}\n",
         repository.path().display()
@@ -144,7 +149,12 @@ fn daemon(program: &Program, repository: &Repository) -> Outcome<Daemon> {
 
 /// Returns the duration of one workload's rollout, from its first to its last event: the median of
 /// some.
-fn alone(fleet: RolloutBench, repository: &mut Repository, cluster: &Cluster, daemon: &Daemon) -> Outcome<Duration> {
+fn alone(
+    fleet: RolloutBench,
+    repository: &mut Repository,
+    cluster: &Cluster,
+    daemon: &Daemon,
+) -> Outcome<Duration> {
     daemon.says("created", fleet.count, Duration::from_mins(10))?;
     daemon.rests()?;
     let mut times = Vec::new();

@@ -143,7 +143,7 @@ impl<K: Kind> Watch<K> {
                 if is_it(state.as_ref()) {
                     return Ok(seen);
                 }
-                last = shown(state.as_ref());
+                last = state_text(state.as_ref());
             }
             Err(Failure::new(expected, "the watch ended"))
         };

@@ -8,7 +8,7 @@ use kube::Api;
 
 use super::cluster_view::until;
 use super::stage::{Expected as _, Failure, Outcome, Stage, time};
-use super::{LIMIT, DemoProcesses, after, image};
+use super::{DemoProcesses, LIMIT, after, image};
 
 /// The annotations of a canary, under the name of the Deployment.
 const CANARY: (&str, &str) = (

@@ -78,7 +78,9 @@ impl NotificationClient {
                 Err(DeliveryError::for_now(format!("it cannot be reached{}", cause(&error))))
             }
             Ok(Err(_)) => Err(DeliveryError::for_now("the connection broke")),
-            Err(_) => Err(DeliveryError::for_now(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs()))),
+            Err(_) => {
+                Err(DeliveryError::for_now(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs())))
+            }
         }
     }
 }

@@ -50,7 +50,7 @@ async fn announce_with(
     let mut workers = Vec::new();
     loop {
         let now = recipients.borrow_and_update().clone();
-        workers = hired(now, workers, rests);
+        workers = assign_workers(now, workers, rests);
         loop {
             tokio::select! {
                 biased;
@@ -79,7 +79,7 @@ struct NotificationWorker {
 }
 
 /// Returns a carrier for each: the one that it has, where it has one.
-fn hired(
+fn assign_workers(
     recipients: Vec<NotifyConfig>,
     mut known: Vec<NotificationWorker>,
     rests: &[Duration],

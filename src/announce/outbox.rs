@@ -81,9 +81,13 @@ mod tests {
     #[test]
     fn a_full_bag_lets_the_oldest_go() {
         let outbox = Outbox::default();
-        let lost: usize = (0..MAX_PENDING_NOTIFICATIONS + 2).map(|number| outbox.put(notification(None, number))).sum();
+        let lost: usize =
+            (0..MAX_PENDING_NOTIFICATIONS + 2).map(|number| outbox.put(notification(None, number))).sum();
         let left = numbers(&outbox);
-        assert_eq!((lost, left.len(), left[0], *left.last().unwrap()), (2, MAX_PENDING_NOTIFICATIONS, 2, MAX_PENDING_NOTIFICATIONS as u64 + 1));
+        assert_eq!(
+            (lost, left.len(), left[0], *left.last().unwrap()),
+            (2, MAX_PENDING_NOTIFICATIONS, 2, MAX_PENDING_NOTIFICATIONS as u64 + 1)
+        );
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::fields::{self, FieldPath, PathElement};
 
 /// Maps without defaults, to which nobody else adds: a key that only the cluster has was taken
 /// away.
-const UNDEFAULTED_MAPS: [&str; 6] = ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
+const UNDEFAULTED_MAPS: [&str; 6] =
+    ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
 
 /// Maps whose values are quantities.
 const QUANTITY_MAPS: [&str; 4] = ["capacity", "hard", "limits", "requests"];
@@ -63,7 +64,8 @@ fn are_maps_different(
             && own.is_some_and(|own| compare_quantities(own, value) == Some(Ordering::Equal));
         !is_same && is_different(key, own, value, lists)
     });
-    said || UNDEFAULTED_MAPS.contains(&field) && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
+    said || UNDEFAULTED_MAPS.contains(&field)
+        && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
 }
 
 fn are_lists_different(field: &str, live: &[Value], wanted: &[Value], lists: ListComparison) -> bool {

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
-use super::compare::{ListComparison, is_different, compare_quantities};
-use crate::object::{GroupKind, value_at, text_at};
+use super::compare::{ListComparison, compare_quantities, is_different};
+use crate::object::{GroupKind, text_at, value_at};
 
 /// A field that the API server does not let change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,7 +193,8 @@ impl ImmutabilityCheck<'_> {
         if !address.is_empty() && !wanted.is_empty() && address != wanted {
             rules.push(rule(&["spec", "clusterIP"], TEXT));
         }
-        let first = |object: &Value, key| value_at(object, &["spec", key]).and_then(|list| list.get(0)).cloned();
+        let first =
+            |object: &Value, key| value_at(object, &["spec", key]).and_then(|list| list.get(0)).cloned();
         for key in ["clusterIPs", "ipFamilies"] {
             let (live, wanted) = (first(self.live, key), first(self.wanted, key));
             let is_headless = address == "None";
@@ -265,7 +266,8 @@ impl ImmutabilityCheck<'_> {
     /// A CSI volume may be given the secret for its expansion later.
     fn only_adds_expand_secret(&self) -> bool {
         const KEY: &str = "controllerExpandSecretRef";
-        let (Some(live), Some(wanted)) = (value_at(self.live, &["spec", "csi"]), value_at(self.wanted, &["spec", "csi"]))
+        let (Some(live), Some(wanted)) =
+            (value_at(self.live, &["spec", "csi"]), value_at(self.wanted, &["spec", "csi"]))
         else {
             return false;
         };

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::fields::PathElement;
-use crate::object::{value_at, canonical_json};
+use crate::object::{canonical_json, value_at};
 
 /// One of the keys that tell the items of a list apart.
 struct MergeKey {

@@ -19,7 +19,7 @@ mod yaml;
 pub use compare::is_other_at;
 pub use diff::diff_fields;
 pub use immutable::{ImmutableField, immutable_fields};
-pub use pods::{change_impact, can_release_pods, can_touch_template};
+pub use pods::{can_release_pods, can_touch_template, change_impact};
 pub use present::{lay_over, present, present_pair, unified_diff};
 pub use yaml::write_yaml;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::immutable::immutable_fields;
 use super::{Impact, ImpactKind, diff};
 use crate::fields::FieldPath;
-use crate::object::{GroupKind, ObjectId, value_at, text_at};
+use crate::object::{GroupKind, ObjectId, text_at, value_at};
 
 /// The way in which the controller of a kind rolls out a changed pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,8 @@ pub fn can_touch_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
         TemplateRollout::Never => return false,
         _ => &["spec", "template"],
     };
-    let ordinals = |path: &FieldPath| kind.is("apps", "StatefulSet") && path.is_prefix_related(&["spec", "ordinals"]);
+    let ordinals =
+        |path: &FieldPath| kind.is("apps", "StatefulSet") && path.is_prefix_related(&["spec", "ordinals"]);
     uncovered.iter().any(|path| path.is_prefix_related(place) || ordinals(path))
 }
 
@@ -201,7 +202,8 @@ fn is_holding_all(roll: TemplateRollout, object: &Value) -> bool {
 
 /// Returns whether a change lets a rollout go on that was held.
 fn can_free_pods(roll: TemplateRollout, before: &Value, after: &Value) -> bool {
-    is_holding_all(roll, before) && !is_holding_all(roll, after) || partition(roll, after) < partition(roll, before)
+    is_holding_all(roll, before) && !is_holding_all(roll, after)
+        || partition(roll, after) < partition(roll, before)
 }
 
 fn is_template_changed(before: &Value, after: &Value) -> bool {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Impact, ImpactKind, change_impact, can_release_pods, can_touch_template};
+use super::{Impact, ImpactKind, can_release_pods, can_touch_template, change_impact};
 use crate::fields::FieldPath;
 use crate::object::GroupKind;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::{lists, write_yaml};
-use crate::fields::{mask_value, mask_pair};
+use crate::fields::{mask_pair, mask_value};
 use crate::object::{ObjectId, SERVER_SET};
 
 /// Lines around each change of a unified diff.

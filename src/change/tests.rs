@@ -156,7 +156,10 @@ fn secrets_are_masked_in_every_form() {
     let before = json!({"data": {"a": "c2VjcmV0", "b": "c2VjcmV0"}});
     let after = json!({"data": {"a": "c2VjcmV0Mg==", "b": "c2VjcmV0", "c": "c2VjcmV0"}});
     let changes = diff_fields(&id, Some(&before), Some(&after));
-    assert_eq!(told(&changes), [format!(".data.a {MASK:?} {CHANGED_MASK:?}"), format!(".data.c - {MASK:?}"),]);
+    assert_eq!(
+        told(&changes),
+        [format!(".data.a {MASK:?} {CHANGED_MASK:?}"), format!(".data.c - {MASK:?}"),]
+    );
     for created in [diff_fields(&id, None, Some(&after)), diff_fields(&id, Some(&after), None)] {
         assert!(!format!("{created:?}").contains("c2Vj"));
     }

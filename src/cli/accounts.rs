@@ -9,7 +9,8 @@ use crate::config::{ServiceAccountName, SourceConfig};
 use crate::object::Object;
 
 /// The comment above the roles of an account.
-pub(super) const ACCOUNT_COMMENT: &str = "sources act as this service account, with these rights and no others";
+pub(super) const ACCOUNT_COMMENT: &str =
+    "sources act as this service account, with these rights and no others";
 
 /// The rights of each.
 #[derive(Clone, Debug, Default)]

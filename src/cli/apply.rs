@@ -160,7 +160,9 @@ async fn confirm_deletions(
     if args.output == ApplyOutput::Json || !pass.told.values().any(Outcome::is_guarded) {
         return Ok(nothing);
     }
-    let Some(inventory) = cluster.read_inventory(&config.namespace, source).await? else { return Ok(nothing) };
+    let Some(inventory) = cluster.read_inventory(&config.namespace, source).await? else {
+        return Ok(nothing);
+    };
     let pending = daemon::pending_prunes(&inventory);
     let pending: Vec<_> = pending.iter().filter(|pending| data_loss_reason(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(nothing) };

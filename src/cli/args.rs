@@ -428,7 +428,8 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 /// sources, but do not list them.
 pub(super) fn command_line() -> clap::Command {
     let whole = CommandLine::command();
-    let flags_under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
+    let flags_under =
+        |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);
     let cluster: Vec<clap::Arg> = flags_under("Cluster").map(needless).collect();
     let source: Vec<clap::Arg> = flags_under("Source").map(needless).collect();

@@ -252,8 +252,10 @@ fn check_secret_files(config: &Config, report: &mut CheckReport) {
                 report.add(CheckLevel::Warning, text);
             }
             Err(error) => {
-                report
-                    .add(CheckLevel::Missing, format!("{}: {}", file.display(), super::exit::os_message(&error)));
+                report.add(
+                    CheckLevel::Missing,
+                    format!("{}: {}", file.display(), super::exit::os_message(&error)),
+                );
             }
         }
     }
@@ -348,7 +350,12 @@ fn check_writable(folder: &Path, report: &mut CheckReport) {
 }
 
 /// Returns the configuration with the sources that stand in the cluster.
-async fn with_cluster_sources(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &mut CheckReport) -> Config {
+async fn with_cluster_sources(
+    config: &Config,
+    cluster: &Cluster,
+    kinds: &KindTable,
+    report: &mut CheckReport,
+) -> Config {
     if !config.custom_sources.is_open() {
         return config.clone();
     }

@@ -321,8 +321,9 @@ fn find_obstacle(
         };
         Some(FoundObstacle::recorded_elsewhere(obstacle, rejection.cause.to_string()))
     };
-    let is_paused =
-        || source.inventory.annotations.contains_key(annotations::PAUSED) || pause_intent(source, live).is_some();
+    let is_paused = || {
+        source.inventory.annotations.contains_key(annotations::PAUSED) || pause_intent(source, live).is_some()
+    };
     let queued = || queued_objects(source, ledger).into_iter().find(|queued| queued.id == *id);
     set.or_else(unlabelled)
         .or_else(rejected)

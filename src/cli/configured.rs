@@ -160,9 +160,10 @@ fn parse_override(text: &str) -> Result<SourceOverride, CommandError> {
         });
     }
     match source::classify(text)? {
-        LocationKind::File(path) => {
-            Ok(SourceOverride { disk: one_shot_input::read_named_files(&[path])?, prune: PrunePolicy::Partial })
-        }
+        LocationKind::File(path) => Ok(SourceOverride {
+            disk: one_shot_input::read_named_files(&[path])?,
+            prune: PrunePolicy::Partial,
+        }),
         LocationKind::Directory(path) | LocationKind::Repository(path) if !source::is_url(text) => {
             Ok(SourceOverride { disk: source::read_disk(&path)?.into(), prune: PrunePolicy::On })
         }

@@ -23,7 +23,11 @@ pub(super) fn carry_out(
     }
 }
 
-fn diff_single(args: &DiffArgs, mut once: OneShotSource, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
+fn diff_single(
+    args: &DiffArgs,
+    mut once: OneShotSource,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
     let (plan, note) = session::start_runtime()?.block_on(async {
         let (cluster, note) = once.connect().await?;
         Ok::<_, CommandError>((plan(&once, &cluster).await?, note))

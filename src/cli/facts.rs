@@ -14,8 +14,8 @@ use super::{CommandError, cluster_status, steps};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
-    HashSeals, HoldIntent, PauseIntent, QueuedObject, Rejection, RejectionAction, Release, RolloutLedger,
-    MAX_PUBLISHED_OBJECTS, UnitMember, is_workload,
+    HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
+    Release, RolloutLedger, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -223,7 +223,8 @@ mod tests {
             place: Some((number as u32, 170)),
             reason: "it is so".into(),
         };
-        let mut queue: Vec<QueuedObject> = (1..=MAX_PUBLISHED_OBJECTS).map(|number| queued(number, "ours")).collect();
+        let mut queue: Vec<QueuedObject> =
+            (1..=MAX_PUBLISHED_OBJECTS).map(|number| queued(number, "ours")).collect();
         queue.push(queued(3, "another"));
         let lines =
             queue_lines(&RolloutLedger { queue, ..RolloutLedger::default() }, &["ours".to_owned()].into());

@@ -13,7 +13,7 @@ use crate::cluster::{FieldOwners, KindLookup, applyset_id};
 use crate::daemon;
 use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
 use crate::fields;
-use crate::object::{GroupKind, Revision, annotation_text, value_at, text_at};
+use crate::object::{GroupKind, Revision, annotation_text, text_at, value_at};
 
 /// One revision of a workload.
 #[derive(Default)]
@@ -161,7 +161,8 @@ fn line(object: &Value) -> HistoryLine {
     let counted = annotation_text(object, "deployment.kubernetes.io/revision").parse().ok();
     let number = counted.or_else(|| value_at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
     let release = Release::parse(annotation_text(object, annotations::RELEASE));
-    let template = value_at(object, &["spec", "template"]).or_else(|| value_at(object, &["data", "spec", "template"]));
+    let template =
+        value_at(object, &["spec", "template"]).or_else(|| value_at(object, &["data", "spec", "template"]));
     HistoryLine {
         number,
         pods: template.and_then(|template| template.get("spec")).cloned().unwrap_or_default(),

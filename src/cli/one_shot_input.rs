@@ -177,8 +177,10 @@ fn find_single_file(text: &str, args: &OneShotArgs) -> Result<Option<Vec<PathBuf
         [("--ref", args.location.reference.is_some()), ("--path", args.location.path.is_some())]
     {
         if given {
-            return Err(CommandError::usage_error(format!("{flag} is of a repository, and {text} is a file"))
-                .hint("name the repository as SOURCE, or leave it out"));
+            return Err(CommandError::usage_error(format!(
+                "{flag} is of a repository, and {text} is a file"
+            ))
+            .hint("name the repository as SOURCE, or leave it out"));
         }
     }
     Ok(Some(vec![text.strip_prefix("file://").unwrap_or(text).into()]))
@@ -186,8 +188,10 @@ fn find_single_file(text: &str, args: &OneShotArgs) -> Result<Option<Vec<PathBuf
 
 fn refuse_urls(named: &[PathBuf]) -> Result<(), CommandError> {
     match named.iter().find(|path| source::is_url(&path.to_string_lossy())) {
-        Some(url) => Err(CommandError::usage_error(format!("{} is a URL, and -f reads files", url.display()))
-            .hint("`curl -fsSL URL | rhumb diff -f -` reads what a server answers")),
+        Some(url) => {
+            Err(CommandError::usage_error(format!("{} is a URL, and -f reads files", url.display()))
+                .hint("`curl -fsSL URL | rhumb diff -f -` reads what a server answers"))
+        }
         None => Ok(()),
     }
 }
@@ -199,8 +203,9 @@ fn read_piece(path: PathBuf) -> Result<NamedInput, CommandError> {
     if is_pipe(&path) {
         let shown = path.display().to_string();
         let file = std::fs::File::open(&path);
-        let failed =
-            |error| CommandError::new(ErrorClass::Source, format!("cannot read {shown}: {}", os_message(&error)));
+        let failed = |error| {
+            CommandError::new(ErrorClass::Source, format!("cannot read {shown}: {}", os_message(&error)))
+        };
         return Ok(NamedInput::Text(shown.clone(), read_bounded(file.map_err(failed)?, &shown)?));
     }
     Ok(NamedInput::Path(path))

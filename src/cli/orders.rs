@@ -172,7 +172,7 @@ pub(super) async fn answer(
 ) -> Result<Option<String>, CommandError> {
     let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;
     loop {
-        let inventory = cluster.inventory(system, source).await?;
+        let inventory = cluster.read_inventory(system, source).await?;
         let outcome = inventory.and_then(|inventory| outcome(&inventory, token, StateDuration::Yes));
         if outcome.is_some() || Instant::now() >= deadline {
             return Ok(outcome);
@@ -191,7 +191,9 @@ pub(super) async fn set(
 ) -> Result<ExitStatus, CommandError> {
     let subject = OrderSubject::find(session, name).await?;
     if let (LastingState::OnHold, OrderSubject::Source(..)) = (state, &subject) {
-        return Err(CommandError::usage_error("a source cannot be held").hint("`rhumb rollout pause` pauses it"));
+        return Err(
+            CommandError::usage_error("a source cannot be held").hint("`rhumb rollout pause` pauses it")
+        );
     }
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -236,7 +238,13 @@ pub(super) async fn restart(
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     session
         .cluster
-        .patch_annotation(&target.kind, &target.id, AnnotationTarget::Template, RESTARTED_AT_ANNOTATION, Some(&now))
+        .patch_annotation(
+            &target.kind,
+            &target.id,
+            AnnotationTarget::Template,
+            RESTARTED_AT_ANNOTATION,
+            Some(&now),
+        )
         .await?;
     terminal.print(&format!("restarted: {}\n", target.id))?;
     Ok(ExitStatus::Done)

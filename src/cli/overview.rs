@@ -109,7 +109,7 @@ impl Overview {
             objects,
             more,
             process,
-            notes: view.notes.iter().map(|note| clean(note)).collect(),
+            notes: view.notes.iter().map(|note| clean_text(note)).collect(),
         }
     }
 
@@ -207,13 +207,18 @@ fn source_rows(view: &StatusView, source: &SourceStatus, detail: DetailLevel) ->
     let revision = source.revision.as_deref().map_or_else(
         || "-".to_owned(),
         |text| {
-            if detail == DetailLevel::Wide { text.to_owned() } else { Revision::new(text).short_name().to_owned() }
+            if detail == DetailLevel::Wide {
+                text.to_owned()
+            } else {
+                Revision::new(text).short_name().to_owned()
+            }
         },
     );
     let count: usize = source.objects.values().sum();
     let (style, state) = state(view, source);
-    let age =
-        source.since.map_or_else(|| "-".to_owned(), |since| age_text(view.at.duration_since(since).as_secs()));
+    let age = source
+        .since
+        .map_or_else(|| "-".to_owned(), |since| age_text(view.at.duration_since(since).as_secs()));
     let name = Cell::styled_cell(TextStyle::Strong, &*source.name);
     let mut cells = vec![name, Cell::plain_cell(revision), Cell::styled_cell(TextStyle::Faint, age)];
     if detail == DetailLevel::Wide {
@@ -384,7 +389,13 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let mut told: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
-        rows.push(object_row(&roll.object, Phase::RollingOut, &rollout_text(roll), known(&roll.object), detail));
+        rows.push(object_row(
+            &roll.object,
+            Phase::RollingOut,
+            &rollout_text(roll),
+            known(&roll.object),
+            detail,
+        ));
         told.push(&roll.object);
     }
     for queued in view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)) {
@@ -393,7 +404,13 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
         rows.push(object_row(&queued.object, phase, &waiting_text(queued), object, detail));
     }
     rows.extend(troubled_objects(view).into_iter().map(|object| {
-        object_row(&object.object, object.phase, object.reason.as_deref().unwrap_or_default(), Some(object), detail)
+        object_row(
+            &object.object,
+            object.phase,
+            object.reason.as_deref().unwrap_or_default(),
+            Some(object),
+            detail,
+        )
     }));
     rows
 }

@@ -11,7 +11,7 @@ use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::{MOST_CONFIRMED, confirmation_text};
+use crate::engine::{MAX_CONFIRMED_PER_ORDER, confirmation_text};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{Palette, TextStyle};
 
@@ -84,7 +84,7 @@ async fn confirm(
     let by = cluster.user().await.unwrap_or_default();
     let mut exit = ExitStatus::Done;
     for (source, deletions) in &chosen {
-        for batch in deletions.chunks(MOST_CONFIRMED) {
+        for batch in deletions.chunks(MAX_CONFIRMED_PER_ORDER) {
             let place = (config.namespace.as_str(), source.as_str());
             let outcome = order(cluster, place, batch, &by).await?;
             if outcome.as_deref().is_some_and(orders::is_idle) {
@@ -137,9 +137,8 @@ fn confirm_all(inventories: &[NamedInventory], expected: usize) -> Result<Source
     if found != expected {
         let message =
             format!("{found} deletions wait in source {source}, and not {expected}: none is confirmed");
-        return Err(
-            CommandError::usage_error(message).hint(format!("`rhumb prune list --source {source}` shows them"))
-        );
+        return Err(CommandError::usage_error(message)
+            .hint(format!("`rhumb prune list --source {source}` shows them")));
     }
     Ok((source.clone(), daemon::pending_prunes(inventory)))
 }
@@ -229,12 +228,16 @@ fn select_deletions(
                 }
             }
             [] => {
-                return Err(CommandError::usage_error(format!("no deletion of {wanted} waits for a confirmation"))
-                    .hint("`rhumb prune list` shows those that do"));
+                return Err(CommandError::usage_error(format!(
+                    "no deletion of {wanted} waits for a confirmation"
+                ))
+                .hint("`rhumb prune list` shows those that do"));
             }
             [..] => {
-                return Err(CommandError::usage_error(format!("{wanted} is in more than one namespace or source"))
-                    .hint("write its namespace before it, as shop/configmap/env, and name --source"));
+                return Err(CommandError::usage_error(format!(
+                    "{wanted} is in more than one namespace or source"
+                ))
+                .hint("write its namespace before it, as shop/configmap/env, and name --source"));
             }
         }
     }
@@ -274,8 +277,9 @@ mod tests {
     #[test]
     fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
         let check = |told: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
-            let found =
-                confirm_all(told, count).map(|(_, deletions)| deletions.len()).map_err(|error| error.to_string());
+            let found = confirm_all(told, count)
+                .map(|(_, deletions)| deletions.len())
+                .map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
         };
         let shop = || told("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");

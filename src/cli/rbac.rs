@@ -64,7 +64,8 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     let config = settings::source_set(global, &args.sources, terminal)?;
     let bound = named_subject(args)?;
-    let (actors, guessed, refused) = session::start_runtime()?.block_on(read_rights(&config, bound.as_ref()))?;
+    let (actors, guessed, refused) =
+        session::start_runtime()?.block_on(read_rights(&config, bound.as_ref()))?;
     let rights = &actors.own;
     // The roles leave it out, and that is told where nobody applies it.
     terminal.report(&render::diagnostics(&refused, terminal.error_palette()));
@@ -179,8 +180,9 @@ pub(super) fn narrowing_settings(source: &SourceConfig) -> Option<&'static str> 
 
 /// Returns who is named by the flags.
 fn named_subject(args: &RbacArgs) -> Result<Option<RoleSubject>, CommandError> {
-    let wrong =
-        |text: &str| CommandError::usage_error(format!("{text} is no service account, as rhumb-system/rhumb"));
+    let wrong = |text: &str| {
+        CommandError::usage_error(format!("{text} is no service account, as rhumb-system/rhumb"))
+    };
     match (&args.user, &args.service_account) {
         (Some(user), _) if user.is_empty() => Err(CommandError::usage_error("--user names nobody")),
         (Some(user), _) => Ok(Some(RoleSubject::User(user.clone()))),
@@ -231,8 +233,7 @@ pub(super) fn role_documents(rights: &Rights, name: &str, bound: Option<&RoleSub
             RightScope::Cluster => ("ClusterRole", json!({"name": name})),
             RightScope::Namespace(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
         };
-        let role =
-            json!({"apiVersion": RBAC_API_VERSION, "kind": kind, "metadata": metadata, "rules": role_rules(&subjects)});
+        let role = json!({"apiVersion": RBAC_API_VERSION, "kind": kind, "metadata": metadata, "rules": role_rules(&subjects)});
         text += &yaml_document(&role);
         if let Some(bound) = bound {
             text += &yaml_document(&json!({

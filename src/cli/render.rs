@@ -13,7 +13,9 @@ pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitSt
     let manifests = ManifestSet::read(&args.path, ReadScope::Shown)?;
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
-        RenderOutput::Json => terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?,
+        RenderOutput::Json => {
+            terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?
+        }
         RenderOutput::Yaml => {
             let documents: Vec<String> = bodies.into_iter().map(write_yaml).collect();
             terminal.write_output(&documents.join("---\n"))?;

@@ -14,11 +14,12 @@ pub(super) use self::namespace_scope::Reach;
 use crate::cluster::AccessRequest;
 use crate::config::{Config, SourceConfig, SourceMode};
 use crate::engine::{
-    KEY_SECRET, PrunePolicy, RecreatePolicy, is_workload, recreate_policy, has_restart_on_change, has_replica_count,
+    KEY_SECRET, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change, is_workload,
+    recreate_policy,
 };
 use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
-use crate::object::{GroupKind, Object, ObjectId, annotation_text, value_at, text_at};
+use crate::object::{GroupKind, Object, ObjectId, annotation_text, text_at, value_at};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
@@ -253,7 +254,12 @@ impl Rights {
         namespace: Option<&str>,
     ) {
         let place = namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_owned()));
-        self.add(place, objects(&kind.group, resource), conduct.object_verbs(RecreatePolicy::Never), REMAINS_PURPOSE);
+        self.add(
+            place,
+            objects(&kind.group, resource),
+            conduct.object_verbs(RecreatePolicy::Never),
+            REMAINS_PURPOSE,
+        );
         if conduct.is_writing() {
             let home = namespace.unwrap_or(CLUSTER_EVENTS_NAMESPACE).to_owned();
             self.add_own(RightScope::Namespace(home), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
@@ -285,7 +291,8 @@ impl Rights {
             let Some(place) = self.add_chosen_parameters(binding) else { continue };
             let name = text_at(&binding.body, &["spec", "policyName"]);
             let mut all = holdings.iter().flat_map(|(_, held)| held);
-            let Some(policy) = all.find(|other| other.id.is(ADMISSION_GROUP, policy) && other.id.name() == name)
+            let Some(policy) =
+                all.find(|other| other.id.is(ADMISSION_GROUP, policy) && other.id.name() == name)
             else {
                 self.unbound.insert(format!("{} {}", binding.id.kind(), binding.id.name()));
                 continue;
@@ -382,7 +389,12 @@ impl Rights {
             // Of what no pod uses nothing is read: Secrets are the widest of all rights.
             for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
-                self.add(place.clone(), objects("", &guess_plural(used.kind())), &["get", "list", "watch"], why);
+                self.add(
+                    place.clone(),
+                    objects("", &guess_plural(used.kind())),
+                    &["get", "list", "watch"],
+                    why,
+                );
             }
         }
     }
@@ -397,7 +409,12 @@ impl Rights {
         match object.id.kind() {
             "Role" | "ClusterRole" if value_at(&object.body, &["aggregationRule"]).is_some() => {
                 let why = "a ClusterRole of the source gathers the rights of others";
-                self.add(place, named_object(RBAC_GROUP, "clusterroles", object.id.name()), &["escalate"], why);
+                self.add(
+                    place,
+                    named_object(RBAC_GROUP, "clusterroles", object.id.name()),
+                    &["escalate"],
+                    why,
+                );
             }
             "Role" | "ClusterRole" => {
                 let rules = value_at(&object.body, &["rules"]).and_then(Value::as_array);

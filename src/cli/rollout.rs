@@ -25,9 +25,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Opens the desk that the flags mean.
 pub(super) async fn open_session(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
     let named = global.name.as_ref().map(DnsLabel::to_string);
-    let session =
-        ClusterSession::open(&settings::connection_config(global), global.namespace.as_ref().map(DnsLabel::as_str))
-            .await?;
+    let session = ClusterSession::open(
+        &settings::connection_config(global),
+        global.namespace.as_ref().map(DnsLabel::as_str),
+    )
+    .await?;
     Ok(session.with_source_hint(named))
 }
 
@@ -85,8 +87,9 @@ pub(super) fn release(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    session::start_runtime()?
-        .block_on(async { orders::end(&open_session(global).await?, name, LastingState::OnHold, terminal).await })
+    session::start_runtime()?.block_on(async {
+        orders::end(&open_session(global).await?, name, LastingState::OnHold, terminal).await
+    })
 }
 
 /// Names the step and the content that are meant: the order may be carried out much later.

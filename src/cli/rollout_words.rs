@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::{value_at, text_at};
+use crate::object::{text_at, value_at};
 
 /// The state of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -85,7 +85,11 @@ pub(super) fn carry_out(
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not
     // waited for.
     let aborted = matches!(ended, Ok(ExitStatus::Aborted));
-    runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.time_left(PROCESS_END_DEADLINE).min(TASK_SHUTDOWN_TIMEOUT) });
+    runtime.shutdown_timeout(if aborted {
+        Duration::ZERO
+    } else {
+        end.time_left(PROCESS_END_DEADLINE).min(TASK_SHUTDOWN_TIMEOUT)
+    });
     ended
 }
 
@@ -131,7 +135,8 @@ async fn follow(
         return Ok(ExitStatus::Done);
     };
     settled?;
-    let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(KUBECONFIG_CHECK_INTERVAL)));
+    let _credentials =
+        AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(KUBECONFIG_CHECK_INTERVAL)));
     let (listener, told) = mpsc::unbounded_channel();
     let log = tokio::spawn(log(told, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
@@ -333,7 +338,11 @@ impl Daemon<'_> {
 
     fn open(&self, source: &SourceConfig) -> Result<SourceSetup, CommandError> {
         // A configured location has a declared kind; a path on the command line is inspected.
-        let open = if self.invocation.args.config.is_some() { session::followed_setup } else { session::awaited_setup };
+        let open = if self.invocation.args.config.is_some() {
+            session::followed_setup
+        } else {
+            session::awaited_setup
+        };
         open(source, &self.state)
     }
 }

@@ -76,8 +76,10 @@ pub(super) fn status_source(
     let flag = flags.into_iter().find_map(|(flag, given)| given.then_some(flag));
     let names_cluster = flag.is_some() || global.system_namespace.is_some();
     match (socket, flag) {
-        (Some(_), Some(flag)) => Err(CommandError::usage_error(format!("--socket cannot be used with {flag}"))
-            .hint("a daemon knows its cluster: leave one of the two out")),
+        (Some(_), Some(flag)) => {
+            Err(CommandError::usage_error(format!("--socket cannot be used with {flag}"))
+                .hint("a daemon knows its cluster: leave one of the two out"))
+        }
         (Some(path), None) => Ok(StatusSource::Daemon(path.to_owned())),
         (None, _) if names_cluster => Ok(StatusSource::Cluster),
         (None, _) => Ok(StatusSource::DaemonOrCluster(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
@@ -147,7 +149,9 @@ pub(super) fn why_config(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<C
         if args.place.reference.is_none() && args.place.path.is_none() {
             return Ok(None);
         }
-        return Err(CommandError::usage_error("--ref and --path are of a SOURCE").hint("name it behind the object"));
+        return Err(
+            CommandError::usage_error("--ref and --path are of a SOURCE").hint("name it behind the object")
+        );
     };
     one_shot_config(global, &source, &args.place, PrunePolicy::On).map(Some)
 }
@@ -247,8 +251,10 @@ fn run_config(
     match (&mut spec.git, args.interval) {
         (Some(git), Some(interval)) => git.interval = interval,
         (None, Some(_)) => {
-            return Err(CommandError::usage_error(format!("{text} is a directory: it is watched, not asked"))
-                .hint("leave --interval out"));
+            return Err(CommandError::usage_error(format!(
+                "{text} is a directory: it is watched, not asked"
+            ))
+            .hint("leave --interval out"));
         }
         (_, None) => {}
     }
@@ -304,8 +310,10 @@ fn not_a_repository_error(text: &str, path: &Path) -> CommandError {
             .hint("name a repository as SOURCE, and a folder in it with --path");
     };
     let (tree, inside) = (tree.display(), whole.strip_prefix(tree).unwrap_or(&whole).display());
-    CommandError::usage_error(format!("{text} is only a folder of the git repository {tree}, and has no revisions"))
-        .hint(format!("name the two apart: {tree} --path {inside}"))
+    CommandError::usage_error(format!(
+        "{text} is only a folder of the git repository {tree}, and has no revisions"
+    ))
+    .hint(format!("name the two apart: {tree} --path {inside}"))
 }
 
 fn is_work_tree(path: &Path) -> bool {
@@ -319,7 +327,11 @@ fn disk_spec(path: &Path, args: &LocationArgs) -> SourceSpec {
     SourceSpec { directory: Some(directory), ..SourceSpec::default() }
 }
 
-fn config_with_source(global: &GlobalArgs, spec: SourceSpec, args: &LocationArgs) -> Result<Config, CommandError> {
+fn config_with_source(
+    global: &GlobalArgs,
+    spec: SourceSpec,
+    args: &LocationArgs,
+) -> Result<Config, CommandError> {
     let spec = SourceSpec {
         namespace: default_namespace(global),
         adopt: args.adopt,
@@ -366,10 +378,11 @@ pub(super) fn from_file(
         }
     }
     let shown = file.display().to_string();
-    let wrong =
-        |message: String| CommandError::new(ErrorClass::Config, message).with_exit(ExitStatus::BadConfiguration);
-    let text =
-        read_file_text(file, reading).map_err(|error| wrong(format!("cannot read {shown}: {}", os_message(&error))))?;
+    let wrong = |message: String| {
+        CommandError::new(ErrorClass::Config, message).with_exit(ExitStatus::BadConfiguration)
+    };
+    let text = read_file_text(file, reading)
+        .map_err(|error| wrong(format!("cannot read {shown}: {}", os_message(&error))))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
     let directory = local_environment()?.resolve(&directory);
     let read = config::read(&shown, &text, &process_environment(directory));

@@ -68,13 +68,16 @@ impl DaemonSocket {
     pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, SocketError> {
         let text = self.get(page).await?;
         serde_json::from_str(&text).map_err(|error| {
-            self.broken_answer_error(&format!("{page} is in no form that this version of rhumb knows: {error}"))
+            self.broken_answer_error(&format!(
+                "{page} is in no form that this version of rhumb knows: {error}"
+            ))
         })
     }
 
     /// Asks for a page as it is.
     pub(super) async fn get(&self, page: &str) -> Result<String, SocketError> {
-        let answer = async { text(self.open(page).await?).await.map_err(|why| self.broken_answer_error(&why)) };
+        let answer =
+            async { text(self.open(page).await?).await.map_err(|why| self.broken_answer_error(&why)) };
         tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(self.no_answer_error()))
     }
 
@@ -104,7 +107,10 @@ impl DaemonSocket {
     }
 
     fn no_answer_error(&self) -> SocketError {
-        self.broken_answer_error(&format!("it accepts a connection, and is silent for {} s", ANSWER_TIMEOUT.as_secs()))
+        self.broken_answer_error(&format!(
+            "it accepts a connection, and is silent for {} s",
+            ANSWER_TIMEOUT.as_secs()
+        ))
     }
 
     fn broken_answer_error(&self, why: &str) -> SocketError {

@@ -34,7 +34,10 @@ pub(super) async fn read(
 /// Returns a place for the clones of remote repositories, which are of no use later.
 pub(super) fn temporary_folder() -> Result<TempDir, CommandError> {
     tempfile::tempdir().map_err(|error| {
-        CommandError::new(ErrorClass::Internal, format!("no directory can be made: {}", exit::os_message(&error)))
+        CommandError::new(
+            ErrorClass::Internal,
+            format!("no directory can be made: {}", exit::os_message(&error)),
+        )
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::target::{ClusterSession, ManagedObject};
 use crate::cluster::{KindLookup, pod_selector};
 use crate::engine::{LabelSelector, Overlay};
-use crate::object::{GroupKind, value_at, text_at};
+use crate::object::{GroupKind, text_at, value_at};
 
 /// Returns the step that is shown, and the reason that keeps the pods of a DaemonSet. Facts that
 /// the user may not read are left out.
@@ -54,7 +54,8 @@ async fn objects(
 async fn blocking_budgets(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let namespace = target.id.namespace();
     let budgets = objects(session, GroupKind::new("policy", "PodDisruptionBudget"), namespace, "").await;
-    let labels = value_at(&target.object, &["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
+    let labels =
+        value_at(&target.object, &["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
     let closed = budgets.iter().filter(|budget| is_blocking(budget, labels));
     let line = |budget: &Value| {
         let name = text_at(budget, &["metadata", "name"]);
@@ -66,7 +67,8 @@ async fn blocking_budgets(session: &ClusterSession, target: &ManagedObject) -> V
 fn is_blocking(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
     let allowed = value_at(budget, &["status", "disruptionsAllowed"]).and_then(Value::as_i64).unwrap_or(0);
     let label = |key: &str| labels?.get(key)?.as_str();
-    let everything = value_at(budget, &["spec", "selector"]).and_then(Value::as_object).is_some_and(Map::is_empty);
+    let everything =
+        value_at(budget, &["spec", "selector"]).and_then(Value::as_object).is_some_and(Map::is_empty);
     let selector = pod_selector(budget).and_then(|text| LabelSelector::parse(&text));
     allowed <= 0 && (everything || selector.is_some_and(|selector| selector.matches(label)))
 }

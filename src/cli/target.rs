@@ -99,7 +99,10 @@ impl ClusterSession {
     }
 
     /// Returns the object that a name means, and its kind.
-    pub(super) fn resolve_name(&self, name: &ObjectName) -> Result<(Arc<ServedKind>, ObjectId), CommandError> {
+    pub(super) fn resolve_name(
+        &self,
+        name: &ObjectName,
+    ) -> Result<(Arc<ServedKind>, ObjectId), CommandError> {
         let kind = self.kind(&name.kind)?;
         let namespace = match kind.scope {
             crate::cluster::ServedScope::Cluster => None,
@@ -124,7 +127,7 @@ impl ClusterSession {
             inventories.iter().map(|(name, _)| applyset_id(&self.system, name).into()).collect();
         let labelled = sets.iter().position(|one| **one == *set);
         // Somebody may have taken the label off.
-        let live = self.cluster.view(&kind, &object).filter(|_| set.is_empty());
+        let live = self.cluster.decode_view(&kind, &object).filter(|_| set.is_empty());
         let found = match (labelled, &live) {
             (None, Some(live)) => cluster_status::source_by_seal(self, &id, live, &sets).await,
             _ => labelled,

@@ -221,7 +221,11 @@ mod tests {
     fn what_is_redrawn_never_wraps_or_scrolls() {
         assert_eq!(cut_line("abcdef", 4), "abcd");
         assert_eq!(cut_line("\u{1b}[31mabcdef\u{1b}[0m", 4), "\u{1b}[31mabcd");
-        assert_eq!(cut_line("\u{65e5}\u{672c}", 3), "\u{65e5}", "a wide character that does not fit is left out");
+        assert_eq!(
+            cut_line("\u{65e5}\u{672c}", 3),
+            "\u{65e5}",
+            "a wide character that does not fit is left out"
+        );
         let shown = screen_text("one\ntwo\nthree\n", 3, 80);
         assert_eq!(shown, "\u{1b}[Hone\u{1b}[0m\u{1b}[K\r\ntwo\u{1b}[0m\u{1b}[K\r\n\u{1b}[J");
     }

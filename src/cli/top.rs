@@ -49,9 +49,8 @@ pub(super) fn carry_out(
         let look = feed.poll(None).await?;
         let only = args.source.as_ref().map(DnsLabel::as_str);
         if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
-            return Err(
-                CommandError::usage_error(format!("there is no source {name}")).hint("`rhumb status` lists them")
-            );
+            return Err(CommandError::usage_error(format!("there is no source {name}"))
+                .hint("`rhumb status` lists them"));
         }
         let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
         show(&mut model, feed).await?;

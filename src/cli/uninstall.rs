@@ -122,10 +122,13 @@ impl Uninstallation<'_> {
         let inventories = match self.source {
             None => self.cluster.read_inventories(namespace).await?,
             Some(name) => {
-                let inventory = self.cluster.read_inventory(namespace, name.as_str()).await?.ok_or_else(|| {
-                    CommandError::usage_error(format!("there is no source {name}: no ConfigMap {namespace}/{name}"))
+                let inventory =
+                    self.cluster.read_inventory(namespace, name.as_str()).await?.ok_or_else(|| {
+                        CommandError::usage_error(format!(
+                            "there is no source {name}: no ConfigMap {namespace}/{name}"
+                        ))
                         .hint("`rhumb status` shows the sources that there are")
-                })?;
+                    })?;
                 vec![(name.to_string(), inventory)]
             }
         };
@@ -245,7 +248,9 @@ impl Uninstallation<'_> {
             finalizers.is_some_and(|all| all.iter().any(|one| *one == SOURCE_FINALIZER))
         };
         Err(if found.iter().any(is_tied) {
-            error.hint(format!("its finalizer {SOURCE_FINALIZER} waits for `rhumb run`, which deletes its objects"))
+            error.hint(format!(
+                "its finalizer {SOURCE_FINALIZER} waits for `rhumb run`, which deletes its objects"
+            ))
         } else {
             error
         })
@@ -317,7 +322,8 @@ impl Uninstallation<'_> {
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
         let InstalledSource { name, reach, .. } = holder;
         let state = session::state(self.config, &self.cluster).await?;
-        let mut setup = session::ending_setup(&SourceConfig::ending_config(name, &AllowList::default()), &state)?;
+        let mut setup =
+            session::ending_setup(&SourceConfig::ending_config(name, &AllowList::default()), &state)?;
         setup.prune_delay = Duration::ZERO;
         // All were listed and counted: also those that are deleted only when a person names them.
         setup.confirmed = holder.removable_objects().map(|member| member.uid.clone()).collect();
@@ -350,7 +356,8 @@ impl Uninstallation<'_> {
     /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds
     /// it.
     async fn forget(&self, name: &DnsLabel) -> Result<(), CommandError> {
-        self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE_PREFIX}{name}")).await?;
+        self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE_PREFIX}{name}"))
+            .await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), &orders_name(name.as_str())).await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), name.as_str()).await
     }

@@ -56,7 +56,11 @@ struct RemainsSearch<'a> {
 }
 
 impl RemainsSearch<'_> {
-    async fn search_namespace(&self, kind: &GroupKind, rights: &mut Rights) -> Result<Option<String>, ClusterError> {
+    async fn search_namespace(
+        &self,
+        kind: &GroupKind,
+        rights: &mut Rights,
+    ) -> Result<Option<String>, ClusterError> {
         let is_held = self.held.iter().any(|object| object.id.group_kind() == *kind);
         let served = match self.kinds.preferred_kind(kind) {
             KindLookup::Served(served) => served,

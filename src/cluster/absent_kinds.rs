@@ -60,11 +60,16 @@ impl Cluster {
     /// server must be ready, and discovery, asked anew, must list the kind in no version. No
     /// definition may name it, and its group may be served by no other server. A question without
     /// an answer proves nothing either.
-    pub async fn find_absent_kinds(&self, kinds: &BTreeSet<GroupKind>) -> Result<BTreeSet<GroupKind>, ClusterError> {
+    pub async fn find_absent_kinds(
+        &self,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> Result<BTreeSet<GroupKind>, ClusterError> {
         self.call(ApiRequest::read("/readyz".to_owned(), CallSubject::Server("readiness"))).await?;
         let listed = self.discover().await?;
-        let definitions: Vec<DefinitionSpec> = self.list_specs(DEFINITIONS_PATH, "the list of definitions").await?;
-        let services: Vec<ApiServiceSpec> = self.list_specs(API_SERVICES_PATH, "the list of API services").await?;
+        let definitions: Vec<DefinitionSpec> =
+            self.list_specs(DEFINITIONS_PATH, "the list of definitions").await?;
+        let services: Vec<ApiServiceSpec> =
+            self.list_specs(API_SERVICES_PATH, "the list of API services").await?;
         let is_absent = |kind: &&GroupKind| {
             let unlisted = matches!(listed.preferred_kind(kind), KindLookup::Unserved { .. });
             let defined = definitions.iter().any(|d| d.group == *kind.group && d.names.kind == *kind.kind);

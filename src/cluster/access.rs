@@ -128,7 +128,13 @@ impl Cluster {
             "kind": "SelfSubjectAccessReview",
             "spec": access.review_spec(),
         });
-        let ask = ApiRequest::write(Method::POST, ACCESS_REVIEWS_PATH.to_owned(), JSON_TYPE, bytes(&review, &on)?, on.clone());
+        let ask = ApiRequest::write(
+            Method::POST,
+            ACCESS_REVIEWS_PATH.to_owned(),
+            JSON_TYPE,
+            bytes(&review, &on)?,
+            on.clone(),
+        );
         Ok(self.call(ask).await?.decode::<AccessReview>(&on)?.status.into())
     }
 
@@ -136,7 +142,13 @@ impl Cluster {
     pub async fn user(&self) -> Result<String, ClusterError> {
         let on = CallSubject::Server("who the user is");
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        let ask = ApiRequest::write(Method::POST, SUBJECT_REVIEWS_PATH.to_owned(), JSON_TYPE, bytes(&review, &on)?, on.clone());
+        let ask = ApiRequest::write(
+            Method::POST,
+            SUBJECT_REVIEWS_PATH.to_owned(),
+            JSON_TYPE,
+            bytes(&review, &on)?,
+            on.clone(),
+        );
         Ok(self.call(ask).await?.decode::<SelfSubjectReview>(&on)?.status.user_info.username)
     }
 }

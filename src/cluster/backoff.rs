@@ -3,11 +3,11 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-const FIRST_BACKOFF: Duration = Duration::from_millis(800);
+const FIRST_WATCH_BACKOFF: Duration = Duration::from_millis(800);
 /// A server that is down is asked often enough to be back in use soon after it is back.
-const MAX_BACKOFF_WHILE_DOWN: Duration = Duration::from_secs(8);
+const MAX_WATCH_BACKOFF_WHILE_DOWN: Duration = Duration::from_secs(8);
 /// A role that was granted, or a kind that is served again, is noticed within this.
-const MAX_BACKOFF: Duration = Duration::from_secs(15);
+const MAX_WATCH_BACKOFF: Duration = Duration::from_secs(15);
 /// A watch that lived so long proves that the trouble is over.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 /// The minimum lifetime of a watch. One that ends sooner counts as a failure, so that a server
@@ -37,10 +37,10 @@ impl InformerBackoff {
     /// silence: its first answer after an outage says that the old version of a list is gone.
     pub(super) fn note_failure(&mut self, reach: Reachability) -> Duration {
         let (count, most) = match reach {
-            Reachability::Unreachable => (&mut self.silences, MAX_BACKOFF_WHILE_DOWN),
-            Reachability::Reachable => (&mut self.failures, MAX_BACKOFF),
+            Reachability::Unreachable => (&mut self.silences, MAX_WATCH_BACKOFF_WHILE_DOWN),
+            Reachability::Reachable => (&mut self.failures, MAX_WATCH_BACKOFF),
         };
-        let full = FIRST_BACKOFF.saturating_mul(1 << (*count).min(16)).min(most);
+        let full = FIRST_WATCH_BACKOFF.saturating_mul(1 << (*count).min(16)).min(most);
         *count = count.saturating_add(1);
         if reach == Reachability::Reachable {
             self.silences = 0;
@@ -73,16 +73,16 @@ mod tests {
     fn a_server_that_answers_again_is_not_made_to_wait_for_its_silence() {
         let mut backoff = InformerBackoff::default();
         for _ in 0..20 {
-            assert!(backoff.note_failure(Reachability::Unreachable) <= MAX_BACKOFF_WHILE_DOWN);
+            assert!(backoff.note_failure(Reachability::Unreachable) <= MAX_WATCH_BACKOFF_WHILE_DOWN);
         }
-        assert!(backoff.note_failure(Reachability::Unreachable) >= MAX_BACKOFF_WHILE_DOWN / 2);
-        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_BACKOFF);
-        assert!(backoff.note_failure(Reachability::Unreachable) <= FIRST_BACKOFF);
+        assert!(backoff.note_failure(Reachability::Unreachable) >= MAX_WATCH_BACKOFF_WHILE_DOWN / 2);
+        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_WATCH_BACKOFF);
+        assert!(backoff.note_failure(Reachability::Unreachable) <= FIRST_WATCH_BACKOFF);
         for _ in 0..20 {
             backoff.note_failure(Reachability::Reachable);
         }
-        assert!(backoff.note_failure(Reachability::Reachable) >= MAX_BACKOFF / 2);
+        assert!(backoff.note_failure(Reachability::Reachable) >= MAX_WATCH_BACKOFF / 2);
         assert!(backoff.delay_after_end(BACKOFF_RESET_AFTER).is_zero());
-        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_BACKOFF);
+        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_WATCH_BACKOFF);
     }
 }

@@ -293,7 +293,9 @@ impl Cluster {
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
     pub async fn uid(&self) -> Result<Uid, ClusterError> {
         let own = self.with_account(None);
-        let read = async { cluster_identity(&own.call(ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY)).await?) };
+        let read = async {
+            cluster_identity(&own.call(ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY)).await?)
+        };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
 
@@ -551,7 +553,8 @@ impl Cluster {
         let ConnectedClient { client, server, credentials: seen, expires, impersonation: guise, .. } = link;
         let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation: guise };
         if let Some(known) = self.inner.uid.get() {
-            let request = ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY).build_request(Body::from)?;
+            let request =
+                ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY).build_request(Body::from)?;
             let (head, body) = self.exchange(&renewed, request, &CLUSTER_IDENTITY, self.timeout()).await?;
             if !head.status.is_success() {
                 return Err(classify::classify_answer(head.status.as_u16(), None, &body, CLUSTER_IDENTITY));
@@ -586,7 +589,11 @@ fn wrong_cluster_error(why: &str) -> ClusterError {
 /// Returns the identity of a cluster.
 fn cluster_identity(answer: &ApiResponse) -> Result<Uid, ClusterError> {
     let namespace: Namespace = answer.decode(&CLUSTER_IDENTITY)?;
-    let garbled =
-        || ClusterError::new(CLUSTER_IDENTITY, ClusterFault::Garbled { reason: "kube-system has no uid".to_owned() });
+    let garbled = || {
+        ClusterError::new(
+            CLUSTER_IDENTITY,
+            ClusterFault::Garbled { reason: "kube-system has no uid".to_owned() },
+        )
+    };
     namespace.metadata.uid.map(|uid| Uid(uid.into())).ok_or_else(garbled)
 }

@@ -30,7 +30,12 @@ const IMMUTABLE_TEXTS: [&str; 6] = [
 ];
 
 /// Classifies an answer with an error status.
-pub(super) fn classify_answer(code: u16, retry_after: Option<&str>, body: &[u8], on: CallSubject) -> ClusterError {
+pub(super) fn classify_answer(
+    code: u16,
+    retry_after: Option<&str>,
+    body: &[u8],
+    on: CallSubject,
+) -> ClusterError {
     let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         // A proxy, or a path that the server does not know: plain text.
         let text = String::from_utf8_lossy(body);
@@ -76,7 +81,9 @@ pub(super) fn classify_auth(error: &AuthError) -> ClusterFault {
                 reason: format!("the credential plugin cannot be started: {said}"),
             };
         }
-        other => return ClusterFault::Config { reason: format!("credentials: {}", blur(&error_chain(other))) },
+        other => {
+            return ClusterFault::Config { reason: format!("credentials: {}", blur(&error_chain(other))) };
+        }
     };
     // The service behind the plugin may be away.
     ClusterFault::Plugin { reason }
@@ -160,7 +167,10 @@ fn schema_faults(message: &str) -> Vec<InvalidField> {
     let lines = faults.lines().map(str::trim).filter(|line| line.starts_with('.'));
     let parts = lines.filter_map(|line| line.split_once(": "));
     parts
-        .map(|(field, text)| InvalidField { field: field.to_owned(), message: shorten_message(text).into_owned() })
+        .map(|(field, text)| InvalidField {
+            field: field.to_owned(),
+            message: shorten_message(text).into_owned(),
+        })
         .collect()
 }
 
@@ -246,7 +256,10 @@ fn classify_refusal(status: &Status, causes: &[StatusCause], on: &CallSubject) -
     }
     let mut fields: Vec<InvalidField> = causes
         .iter()
-        .map(|cause| InvalidField { field: cause.field.clone(), message: shorten_message(&cause.message).into_owned() })
+        .map(|cause| InvalidField {
+            field: cause.field.clone(),
+            message: shorten_message(&cause.message).into_owned(),
+        })
         .collect();
     if fields.is_empty() {
         fields = schema_faults(&status.message);
@@ -309,7 +322,11 @@ fn refusal_words(status: &Status, causes: &[StatusCause]) -> String {
         })
         .collect();
     faults.dedup();
-    let whose = status.message.split_inclusive(" is invalid: ").next().filter(|text| text.len() <= MAX_READABLE_CHARS);
+    let whose = status
+        .message
+        .split_inclusive(" is invalid: ")
+        .next()
+        .filter(|text| text.len() <= MAX_READABLE_CHARS);
     shorten_message(&format!("{}{}", whose.unwrap_or_default(), faults.join("; "))).into_owned()
 }
 

@@ -83,7 +83,8 @@ impl Cluster {
         let body = json_body(&secret, &on)?;
         let collection = format!("/api/v1/namespaces/{namespace}/secrets");
         let url = path::with_query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.call(ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone()));
+        let make =
+            || self.call(ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;

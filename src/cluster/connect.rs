@@ -150,7 +150,9 @@ impl Connection {
                 | kube::Error::ProxyProtocolDisabled { proxy_url, .. },
             ))) => {
                 let scheme = proxy_url.scheme_str().unwrap_or("no scheme");
-                return Err(kubeconfig_error(format!("a proxy by {scheme} cannot be used: use http:// or https://")));
+                return Err(kubeconfig_error(format!(
+                    "a proxy by {scheme} cannot be used: use http:// or https://"
+                )));
             }
             Ok(Ok(Err(error))) => return Err(kubeconfig_error(blur(&classify::error_chain(&error)))),
             Ok(Err(_)) => return Err(kubeconfig_error("the client could not be made".to_owned())),
@@ -171,7 +173,9 @@ impl Connection {
         let mut seen = stamp_files(self.files());
         let Some(kubeconfig) = self.load_kubeconfig()? else {
             if let Some(context) = &self.context {
-                return Err(kubeconfig_error(format!("there is no kubeconfig to take the context {context:?} from")));
+                return Err(kubeconfig_error(format!(
+                    "there is no kubeconfig to take the context {context:?} from"
+                )));
             }
             seen.extend(credentials::stamp_files(IN_CLUSTER_VARIABLES.map(PathBuf::from).to_vec()));
             let mut config = kube::Config::incluster().map_err(|_| {
@@ -192,13 +196,15 @@ impl Connection {
         }
         let has_proxy = has_proxy_url(&kubeconfig, &context);
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-            .await
-            .map_err(|error| kubeconfig_error(format!("kubeconfig: {}", blur(&classify::error_chain(&error)))))?;
+        let mut config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
+                kubeconfig_error(format!("kubeconfig: {}", blur(&classify::error_chain(&error))))
+            })?;
         if !has_proxy {
             let proxy = proxy::of(&config.cluster_url, |name| std::env::var(name).ok());
             // It may have a password in it.
-            let none = |_| kubeconfig_error("the environment names a proxy by what is no valid address".to_owned());
+            let none =
+                |_| kubeconfig_error("the environment names a proxy by what is no valid address".to_owned());
             config.proxy_url = proxy.map(|text| text.parse().map_err(none)).transpose()?;
         }
         take_token(&mut config)?;
@@ -254,9 +260,9 @@ pub(super) fn merge_kubeconfigs(paths: &[PathBuf]) -> Result<Kubeconfig, Cluster
         let next = read(path)?;
         merged = Some(match merged {
             None => next,
-            Some(first) => first
-                .merge(next)
-                .map_err(|error| kubeconfig_error(format!("{}: {}", path.display(), classify::error_chain(&error))))?,
+            Some(first) => first.merge(next).map_err(|error| {
+                kubeconfig_error(format!("{}: {}", path.display(), classify::error_chain(&error)))
+            })?,
         });
     }
     merged.ok_or_else(|| {
@@ -299,7 +305,11 @@ fn read(path: &Path) -> Result<Kubeconfig, ClusterError> {
     let text = secret::read_regular(path, MAX_KUBECONFIG_BYTES + 1);
     let text = text.map_err(|error| unreadable_file_error("kubeconfig", path, &error))?;
     if text.len() as u64 > MAX_KUBECONFIG_BYTES {
-        return Err(kubeconfig_error(format!("the kubeconfig {} is larger than {} MiB", path.display(), MAX_KUBECONFIG_BYTES >> 20)));
+        return Err(kubeconfig_error(format!(
+            "the kubeconfig {} is larger than {} MiB",
+            path.display(),
+            MAX_KUBECONFIG_BYTES >> 20
+        )));
     }
     Kubeconfig::read_from(path).map_err(|error| {
         let said = classify::error_chain(&error);

@@ -45,7 +45,8 @@ pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
 /// us, and somebody took our annotation away: it must not pass for one that is let go.
 pub(super) fn overlay_state(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
-    let held = kind.is("apps", "Deployment") && count(object, &["spec", "minReadySeconds"]) == Some(HELD_MIN_READY_SECONDS);
+    let held = kind.is("apps", "Deployment")
+        && count(object, &["spec", "minReadySeconds"]) == Some(HELD_MIN_READY_SECONDS);
     match OverlayState::read(annotation) {
         OverlayState::Plain if held => OverlayState::Unreadable,
         shown => shown,
@@ -83,7 +84,8 @@ fn is_first_start(object: &Value, numbers: RolloutNumbers, all: u32) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
     let in_rollout =
         ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
-    let reason = find_condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
+    let reason =
+        find_condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
     let revision = text_at(object, &["metadata", "annotations", REVISION_ANNOTATION]);
     let is_one_template = all == numbers.updated;
     if revision == "1" && is_one_template && in_rollout.contains(&reason) {

@@ -15,7 +15,9 @@ pub(super) const MAX_BEARER_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Returns whether a header can carry it.
 pub(super) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.len() as u64 <= MAX_BEARER_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic())
+    !text.is_empty()
+        && text.len() as u64 <= MAX_BEARER_TOKEN_BYTES
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns how files look now.

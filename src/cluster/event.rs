@@ -119,6 +119,8 @@ impl Cluster {
         });
         let event = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
         let url = path::with_query(event, &[("fieldManager", FIELD_MANAGER)]);
-        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json_body(&patch, &on)?, on)).await.map(drop)
+        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json_body(&patch, &on)?, on))
+            .await
+            .map(drop)
     }
 }

@@ -167,7 +167,7 @@ impl Drop for InFlightWrite {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_mins(1);
+    const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
     #[test]
     fn a_write_passes_only_within_the_terms_of_all_sources() {
@@ -175,12 +175,12 @@ mod tests {
         let fence = terms.new_fence([a.clone(), b.clone()]);
         let passes = || fence.pass().map(|underway| (underway.time_left(), underway.mark_answered()).0);
         assert_eq!(passes(), None);
-        terms.extend(&a, LeaseTerms::tick(), LONG);
+        terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         assert_eq!(passes(), None);
-        terms.extend(&b, LeaseTerms::tick(), LONG / 2);
-        assert!(passes().is_some_and(|left| left <= LONG / 2));
+        terms.extend(&b, LeaseTerms::tick(), LONG_TIMEOUT / 2);
+        assert!(passes().is_some_and(|left| left <= LONG_TIMEOUT / 2));
         // A renewal that is answered late shortens nothing.
-        terms.extend(&b, TermStart(Duration::ZERO), LONG);
+        terms.extend(&b, TermStart(Duration::ZERO), LONG_TIMEOUT);
         assert!(passes().is_some());
         terms.end("a");
         assert_eq!(passes(), None);
@@ -192,32 +192,32 @@ mod tests {
     #[test]
     fn what_was_sent_and_not_answered_is_remembered_of_its_source() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
-        terms.extend(&a, LeaseTerms::tick(), LONG);
+        terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         let fence = terms.new_fence([a]);
         let underway = fence.pass().unwrap();
-        assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG));
+        assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG_TIMEOUT));
         underway.mark_answered();
-        assert!(!terms.is_write_unanswered("a", LONG));
+        assert!(!terms.is_write_unanswered("a", LONG_TIMEOUT));
         drop((fence.pass(), fence.pass()));
-        assert!(terms.is_write_unanswered("a", LONG) && !terms.is_write_unanswered(&b, LONG));
+        assert!(terms.is_write_unanswered("a", LONG_TIMEOUT) && !terms.is_write_unanswered(&b, LONG_TIMEOUT));
         assert!(!terms.is_write_unanswered("a", Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_releases_a_lease_waits_for_what_is_on_its_way_and_not_for_ever() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
-        terms.extend(&a, LeaseTerms::tick(), LONG);
-        terms.extend(&b, LeaseTerms::tick(), LONG);
+        terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
+        terms.extend(&b, LeaseTerms::tick(), LONG_TIMEOUT);
         let (of_a, _of_b) =
             (terms.new_fence([a.clone()]).pass().unwrap(), terms.new_fence([b.clone()]).pass().unwrap());
         let answered = async {
-            tokio::time::sleep(LONG / 2).await;
+            tokio::time::sleep(LONG_TIMEOUT / 2).await;
             of_a.mark_answered();
         };
         let begun = tokio::time::Instant::now();
-        futures::join!(answered, terms.wait_until_idle(std::slice::from_ref(&a), LONG));
-        assert_eq!((begun.elapsed(), terms.is_write_unanswered(&a, LONG)), (LONG / 2, false));
-        terms.wait_until_idle(&[a, b.clone()], LONG).await;
-        assert!(begun.elapsed() >= LONG * 3 / 2 && terms.is_write_unanswered(&b, LONG));
+        futures::join!(answered, terms.wait_until_idle(std::slice::from_ref(&a), LONG_TIMEOUT));
+        assert_eq!((begun.elapsed(), terms.is_write_unanswered(&a, LONG_TIMEOUT)), (LONG_TIMEOUT / 2, false));
+        terms.wait_until_idle(&[a, b.clone()], LONG_TIMEOUT).await;
+        assert!(begun.elapsed() >= LONG_TIMEOUT * 3 / 2 && terms.is_write_unanswered(&b, LONG_TIMEOUT));
     }
 }

@@ -15,7 +15,7 @@ use super::kinds::ServedKind;
 use super::kubectl_fields::{is_ours, union_fields};
 use super::wire::version;
 use crate::engine::{Precondition, ResourceVersion};
-use crate::object::{GroupKind, ObjectId, value_at, text_at};
+use crate::object::{GroupKind, ObjectId, text_at, value_at};
 
 /// The field that goes with one strategy only.
 const ROLLING_UPDATE_FIELD: &str = "rollingUpdate";
@@ -30,8 +30,9 @@ fn strategy_field(kind: &GroupKind, content: &Value) -> Option<&'static str> {
         _ => return None,
     };
     let strategy = value_at(content, &["spec", field])?;
-    (text_at(strategy, &["type"]) == other && value_at(strategy, &[ROLLING_UPDATE_FIELD]).is_none_or(Value::is_null))
-        .then_some(field)
+    (text_at(strategy, &["type"]) == other
+        && value_at(strategy, &[ROLLING_UPDATE_FIELD]).is_none_or(Value::is_null))
+    .then_some(field)
 }
 
 fn rolling_update_of<'a>(live: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {

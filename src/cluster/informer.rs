@@ -109,7 +109,11 @@ impl Cluster {
     }
 
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
-    pub fn scaler_informer(&self, kind: &Arc<ServedKind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
+    pub fn scaler_informer(
+        &self,
+        kind: &Arc<ServedKind>,
+        sink: mpsc::Sender<InformerEvent<Scaler>>,
+    ) -> Informer {
         self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
     }
 
@@ -186,7 +190,9 @@ impl Cluster {
             stream_faults: 0,
             broken: 0,
             failing: false,
-            heartbeat: self.heartbeats().expect_part(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), HEARTBEAT_SLACK),
+            heartbeat: self
+                .heartbeats()
+                .expect_part(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), HEARTBEAT_SLACK),
         };
         let (bug, sink) = (
             ClusterError::new(CallSubject::Kind(follower.listing.kind.clone()), ClusterFault::Bug),
@@ -318,7 +324,8 @@ impl<P: WireDecoder> InformerTask<P> {
         let mut next: Option<String> = None;
         loop {
             self.heartbeat.record(self.cluster.longest_call());
-            let page = self.cluster.read_page(&self.kind, &self.selector, next.as_deref(), &self.decoder).await;
+            let page =
+                self.cluster.read_page(&self.kind, &self.selector, next.as_deref(), &self.decoder).await;
             let (items, meta) = match page {
                 Ok(page) => page,
                 Err(error) => return Ok(Err(error)),

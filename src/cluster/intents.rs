@@ -86,7 +86,10 @@ impl Cluster {
     }
 
     /// Returns the parents of all sources, by name.
-    pub async fn list_inventories(&self, namespace: &str) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
+    pub async fn list_inventories(
+        &self,
+        namespace: &str,
+    ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let url = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::with_query(url, &[("labelSelector", ID_LABEL)]);

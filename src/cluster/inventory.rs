@@ -67,7 +67,10 @@ impl InventoryObject {
         Self {
             known: object.metadata.uid.map(|uid| (Uid(uid.into()), super::wire::version(&version))),
             tooling: annotations.remove(TOOLING_ANNOTATION).unwrap_or_default(),
-            kinds: list(annotations.remove(KINDS_ANNOTATION)).iter().map(|text| GroupKind::parse(text)).collect(),
+            kinds: list(annotations.remove(KINDS_ANNOTATION))
+                .iter()
+                .map(|text| GroupKind::parse(text))
+                .collect(),
             namespaces: list(annotations.remove(NAMESPACES_ANNOTATION)).into_iter().collect(),
             annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("rhumb.dev/")).collect(),
             data: object.data.unwrap_or_default(),
@@ -216,7 +219,8 @@ impl Cluster {
     ) -> Result<ConfigMap, ClusterError> {
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
         let url = path::with_query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.call(ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone()));
+        let make =
+            || self.call(ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
@@ -258,8 +262,9 @@ fn is_anothers(object: &ConfigMap) -> bool {
     let metadata = &object.metadata;
     let labelled = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
     let annotations = || metadata.annotations.iter().flat_map(BTreeMap::keys);
-    let ours =
-        labelled || annotations().any(|key| key == TOOLING_ANNOTATION || key == KINDS_ANNOTATION || key.starts_with("rhumb.dev/"));
+    let ours = labelled
+        || annotations()
+            .any(|key| key == TOOLING_ANNOTATION || key == KINDS_ANNOTATION || key.starts_with("rhumb.dev/"));
     let is_empty = object.data.as_ref().is_none_or(BTreeMap::is_empty)
         && object.binary_data.as_ref().is_none_or(BTreeMap::is_empty);
     !ours && !is_empty

@@ -179,7 +179,8 @@ impl Cluster {
 
     async fn fetch_discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, ClusterError> {
         let on = CallSubject::Server("discovery");
-        let answer = self.call(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED_DISCOVERY)).await?;
+        let answer =
+            self.call(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED_DISCOVERY)).await?;
         let document: APIGroupDiscoveryList = answer.decode(&on)?;
         // An older server ignores the Accept header and lists names of groups only.
         if document.items.is_empty() {

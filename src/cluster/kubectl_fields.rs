@@ -75,7 +75,8 @@ impl Cluster {
 pub(super) fn migrate_entries(entries: &[Value]) -> Option<Vec<Value>> {
     let (theirs, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_client_side);
     let first = theirs.first()?.clone();
-    let fields = theirs.iter().fold(Value::Object(Map::new()), |sum, entry| union_fields(sum, &entry["fieldsV1"]));
+    let fields =
+        theirs.iter().fold(Value::Object(Map::new()), |sum, entry| union_fields(sum, &entry["fieldsV1"]));
     if let Some(ours) = kept.iter_mut().find(|entry| is_ours(entry)) {
         ours["fieldsV1"] = union_fields(ours["fieldsV1"].take(), &fields);
     } else {

@@ -84,7 +84,8 @@ impl From<LeaseText> for LeaseRecord {
             name: text.metadata.name,
             holder: text.spec.holder_identity.filter(|holder| !holder.is_empty()).map(Into::into),
             renewed: text.spec.renew_time.unwrap_or_default().into(),
-            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default()).min(MAX_LEASE_DURATION),
+            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default())
+                .min(MAX_LEASE_DURATION),
             uid: Uid(text.metadata.uid.into()),
             version: text.metadata.resource_version,
             transitions: text.spec.lease_transitions.unwrap_or_default(),
@@ -121,7 +122,9 @@ impl Cluster {
     /// Returns all Leases of a namespace.
     pub async fn list_leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("coordination.k8s.io", "Lease"));
-        let answer = self.call(ApiRequest::read(leases_path(namespace), on.clone()).with_priority(LEASE_CALL_TIMEOUT)).await?;
+        let answer = self
+            .call(ApiRequest::read(leases_path(namespace), on.clone()).with_priority(LEASE_CALL_TIMEOUT))
+            .await?;
         let list: LeaseList = answer.decode(&on)?;
         Ok(list.items.into_iter().map(Into::into).collect())
     }
@@ -141,9 +144,12 @@ impl Cluster {
         let answer = if let Some(before) = before {
             let metadata = json!({ "uid": before.uid.0, "resourceVersion": before.version });
             let body = write::json_body(&json!({ "metadata": metadata, "spec": spec }), &on)?;
-            let url =
-                path::with_query(format!("{}/{name}", leases_path(namespace)), &[("fieldManager", FIELD_MANAGER)]);
-            let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone()).with_priority(LEASE_CALL_TIMEOUT);
+            let url = path::with_query(
+                format!("{}/{name}", leases_path(namespace)),
+                &[("fieldManager", FIELD_MANAGER)],
+            );
+            let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone())
+                .with_priority(LEASE_CALL_TIMEOUT);
             match self.call(ask).await {
                 Err(error) if *error.fault() == ClusterFault::NoObject => {
                     return Err(ClusterError::new(on, ClusterFault::VersionConflict));
@@ -183,7 +189,12 @@ impl Cluster {
         });
         let body = write::json_body(&options, &on)?;
         let url = format!("{}/{}", leases_path(namespace), lease.name);
-        match self.call(ApiRequest::write(Method::DELETE, url, JSON_TYPE, body, on).with_priority(LEASE_CALL_TIMEOUT)).await {
+        match self
+            .call(
+                ApiRequest::write(Method::DELETE, url, JSON_TYPE, body, on).with_priority(LEASE_CALL_TIMEOUT),
+            )
+            .await
+        {
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
         }

@@ -63,7 +63,11 @@ impl OrdersObject {
 
 impl Cluster {
     /// Reads the orders object of a source; none where there is none.
-    pub async fn read_orders(&self, namespace: &str, source: &str) -> Result<Option<OrdersObject>, ClusterError> {
+    pub async fn read_orders(
+        &self,
+        namespace: &str,
+        source: &str,
+    ) -> Result<Option<OrdersObject>, ClusterError> {
         let on = orders_subject(namespace, source);
         match self.call(ApiRequest::read(url(namespace, source), on.clone())).await {
             Ok(answer) => {

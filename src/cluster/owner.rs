@@ -81,7 +81,8 @@ pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_
     match ToolRequests::of(meta.marks()).keep {
         _ if controller_reference(meta).is_some() => KeepPolicy::Asked,
         KeepPolicy::First
-            if !ours.is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", annotations::PRUNE])) =>
+            if !ours
+                .is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", annotations::PRUNE])) =>
         {
             KeepPolicy::No
         }
@@ -151,7 +152,10 @@ fn foreign_mark(
     }
     // Its label stands in many a manifest, so only the annotation has to be theirs.
     if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY), annotation(HELM_ANNOTATIONS[0])) {
-        return Some((HELM_ANNOTATIONS[0], format!("Helm release {}", placed(annotation(HELM_ANNOTATIONS[1]), name))));
+        return Some((
+            HELM_ANNOTATIONS[0],
+            format!("Helm release {}", placed(annotation(HELM_ANNOTATIONS[1]), name)),
+        ));
     }
     if annotation(CONFIG_SYNC_MANAGED) == Some("enabled") || annotation(CONFIG_SYNC_ID).is_some() {
         return Some((CONFIG_SYNC_MANAGED, "Config Sync".to_owned()));

@@ -127,7 +127,8 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut out, mut said) = (Vec::new(), Vec::new());
     let status = {
-        let read = async { tokio::try_join!(read_answer(stdout, &mut out), read_complaints(stderr, &mut said)) };
+        let read =
+            async { tokio::try_join!(read_answer(stdout, &mut out), read_complaints(stderr, &mut said)) };
         match select(pin!(child.wait()), pin!(read)).await {
             Either::Left((status, read)) => {
                 group.0 = None;
@@ -184,7 +185,10 @@ fn plugin_command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Comman
 
 /// Reads its answer. Output that is longer than any answer is not read to its end, which may never
 /// come.
-async fn read_answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
+async fn read_answer(
+    stdout: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), ClusterFault> {
     let Some(stdout) = stdout else { return Ok(()) };
     // A pipe that breaks has an end too.
     let _ = stdout.take(MAX_PLUGIN_OUTPUT_BYTES).read_to_end(bytes).await;
@@ -193,7 +197,10 @@ async fn read_answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>
 
 /// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a
 /// reader.
-async fn read_complaints(stderr: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
+async fn read_complaints(
+    stderr: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), ClusterFault> {
     let Some(mut stderr) = stderr else { return Ok(()) };
     let _ = (&mut stderr).take(MAX_PLUGIN_OUTPUT_BYTES).read_to_end(bytes).await;
     let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;

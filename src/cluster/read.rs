@@ -161,10 +161,11 @@ impl Cluster {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let (mut objects, mut next): (Vec<_>, Option<String>) = (Vec::new(), None);
         for _ in 0..UNLABELLED_PAGES {
-            let url = page_url(path::collection_path(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
+            let url =
+                page_url(path::collection_path(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
             let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
             let page: ListPage<'_> =
-                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             let seen =
                 page.items.unwrap_or_default().into_iter().filter_map(|item| decoder.decode(item.get()));
             let released = seen.filter(|seen| seen.record.shown_release().is_some());

@@ -18,7 +18,7 @@ use super::kinds::ServedKind;
 use super::path::{self, ListSelector};
 
 /// An event larger than any object that etcd stores is no event.
-const LONGEST_LINE: usize = 64 << 20;
+const MAX_WATCH_LINE_BYTES: usize = 64 << 20;
 
 /// The start of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl Watch {
             if end.is_some() {
                 return Ok(true);
             }
-            if self.line.len() > LONGEST_LINE {
+            if self.line.len() > MAX_WATCH_LINE_BYTES {
                 let reason = "an event of the watch has no end".to_owned();
                 return Err(ClusterError::new(self.subject.clone(), ClusterFault::Garbled { reason }));
             }

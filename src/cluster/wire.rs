@@ -156,7 +156,9 @@ impl LiveDecoder {
                 .annotations
                 .get(annotations::CONFIG)
                 .filter(|_| {
-                    ours.is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", annotations::CONFIG]))
+                    ours.is_some_and(|entry| {
+                        entry.is_owner_of(&["metadata", "annotations", annotations::CONFIG])
+                    })
                 })
                 .and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::is_finished(&self.group_kind, tree)),
@@ -475,8 +477,11 @@ impl<'de> Deserialize<'de> for SpecSubset {
                 let mut kept = Map::new();
                 while let Some(key) = map.next_key::<WireText<'de>>()? {
                     let key_of = |keys: &[&str]| keys.contains(&&*key.0);
-                    if key_of(&health::SPEC_KEYS) || key_of(&controller_progress::SPEC_KEYS) {
-                        kept.insert(key.0.into_owned(), lenient_part(Some(map.next_value::<&'de RawValue>()?)));
+                    if key_of(&health::HEALTH_SPEC_KEYS) || key_of(&controller_progress::SPEC_KEYS) {
+                        kept.insert(
+                            key.0.into_owned(),
+                            lenient_part(Some(map.next_value::<&'de RawValue>()?)),
+                        );
                     } else {
                         map.next_value::<IgnoredAny>()?;
                     }

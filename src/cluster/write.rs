@@ -162,7 +162,13 @@ impl Cluster {
             }),
             ..DeleteOptions::default()
         };
-        let ask = ApiRequest::write(Method::DELETE, path::object(kind, id), JSON_TYPE, json_body(&options, &on)?, on);
+        let ask = ApiRequest::write(
+            Method::DELETE,
+            path::object(kind, id),
+            JSON_TYPE,
+            json_body(&options, &on)?,
+            on,
+        );
         match self.call(ask).await {
             Ok(answer) => Ok(delete_result(&answer)),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(DeleteResult::Gone),

@@ -402,8 +402,10 @@ impl CustomSource {
                 let name: DnsLabel = self.name.parse().ok()?;
                 // Its objects are deleted with its own rights and no others.
                 let account = self.account.clone().ok()?;
-                let ending =
-                    || SourceConfig { service_account: account, ..SourceConfig::ending_config(&name, &self.allow) };
+                let ending = || SourceConfig {
+                    service_account: account,
+                    ..SourceConfig::ending_config(&name, &self.allow)
+                };
                 let config = config.cloned().unwrap_or_else(ending);
                 Some(SourceConfig { life: SourceLifecycle::Ends, prune: PrunePolicy::On, ..config })
             }

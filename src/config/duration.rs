@@ -54,7 +54,9 @@ pub enum IntervalError {
 }
 
 /// As [`PositiveDuration::parse_interval`].
-pub(super) fn parse_interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PositiveDuration, D::Error> {
+pub(super) fn parse_interval<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<PositiveDuration, D::Error> {
     PositiveDuration::deserialize(deserializer)?.at_least_a_second().map_err(de::Error::custom)
 }
 
@@ -175,7 +177,10 @@ mod tests {
             let told = PositiveDuration::parse_interval(short).unwrap_err();
             assert!(matches!(told, IntervalError::TooShort(_)), "{short}: {told}");
         }
-        assert_eq!(PositiveDuration::parse_interval("0s"), Err(IntervalError::NotADuration(ParseDurationError)));
+        assert_eq!(
+            PositiveDuration::parse_interval("0s"),
+            Err(IntervalError::NotADuration(ParseDurationError))
+        );
         assert_eq!(PositiveDuration::parse_interval("1s"), Ok(PositiveDuration::from_seconds(1)));
     }
 

@@ -59,7 +59,8 @@ struct ConfigFileReader<'a> {
 impl ConfigFileReader<'_> {
     fn take(&mut self, document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
         let Some(kind) = document.get("kind") else {
-            let fault = ConfigFault::new("config-missing-key", "the key `kind` is missing").with_mark(document.mark);
+            let fault =
+                ConfigFault::new("config-missing-key", "the key `kind` is missing").with_mark(document.mark);
             return faults.push(fault.hint(format!("kinds: {}", DOCUMENT_KINDS.join(", "))));
         };
         let mark = kind.mark;
@@ -67,7 +68,8 @@ impl ConfigFileReader<'_> {
             Some("Configuration") => self.configuration(document, mark, faults),
             Some("Source") => self.source(document, faults),
             Some(other) => {
-                let fault = ConfigFault::new("config-kind", format!("unknown kind `{other}`")).with_mark(mark);
+                let fault =
+                    ConfigFault::new("config-kind", format!("unknown kind `{other}`")).with_mark(mark);
                 faults.push(fault.hint(suggestion(other, &DOCUMENT_KINDS)));
             }
             None => faults.push(ConfigFault::new("config-type", "the kind must be text").with_mark(mark)),

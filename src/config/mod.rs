@@ -34,7 +34,8 @@ use std::path::PathBuf;
 pub use allow::{AllowSpec, ClusterScopedSpec};
 pub use credential::{BoundCredentials, CredentialUse};
 pub use custom::{
-    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, SOURCE_FINALIZER, FinalizerState, custom_path,
+    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FinalizerState, SOURCE_FINALIZER,
+    custom_path,
 };
 pub use duration::{DurationOrZero, ParseDurationError, PositiveDuration};
 pub use environment::{Environment, StateDirectoryError};

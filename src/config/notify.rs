@@ -21,7 +21,7 @@ const SOURCE_PLACEHOLDER: &str = "{source}";
 const DEFAULT_CONTEXT: &str = "rhumb/{source}";
 
 /// Forges keep 255 characters of a context; the name of a source needs its room.
-const LONGEST_CONTEXT: usize = 128;
+const MAX_CONTEXT_BYTES: usize = 128;
 
 /// One entry of the key `notify` of a `ConfigRole`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -194,7 +194,7 @@ impl ForgeSpec {
 fn is_context(text: &str) -> bool {
     !text.is_empty()
         && text.trim() == text
-        && text.chars().count() <= LONGEST_CONTEXT
+        && text.chars().count() <= MAX_CONTEXT_BYTES
         && !text.contains(char::is_control)
         && !text.replace(SOURCE_PLACEHOLDER, "").contains(['{', '}'])
 }

@@ -14,7 +14,7 @@ use super::fault::ConfigFault;
 use super::tree::{ConfigNode, MappingEntry, NodeData};
 
 /// A file with more faults than this is of another kind altogether.
-const MOST_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// Reads a document, or notes all that is wrong with it.
 pub(super) fn read<T>(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) -> Option<T>
@@ -31,7 +31,7 @@ where
         if !follows_from_another(document, &fault) {
             faults.push(fault);
         }
-        if faults.len() >= MOST_FAULTS || !document.take_out(mark) {
+        if faults.len() >= MAX_FAULTS || !document.take_out(mark) {
             return None;
         }
     }

@@ -17,7 +17,10 @@ const ACCEPTED_KEY: &str = "accepted";
 const UNREADABLE_RECORD: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the accepted revision in the inventory of a namespace.
-pub(super) fn verification_anchor(namespace: &str, inventory: Option<&InventoryObject>) -> VerificationAnchor {
+pub(super) fn verification_anchor(
+    namespace: &str,
+    inventory: Option<&InventoryObject>,
+) -> VerificationAnchor {
     VerificationAnchor {
         accepted: inventory.and_then(accepted_revision),
         confirmed: inventory.and_then(confirmed_revision),
@@ -69,7 +72,10 @@ pub(super) async fn with_anchor(
     if let SourceFiles::Followed(source) = &mut setup.files
         && source.is_verified()
     {
-        source.set_anchor(verification_anchor(namespace, cluster.read_inventory(namespace, &setup.name).await?.as_ref()));
+        source.set_anchor(verification_anchor(
+            namespace,
+            cluster.read_inventory(namespace, &setup.name).await?.as_ref(),
+        ));
     }
     Ok(setup)
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::setup::SourceFiles;
 use crate::cluster::FieldOwners;
 use crate::engine::{
-    ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective_content, resolve_ignores, stamp_release,
-    remove_ignored,
+    ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective_content, remove_ignored,
+    resolve_ignores, stamp_release,
 };
 use crate::manifest::{self, ManifestItem};
 use crate::object::{ContentHash, Object};

@@ -18,7 +18,7 @@ use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
     Precondition, RefusalRule, ResourceVersion, Uid, VersionBinding, WriteFailure, WriteResult,
 };
-use crate::object::{ObjectId, value_at, text_at};
+use crate::object::{ObjectId, text_at, value_at};
 use crate::report::Outcome;
 
 /// The executor of actions. Cheap to clone.
@@ -126,8 +126,11 @@ impl Executor {
             }
             (guard, ..) => guard,
         };
-        let guard =
-            self.cluster.own_rolling_update(kind, id, &body, guard).await.map_err(|error| classify_failure(&error))?;
+        let guard = self
+            .cluster
+            .own_rolling_update(kind, id, &body, guard)
+            .await
+            .map_err(|error| classify_failure(&error))?;
         Ok((body, guard))
     }
 
@@ -206,8 +209,10 @@ impl Executor {
             questions
                 .into_iter()
                 .map(|question| {
-                    let verified =
-                        self.contents.defended_content(&question.want).map(|content| question.answer_from_view(content));
+                    let verified = self
+                        .contents
+                        .defended_content(&question.want)
+                        .map(|content| question.answer_from_view(content));
                     (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
                 })
                 .collect()

@@ -24,9 +24,9 @@ fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSour
 }
 
 /// Reads what all sources of the cluster say.
-pub(super) async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
+pub(super) async fn read_peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
     let inventories = cluster.read_inventories(namespace).await?;
-    Ok(inventories.iter().map(|(name, inventory)| peer(namespace, name, inventory)).collect())
+    Ok(inventories.iter().map(|(name, inventory)| peer_of(namespace, name, inventory)).collect())
 }
 
 /// Returns whether a parent says what it should.

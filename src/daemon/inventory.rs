@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::handover;
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, MAX_RECORD_BYTES, HashSeals, Inventory, PauseIntent, PruneDecision, Rejection,
+    Acknowledgement, Engine, HashSeals, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision, Rejection,
     ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_seal_status,
     rejections_text, unreadable_rejections,
 };
@@ -38,7 +38,7 @@ const REJECTED_KEY: &str = "rejected";
 const ACKNOWLEDGED_KEY: &str = "acknowledged";
 
 /// Data key with the confirmed deletions: one uid a line.
-const CONFIRMED: &str = "confirmed-prunes";
+const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
 
 /// Data key with how many more deletions wait for a person than have room in the list.
 const PENDING_LEFT: &str = "pending-prunes-left";
@@ -71,8 +71,9 @@ pub struct PendingPrune {
 impl std::fmt::Display for PendingPrune {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let namespace = self.id.namespace().unwrap_or_default();
-        let name =
-            LINE_ESCAPES.iter().fold(self.id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
+        let name = LINE_ESCAPES
+            .iter()
+            .fold(self.id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
         write!(f, "{} {} {namespace}/{name} {}", self.uid, self.id.group_kind(), self.reason)
     }
 }
@@ -87,7 +88,8 @@ impl PendingPrune {
         let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
         let (namespace, name) = name.split_once('/')?;
         let namespace = (!namespace.is_empty()).then_some(namespace);
-        let name = LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
+        let name =
+            LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
         let id = ObjectId::new(&GroupKind::parse(kind), namespace, &name);
         Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
     }
@@ -251,7 +253,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
     };
     let annotation = |key: &str| inventory.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(annotations::SOURCE);
-    let confirmed = inventory.data.get(CONFIRMED).map(String::as_str).unwrap_or_default();
+    let confirmed = inventory.data.get(CONFIRMED_PRUNES_KEY).map(String::as_str).unwrap_or_default();
     Inventory {
         kinds: inventory.kinds.clone(),
         namespaces: inventory.namespaces.iter().map(|name| name.as_str().into()).collect(),
@@ -362,7 +364,7 @@ pub(super) fn wanted_inventory(
     };
     if let Some(confirmed) = confirmed {
         let uids: Vec<String> = confirmed.iter().map(ToString::to_string).collect();
-        replace(&mut inventory, CONFIRMED, (!uids.is_empty()).then(|| uids.join("\n")));
+        replace(&mut inventory, CONFIRMED_PRUNES_KEY, (!uids.is_empty()).then(|| uids.join("\n")));
     }
     replace(&mut inventory, PRUNE_CLOSED_KEY, unlisted_text(engine, source, known));
     let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
@@ -398,7 +400,8 @@ impl UnlistedScope {
         let is_outside = |name: &&String| !engine.is_watching(source, name);
         let outside: BTreeSet<String> = inventory.namespaces.iter().filter(is_outside).cloned().collect();
         let is_seen = |kind: &GroupKind| {
-            engine.is_kind_allowed(source, kind) && (outside.is_empty() || !engine.can_be_elsewhere(source, kind))
+            engine.is_kind_allowed(source, kind)
+                && (outside.is_empty() || !engine.can_be_elsewhere(source, kind))
         };
         let kinds = inventory.kinds.iter().filter(|kind| !is_seen(kind)).cloned().collect();
         // A kind that is not listed at all may be wherever anything was.

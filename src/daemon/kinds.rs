@@ -18,7 +18,7 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
-const LONGEST_RETRY: Duration = Duration::from_mins(1);
+const MAX_DISCOVERY_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// After a discovery that failed as a whole, it is asked again within this.
 const MAX_DISCOVERY_BACKOFF: Duration = Duration::from_secs(10);
 /// The time for which discovery must not have listed a kind before its absence is asked about.
@@ -118,7 +118,8 @@ impl KindWatches {
 
     /// Kinds that discovery has not listed for so long that they may be gone.
     pub(super) fn long_missing(&self, now: Instant) -> BTreeSet<GroupKind> {
-        let long = self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= ABSENCE_CONFIRMATION);
+        let long =
+            self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= ABSENCE_CONFIRMATION);
         long.map(|(kind, _)| kind).filter(|kind| !self.absent.contains(kind)).cloned().collect()
     }
 
@@ -159,7 +160,7 @@ impl KindWatches {
 
     fn retry_discovery(&mut self) {
         self.next = Some(Instant::now() + self.retry);
-        self.retry = (self.retry * 2).min(LONGEST_RETRY);
+        self.retry = (self.retry * 2).min(MAX_DISCOVERY_RETRY_DELAY);
     }
 
     fn has_missing_kinds(&self) -> bool {
@@ -298,9 +299,12 @@ impl KindWatches {
                 // touched.
                 KindLookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
-                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(UNLISTED_REASON));
+                    engine
+                        .set_informer_state(WatchScope::whole_cluster(number, &kind), blind(UNLISTED_REASON));
                 }
-                KindLookup::Unknown => engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN)),
+                KindLookup::Unknown => {
+                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN))
+                }
             }
         }
     }
@@ -410,7 +414,10 @@ impl KindWatches {
                 // Its earlier view is old at worst, and every write carries the version that it was
                 // decided on.
                 if !engine.is_listed(&event.listing) {
-                    engine.set_informer_state(&event.listing, KindState::Blind(error.reason().into(), error.class()));
+                    engine.set_informer_state(
+                        &event.listing,
+                        KindState::Blind(error.reason().into(), error.class()),
+                    );
                 }
             }
         }

@@ -117,7 +117,13 @@ impl EventWriter {
         }
     }
 
-    fn note_failure(&mut self, write: EventWrite, namespace: Option<String>, error: &ClusterError, now: Instant) {
+    fn note_failure(
+        &mut self,
+        write: EventWrite,
+        namespace: Option<String>,
+        error: &ClusterError,
+        now: Instant,
+    ) {
         match error.fault() {
             // The Events of the namespace go with it; another one may have its name soon.
             ClusterFault::Denied { by: Denial::Terminating, .. }

@@ -29,7 +29,7 @@ use super::reconciler::Inquiries;
 use crate::cluster::{
     Cluster, ClusterError, ClusterFault, LeaseRecord, LeaseTerms, LeaseWrite, TermStart, WriteFence,
 };
-use crate::engine::{LEASE_LIST_INTERVAL, LEASE_DURATION, LeaseMark, LeaseShares, WRITE_TERM};
+use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseShares, WRITE_TERM};
 use crate::heartbeat::Heartbeat;
 
 const LOST_REASON: &str = "lost the Lease of the source: another replica holds it, or has held it";

@@ -40,7 +40,8 @@ mod tasks;
 mod watchers;
 
 pub use inventory::{
-    PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of, untold_prunes,
+    PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of,
+    untold_prunes,
 };
 pub use kube_events::write_events;
 pub use leases::{Leases, SourceNames};

@@ -13,7 +13,7 @@ use super::acceptance;
 use super::contents::{ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
 use super::executor::run_blocking;
-use super::handover::peers;
+use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
 use super::reading::{ReadSettings, TextInterner};
@@ -198,7 +198,9 @@ impl PreviewRun {
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Once(disk) => Ok(run_blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
-            SourceFiles::Followed(source) => super::source_task::read_newest_once(source, dialect, scopes).await,
+            SourceFiles::Followed(source) => {
+                super::source_task::read_newest_once(source, dialect, scopes).await
+            }
         }
     }
 
@@ -242,11 +244,11 @@ impl PreviewRun {
     /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made
     /// without it, and says so.
     async fn ask_others(&mut self) -> Result<(), ClusterError> {
-        match peers(&self.cluster, &self.namespace).await {
+        match read_peers(&self.cluster, &self.namespace).await {
             Ok(peers) => drop(self.engine.set_peers(peers, Instant::now())),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine.mind_no_others();
+                self.engine.ignore_peers();
                 self.notes.push(format!(
                     "what other sources of the cluster want is not known, and may be among what would be deleted: \
                      {error}"
@@ -424,7 +426,12 @@ impl PreviewRun {
         verified.unwrap_or_else(|| question.verdict(FieldCoverage::Lost(RepairImpact::InPlace)))
     }
 
-    fn comparison_request(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> ComparisonRequest {
+    fn comparison_request(
+        &self,
+        id: &ObjectId,
+        want: &SharedDesired,
+        form: ApplyVariant,
+    ) -> ComparisonRequest {
         ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.live_object(id))
     }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{
-    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject, check_annotations,
+    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
+    check_annotations,
 };
 use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};

@@ -275,7 +275,10 @@ impl Reconciler {
     pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.executor.cluster.clone();
         let heartbeat = cluster.heartbeats().expect_part("the loop", MAX_TURN_DURATION);
-        self.tasks.keep("the clock", tick(cluster.heartbeats().expect_part("the thread of all tasks", MAX_TURN_DURATION)));
+        self.tasks.keep(
+            "the clock",
+            tick(cluster.heartbeats().expect_part("the thread of all tasks", MAX_TURN_DURATION)),
+        );
         let mut astray = std::pin::pin!(cluster.wait_for_other_cluster());
         self.clear_retired();
         loop {

@@ -15,7 +15,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
 use crate::cluster::{Cluster, ClusterFault};
-use crate::config::{API_VERSION, CustomSource, CustomSourcePolicy, SOURCE_FINALIZER, FinalizerState, custom_path};
+use crate::config::{
+    API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
+};
 use crate::object::ErrorClass;
 use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, updated_status};
 
@@ -235,7 +237,8 @@ impl CustomSourceFollower {
             return;
         }
         let Some(inquiries) = inquiries else { return };
-        let (Some(endings), Some(status)) = (inquiries.ending_sources().await, inquiries.status().await) else {
+        let (Some(endings), Some(status)) = (inquiries.ending_sources().await, inquiries.status().await)
+        else {
             return;
         };
         let known = CustomSourceState { status, endings };
@@ -317,8 +320,7 @@ impl CustomSourceFollower {
             (None, FinalizerState::Missing, _) | (None, _, None) => SourceCondition::Begun,
             (None, _, Some(followed)) => SourceCondition::Followed(followed),
         };
-        let Some(next) = updated_status(&custom.status, duty.generation, standing, Timestamp::now())
-        else {
+        let Some(next) = updated_status(&custom.status, duty.generation, standing, Timestamp::now()) else {
             return;
         };
         let young = status.at.duration_since(status.process.since) < WARM_UP;

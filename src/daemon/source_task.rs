@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::last_look::LastLook;
 use self::missing_revisions::{ContentLookup, MissingContents};
-pub(super) use self::once::{read_newest_once, read_disk, read_once};
+pub(super) use self::once::{read_disk, read_newest_once, read_once};
 use self::verified_revision::ConcurrentLookups;
 use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
@@ -353,7 +353,8 @@ impl SourceFeed {
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let (from, extent) = (self.told.clone(), self.extent);
-        let step = run_blocking(move || read_newest(&reader, &dialect, scopes, (from, extent), &revision)).await?;
+        let step =
+            run_blocking(move || read_newest(&reader, &dialect, scopes, (from, extent), &revision)).await?;
         self.told = Some(step.snapshot);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
@@ -509,7 +510,11 @@ fn compare_revisions(
 }
 
 /// Compares whole lists of files.
-fn compare_file_lists(reader: &RevisionReader, old: &[SnapshotFile], to: &Revision) -> Result<RevisionDiff, SourceError> {
+fn compare_file_lists(
+    reader: &RevisionReader,
+    old: &[SnapshotFile],
+    to: &Revision,
+) -> Result<RevisionDiff, SourceError> {
     let snapshot = reader.snapshot(to)?;
     let old: BTreeMap<&Arc<str>, BlobId> = old.iter().map(|file| (&file.path, file.blob)).collect();
     let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();

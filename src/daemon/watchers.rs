@@ -54,7 +54,11 @@ impl AccountWatcher {
     }
 
     /// Returns its lists of a kind, each with its selector.
-    pub(super) fn list_scopes(&self, number: WatcherId, kind: &ServedKind) -> Vec<(WatchScope, ListSelector)> {
+    pub(super) fn list_scopes(
+        &self,
+        number: WatcherId,
+        kind: &ServedKind,
+    ) -> Vec<(WatchScope, ListSelector)> {
         let parts = match (&self.namespaces, kind.scope) {
             (Some(namespaces), ServedScope::Namespaced) => namespaces.iter().cloned().map(Some).collect(),
             _ => vec![None],

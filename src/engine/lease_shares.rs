@@ -226,7 +226,8 @@ impl LeaseShares {
         let take = open.iter().enumerate().filter(|(place, source)| *place < room || stranded(source));
         let take = take.map(|(_, source)| (*source).clone()).collect();
         let surplus = kept.saturating_sub(cap).min(self.spare_room_of_others(cap, now));
-        let dead = self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + STALE_LEASE_AGE);
+        let dead =
+            self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + STALE_LEASE_AGE);
         let litter = dead.map(|(id, _)| id.clone()).collect();
         LeaseMoves { lost, lapsed, leave, take, surplus, litter }
     }

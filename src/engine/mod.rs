@@ -31,12 +31,15 @@ pub use decide::decide::{WRITE_ECHO_TIMEOUT, decide};
 pub use decide::input::{DecisionInput, Observation, ReplicaOwner};
 pub use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
 pub use decide::reason::Reason;
-pub use decide::repair::{REPAIRS_PER_FIGHT, FIGHT_PAUSE, FIGHT_WINDOW};
+pub use decide::repair::{FIGHT_PAUSE, FIGHT_WINDOW, REPAIRS_PER_FIGHT};
 pub use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub use deletion::peer_sources::{
-    ContentClaims, MAX_CLAIMED_OBJECTS, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement, mark,
+    ContentClaims, MAX_CLAIMED_OBJECTS, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress,
+    SourceStatement, mark,
 };
-pub use deletion::prune_guard::{KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, judge, data_loss_reason};
+pub use deletion::prune_guard::{
+    KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, data_loss_reason, judge,
+};
 pub use deletion::unlisted_kinds::GROUP_DOWN;
 pub use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern, ParseKindPatternError};
 pub use facts::annotation_words::check_annotations;
@@ -44,7 +47,7 @@ pub use facts::authors::{AuthoredRevision, Authorship};
 pub use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
 pub use facts::desired::{
     BodyLocation, ConfigRole, DesiredObject, ObjectLifetime, ObjectTraits, RecreatePolicy, SharedDesired,
-    is_workload, recreate_policy, has_replica_count,
+    has_replica_count, is_workload, recreate_policy,
 };
 pub use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
 pub use facts::entry::{
@@ -53,8 +56,8 @@ pub use facts::entry::{
 };
 pub use facts::hash_seal::{HashSeals, SealStatus};
 pub use facts::ignore_fields::{
-    IgnoredFields, ReconcilePolicy, ResolvedIgnores, VersionBinding, resolve_ignores, tool_requests,
-    remove_ignored,
+    IgnoredFields, ReconcilePolicy, ResolvedIgnores, VersionBinding, remove_ignored, resolve_ignores,
+    tool_requests,
 };
 pub use facts::label_selector::LabelSelector;
 pub use facts::live_object::{
@@ -68,15 +71,15 @@ pub use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, ParseBlastRadiusError, PrunePolicy, SourceLifecycle,
 };
 pub use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
-pub use facts::tool_vocabulary::{MetadataMap, ToolRequests, TOOL_WORDS as PEER_WORDS, WordEffect};
+pub use facts::tool_vocabulary::{MetadataMap, TOOL_WORDS as PEER_WORDS, ToolRequests, WordEffect};
 pub use facts::update_strategy::UpdateStrategy;
 pub use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
-pub use lease_shares::{LEASE_LIST_INTERVAL, LEASE_DURATION, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
+pub use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
 pub use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub use orders::order::{
-    IS_SERVED, MOST_CONFIRMED, Order, OrderList, OrderVerb, confirmation_text, order_text, parse_orders,
+    IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderList, OrderVerb, confirmation_text, order_text, parse_orders,
 };
-pub use orders::pauses::{MOST_STATES, pause_reason};
+pub use orders::pauses::{MAX_STATES, pause_reason};
 pub use orders::undo::{PastRevision, UndoRequest};
 pub use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};
 pub use restart::config_hash::{ConfigData, HashKey, config_hash, has_restart_on_change, with_config_hash};
@@ -99,13 +102,14 @@ pub use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub use rollout::overlay::{HELD_MIN_READY_SECONDS, Overlay, ParseOverlayError, apply_overlay};
 pub use rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
-    select_evictions, count_nodes, find_stuck_pod,
+    count_nodes, find_stuck_pod, select_evictions,
 };
 pub use rollout::pods::{
-    ContainerTrouble, FailedPod, TRANSIENT_REASON_GRACE, PodCreationFailure, PodFacts, MAX_CONTAINER_RESTARTS, Readiness, ReplicaSetFacts,
-    RolloutFailure, UNSCHEDULABLE_GRACE, UnschedulablePod, WorkloadPods, find_failure, grace_period, next_failure_check,
+    ContainerTrouble, FailedPod, MAX_CONTAINER_RESTARTS, PodCreationFailure, PodFacts, Readiness,
+    ReplicaSetFacts, RolloutFailure, TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, UnschedulablePod,
+    WorkloadPods, find_failure, grace_period, next_failure_check,
 };
-pub use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication, QueuedObject, MAX_PUBLISHED_OBJECTS};
+pub use rollout::queue::{MAX_PUBLISHED_OBJECTS, PUBLICATION_INTERVAL, QueuePublication, QueuedObject};
 pub use rollout::rollback::rejection::{
     Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_seal_status,
     rejections_text, unreadable_rejections,

@@ -187,7 +187,8 @@ impl Engine {
         for (file, facts) in reading.files {
             touched.extend(state.catalog.replace(&file, facts));
         }
-        let doubt = state.catalog.first_unreadable_file().map(|file| format!("{file} is not understood").into());
+        let doubt =
+            state.catalog.first_unreadable_file().map(|file| format!("{file} is not understood").into());
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
         state.refused = reading.refused;
         if before.is_some() && state.incomplete.is_none() {
@@ -360,7 +361,7 @@ impl Engine {
                 self.restarting.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
-            self.confirmations_read(source);
+            self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);
             self.apply_rejections(source);
             self.retry_forgotten_rejections(source);

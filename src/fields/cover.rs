@@ -10,7 +10,7 @@ use crate::object::canonical_json;
 
 /// The depth beyond which values count as covered; the API server itself refuses objects nested
 /// this deep.
-pub(super) const MAX_DEPTH: usize = 500;
+pub(super) const MAX_VALUE_DEPTH: usize = 500;
 
 /// The fields that name the object, and those that only the server sets: nobody ever owns them.
 const UNOWNED_METADATA: [&str; 7] =
@@ -131,7 +131,7 @@ impl CoverageWalk {
             Some(node) => {
                 self.path.push(element);
                 self.depth += 1;
-                if self.depth < MAX_DEPTH {
+                if self.depth < MAX_VALUE_DEPTH {
                     self.below(value, node);
                 }
                 self.depth -= 1;
@@ -140,7 +140,7 @@ impl CoverageWalk {
             None => {
                 self.path.push(element);
                 self.found
-                    .push(CoverageGap { path: narrowed(&self.path, value), hollow: is_hollow(value, 0) });
+                    .push(CoverageGap { path: narrow_to_parent(&self.path, value), hollow: is_hollow(value, 0) });
                 self.path.pop();
             }
         }
@@ -169,7 +169,7 @@ impl CoverageWalk {
 
 /// Returns the topmost path with only one value below: the server drops parents that own nothing
 /// any more, so the loss of one deep field shows as that of its parents.
-fn narrowed(path: &FieldPath, value: &Value) -> FieldPath {
+fn narrow_to_parent(path: &FieldPath, value: &Value) -> FieldPath {
     let (mut path, mut value) = (path.clone(), value);
     while let Value::Object(map) = value {
         let mut kept = map.iter().filter(|(_, value)| !value.is_null());
@@ -185,7 +185,7 @@ fn is_hollow(value: &Value, depth: usize) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => depth < MAX_DEPTH && map.values().all(|value| is_hollow(value, depth + 1)),
+        Value::Object(map) => depth < MAX_VALUE_DEPTH && map.values().all(|value| is_hollow(value, depth + 1)),
         _ => false,
     }
 }
@@ -198,7 +198,7 @@ struct SurplusWalk {
 
 impl SurplusWalk {
     fn node(&mut self, content: &Value, node: EntryNode<'_>) {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_VALUE_DEPTH {
             return;
         }
         self.depth += 1;

@@ -123,7 +123,8 @@ pub fn drift_words(
     for path in rewritten {
         WriterPaths::note(&mut writers, WriterPaths::under_our_name(our_manager, time), path);
     }
-    let mut words: Vec<String> = writers.iter().take(MAX_NAMED_WRITERS).map(WriterPaths::description).collect();
+    let mut words: Vec<String> =
+        writers.iter().take(MAX_NAMED_WRITERS).map(WriterPaths::description).collect();
     match writers.len().saturating_sub(MAX_NAMED_WRITERS) {
         0 => {}
         more => words.push(format!("{more} more writers changed others")),
@@ -192,7 +193,9 @@ impl WriterPaths {
 
 fn cut(text: &str) -> String {
     match text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_SHOWN_NAME_BYTES).last() {
-        Some(end) if text.len() > MAX_SHOWN_NAME_BYTES => format!("{}...", text.get(..end).unwrap_or_default()),
+        Some(end) if text.len() > MAX_SHOWN_NAME_BYTES => {
+            format!("{}...", text.get(..end).unwrap_or_default())
+        }
         _ => text.to_owned(),
     }
 }

@@ -41,9 +41,9 @@ pub fn mask_value(kind: &GroupKind, value: &Value) -> Value {
 
 fn is_copy(annotation: &Value) -> bool {
     let begins = |text: &str, with: &[&str]| with.iter().any(|begin| text.trim_start().starts_with(begin));
-    annotation
-        .as_str()
-        .is_some_and(|text| begins(text, &MANIFEST_COPY_PREFIXES) || text.lines().any(|line| begins(line, &COPIED_LINES)))
+    annotation.as_str().is_some_and(|text| {
+        begins(text, &MANIFEST_COPY_PREFIXES) || text.lines().any(|line| begins(line, &COPIED_LINES))
+    })
 }
 
 /// Returns copies of both sides of a difference that may be shown. They are as [`mask_value`], but each

@@ -27,9 +27,9 @@ mod values;
 
 pub use blur::{blur, strip_credentials};
 pub use cover::{Coverage, field_coverage, owns, surplus_paths, uncovered_paths};
-pub use culprit::{FieldWriter, lost_field_writers, drift_words};
+pub use culprit::{FieldWriter, drift_words, lost_field_writers};
 pub use empty::is_as_empty;
-pub use mask::{CHANGED_MASK, LAST_APPLIED, MASK, mask_value, mask_pair};
+pub use mask::{CHANGED_MASK, LAST_APPLIED, MASK, mask_pair, mask_value};
 pub use path::{FieldPath, PathElement};
 pub use quantity::parse_quantity;
 pub use sole::owned_alone;

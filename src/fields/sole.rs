@@ -10,7 +10,7 @@ use crate::object::canonical_json;
 
 /// The depth beyond which fields are left out; the API server itself refuses objects nested this
 /// deep.
-const MAX_DEPTH: usize = 500;
+const MAX_FIELD_DEPTH: usize = 500;
 
 /// Returns the part of an object that our FieldsV1 text owns and none of the others does: an apply
 /// that leaves it out resets it.
@@ -28,7 +28,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
     if depth > 0 && ours.is_leaf() {
         return others.is_empty().then(|| value.clone());
     }
-    if depth >= MAX_DEPTH || depth > 0 && others.iter().any(|other| other.is_leaf()) {
+    if depth >= MAX_FIELD_DEPTH || depth > 0 && others.iter().any(|other| other.is_leaf()) {
         return None;
     }
     match value {

@@ -208,8 +208,10 @@ fn culprits_are_the_present_owners_last_writer_first() {
         {"manager": "other", "operation": "Update", "fieldsV1": image("k:{\"name\":\"sidecar\"}")},
         {"manager": "broken", "fieldsV1": 3}, 7
     ]);
-    let lost =
-        uncovered_paths(&web(), Some(&WEB.replace(r#""f:image": {}, "#, "").replace(r#""f:replicas": {}, "#, "")));
+    let lost = uncovered_paths(
+        &web(),
+        Some(&WEB.replace(r#""f:image": {}, "#, "").replace(r#""f:replicas": {}, "#, "")),
+    );
     let found = lost_field_writers(&managed, &lost, "rhumb");
     let told: Vec<_> = found.iter().map(|c| (&*c.manager, &*c.subresource, c.path.to_string())).collect();
     assert_eq!(

@@ -11,14 +11,15 @@ use std::fmt;
 use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::cover::{MAX_DEPTH, NodePairs, item_element};
+use super::cover::{MAX_VALUE_DEPTH, NodePairs, item_element};
 use super::entry::{ChildKey, EntryNode, ManagedEntry};
 use super::owned::owned_part;
 use super::{FieldPath, PathElement, parse_quantity};
 use crate::object::{GroupKind, canonical_json};
 
 /// Maps whose values are quantities, in the kinds of Kubernetes itself.
-const BUILTIN_QUANTITY_MAPS: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
+const BUILTIN_QUANTITY_MAPS: [&str; 6] =
+    ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
 
 /// Fields that are quantities, in the kinds of Kubernetes itself.
 const QUANTITY_FIELDS: [&str; 4] = ["averageValue", "divisor", "sizeLimit", "storage"];
@@ -165,7 +166,7 @@ impl ValueHasher {
             self.hasher.update(&self.leaf);
             return;
         }
-        if place.depth >= MAX_DEPTH {
+        if place.depth >= MAX_VALUE_DEPTH {
             return;
         }
         let items = items_of(value, node);
@@ -221,7 +222,7 @@ impl ValueDiff {
             }
             return;
         }
-        if place.depth >= MAX_DEPTH {
+        if place.depth >= MAX_VALUE_DEPTH {
             return;
         }
         let (ones, others) = (items_of(one, node), items_of(other, node));

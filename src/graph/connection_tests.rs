@@ -129,8 +129,9 @@ fn a_service_for_one_pod_belongs_to_the_set_that_makes_it() {
     assert!(!selects.matches("shop", &of("shop/other"), "shop"));
     let set = of("shop/db");
     let (primary, db) = (id("Service", "shop/primary"), id("StatefulSet.apps", "shop/db"));
-    let units =
-        connect_objects([node(&primary, &[], Some(&selects), None), node(&db, &[], None, Some(&set))].into_iter());
+    let units = connect_objects(
+        [node(&primary, &[], Some(&selects), None), node(&db, &[], None, Some(&set))].into_iter(),
+    );
     assert!(units.is_same_unit(&primary, &db));
 }
 

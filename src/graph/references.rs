@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::object::annotations;
-use crate::object::{GroupKind, ObjectId, annotation_text, value_at, text_at};
+use crate::object::{GroupKind, ObjectId, annotation_text, text_at, value_at};
 
 /// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils'
 /// word for it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`,
 /// separated by commas; the short form `Kind/name` means the object's own namespace and any
 /// built-in kind's group.
-const DEPENDS_ON: [&str; 2] = [annotations::DEPENDS_ON, "config.kubernetes.io/depends-on"];
+const DEPENDS_ON_ANNOTATIONS: [&str; 2] = [annotations::DEPENDS_ON, "config.kubernetes.io/depends-on"];
 
 /// Returns what an object needs before it can work: what its pods mount and run as, what it routes
 /// to and what it scales. Its namespace and its CRD are not among them, as every object needs
@@ -77,7 +77,9 @@ fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
     match (id.group(), id.kind()) {
         ("", "Pod") => body.get("spec"),
         ("batch", "CronJob") => value_at(body, &["spec", "jobTemplate", "spec", "template", "spec"]),
-        ("apps" | "batch", _) | ("", "ReplicationController") => value_at(body, &["spec", "template", "spec"]),
+        ("apps" | "batch", _) | ("", "ReplicationController") => {
+            value_at(body, &["spec", "template", "spec"])
+        }
         // A custom kind that makes pods of a template.
         _ => value_at(body, &["spec", "template", "spec"]).filter(|spec| spec.get("containers").is_some()),
     }
@@ -101,7 +103,7 @@ pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
 /// Returns the parts of the annotations about dependencies that name no object.
 pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
     let parts = |key| named_in(body, key).map(move |part| (key, part));
-    DEPENDS_ON.into_iter().flat_map(parts).filter(|(_, part)| DependencyText::parse(part).is_none()).collect()
+    DEPENDS_ON_ANNOTATIONS.into_iter().flat_map(parts).filter(|(_, part)| DependencyText::parse(part).is_none()).collect()
 }
 
 fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
@@ -297,7 +299,7 @@ impl<'a> FoundReferences<'a> {
     }
 
     fn annotated(&mut self, body: &Value) {
-        let parts = DEPENDS_ON.into_iter().flat_map(|key| named_in(body, key));
+        let parts = DEPENDS_ON_ANNOTATIONS.into_iter().flat_map(|key| named_in(body, key));
         for dependency in parts.filter_map(DependencyText::parse) {
             match dependency {
                 DependencyText::Namespaced(group, namespace, kind, name) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::object::{ObjectId, value_at, text_at};
+use crate::object::{ObjectId, text_at, value_at};
 
 /// The label that a `StatefulSet` gives each of its pods: its own name, and the pod's ordinal.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";

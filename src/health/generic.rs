@@ -10,7 +10,8 @@ use crate::object::GroupKind;
 const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
 /// The conditions that sum a custom kind up, the most telling first; the first that it has decides.
-const SUMMARY_CONDITIONS: [&str; 6] = ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
+const SUMMARY_CONDITIONS: [&str; 6] =
+    ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
 
 /// Returns the health that precedes a kind's own rules.
 pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {

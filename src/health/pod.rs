@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::view::{HealthView, failed, in_progress};
 use super::{Health, HealthStatus};
-use crate::object::{value_at, text_at};
+use crate::object::{text_at, value_at};
 
 /// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that
 /// comes back heals an image pull; a rollout that meets one is stopped all the same.)

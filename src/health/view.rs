@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{Health, HealthStatus};
-use crate::object::{annotation_text, value_at, text_at};
+use crate::object::{annotation_text, text_at, value_at};
 
 /// No message is longer than this many characters: it ends up in one line of a terminal, of a log,
 /// of an Event.

@@ -178,7 +178,8 @@ impl<'s> Assembly<'s> {
 /// others.
 fn also_at_text<'o>(count: usize, others: impl Iterator<Item = &'o ManifestOrigin>) -> String {
     let times = if count == 2 { "twice".to_owned() } else { format!("{count} times") };
-    let named: Vec<String> = others.take(MAX_NAMED_DUPLICATES).map(|origin| format!(" and at {origin}")).collect();
+    let named: Vec<String> =
+        others.take(MAX_NAMED_DUPLICATES).map(|origin| format!(" and at {origin}")).collect();
     let more = count - 1 - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{times}: here{}{more}", named.concat())

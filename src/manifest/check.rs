@@ -98,7 +98,7 @@ pub(super) fn check(subject: &CheckSubject<'_, '_>, findings: &mut FileFindings)
         check.metadata();
         check.pods();
         check.contents();
-        check.dropped();
+        check.report_dropped_fields();
         check.owners();
     }
     CheckVerdict { identified: check.identified, typed: check.typed }
@@ -332,8 +332,9 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             }
             if size > MAX_ANNOTATIONS_BYTES {
                 let path = [metadata, &["annotations"]].concat();
-                let message =
-                    format!("the annotations have {size} bytes; the API takes at most {MAX_ANNOTATIONS_BYTES}");
+                let message = format!(
+                    "the annotations have {size} bytes; the API takes at most {MAX_ANNOTATIONS_BYTES}"
+                );
                 self.error(&path, "annotations-too-large", message);
             }
         }
@@ -368,7 +369,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         self.findings.add(ManifestFinding::error(mark, "bad-key", message()));
     }
 
-    fn dropped(&mut self) {
+    fn report_dropped_fields(&mut self) {
         let kept = |value: Option<&Value>| value.is_some_and(|value| !clean::is_husk(value));
         if kept(self.get(&["status"])) {
             self.drop_warning(&["status"], "status is the server's to write: it is left out");

@@ -377,7 +377,12 @@ enum DuplicateKind {
 
 /// Returns whether keys of this object stand twice. Keys outside every object of a list count for
 /// all of them.
-fn duplicate_kind(tree: &DocumentTree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> DuplicateKind {
+fn duplicate_kind(
+    tree: &DocumentTree<'_>,
+    node: NodeId,
+    end: NodeId,
+    duplicates: &[NodeId],
+) -> DuplicateKind {
     let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
     let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
     let mut found = DuplicateKind::Nothing;

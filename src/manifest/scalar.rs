@@ -186,7 +186,9 @@ fn number(plain: &str) -> (Scalar, ScalarTag) {
     // digits.
     let binary = match (plain.strip_prefix("0b"), plain.strip_prefix("-0b")) {
         (Some(digits), _) => parse_signed(digits, 2),
-        (None, Some(digits)) if !digits.starts_with(['+', '-']) => parse_signed(digits, 2).map(i64::wrapping_neg),
+        (None, Some(digits)) if !digits.starts_with(['+', '-']) => {
+            parse_signed(digits, 2).map(i64::wrapping_neg)
+        }
         _ => None,
     };
     binary.map_or((Scalar::Text, ScalarTag::Str), |int| (Scalar::Int(int), ScalarTag::Int))

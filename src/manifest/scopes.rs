@@ -29,7 +29,9 @@ impl KindScopes {
     /// Returns the kinds that Kubernetes brings along, for use without a cluster.
     pub fn builtin() -> Self {
         let mut scopes = Self::new();
-        for (scope, groups) in [(KindScope::Cluster, CLUSTER_KINDS), (KindScope::Namespaced, NAMESPACED_KINDS)] {
+        for (scope, groups) in
+            [(KindScope::Cluster, CLUSTER_KINDS), (KindScope::Namespaced, NAMESPACED_KINDS)]
+        {
             for (group, kinds) in groups {
                 for kind in kinds.split(' ') {
                     scopes.insert(GroupKind::new(group, kind), scope);

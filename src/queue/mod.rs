@@ -21,7 +21,7 @@ pub use measures::QueueMetrics;
 pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
-pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
+pub const MAX_BACKOFF_OF_KEY: Duration = Duration::from_mins(5);
 
 /// Room for so many keys is kept when none is there: what a first pass over a large source needed
 /// is given back.
@@ -131,7 +131,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));
         *failures = failures.saturating_add(1).min(31);
         self.measures.retries.inc();
-        doubled.min(LONGEST_BACKOFF).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
+        doubled.min(MAX_BACKOFF_OF_KEY).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
     }
 
     /// Forgets the failures of a key.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::palette::{sanitize, is_steering};
+use super::palette::{is_steering, sanitize};
 use super::{Palette, TextStyle};
 use crate::object::{Diagnostic, Severity};
 
@@ -67,7 +67,9 @@ fn excerpt(line: &str, column: u32) -> (String, Option<usize>) {
     let fault = (column as usize).checked_sub(1).filter(|fault| *fault <= line.len());
     let margin = line.iter().take_while(|c| c.is_whitespace()).count().min(fault.unwrap_or(usize::MAX));
     let start = match fault {
-        Some(fault) if line.len() - margin > MAX_EXCERPT_CHARS => fault.saturating_sub(EXCERPT_CHARS_BEFORE).max(margin),
+        Some(fault) if line.len() - margin > MAX_EXCERPT_CHARS => {
+            fault.saturating_sub(EXCERPT_CHARS_BEFORE).max(margin)
+        }
         _ => margin,
     };
     let end = line.len().min(start + MAX_EXCERPT_CHARS);

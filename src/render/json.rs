@@ -113,7 +113,8 @@ pub fn plan_json(plan: &Plan) -> String {
 
 /// Returns the manifests in the order of the files, with their diagnostics.
 pub fn manifests_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
-    pretty_json(&ManifestsForm { objects: objects.to_vec(), diagnostics: sort_diagnostics(diagnostics) }) + "\n"
+    pretty_json(&ManifestsForm { objects: objects.to_vec(), diagnostics: sort_diagnostics(diagnostics) })
+        + "\n"
 }
 
 fn summary(plan: &Plan) -> PlanSummary {

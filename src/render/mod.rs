@@ -15,7 +15,7 @@ mod text;
 mod unified;
 
 pub use diagnostics::{diagnostics, tally};
-pub use json::{PLAN_SCHEMA, plan_json, manifests_json};
+pub use json::{PLAN_SCHEMA, manifests_json, plan_json};
 pub use palette::{Palette, TextStyle, sanitize, sanitize_line};
 pub use progress::{ApplyOutcome, progress_line};
 pub use text::{SummaryTense, held_back_text, names, summary, text};

@@ -27,7 +27,8 @@ pub(super) fn order_lines(plan: &Plan, palette: Palette) -> String {
         let _ = writeln!(out, "{:>3}. {}", number + 1, sanitize(&line(unit, &members.collect::<Vec<_>>())));
     }
     let restarting = plan.objects.iter().filter(|planned| planned.restarted_pods() > 0);
-    let (workloads, pods) = restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarted_pods()));
+    let (workloads, pods) =
+        restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarted_pods()));
     let in_units = count_words(plan.units.len(), "unit");
     let _ = writeln!(
         out,

@@ -544,7 +544,8 @@ fn diagnostics_show_the_line() {
     let found = [
         finding(),
         Diagnostic::warning(place(9, 0), "b", "without a column").with_excerpt("  text"),
-        Diagnostic::error(place(2, 3), "a", "with a tab, \u{1b}[2Jand worse").with_excerpt("\t\u{1b}[2Jkey: 1"),
+        Diagnostic::error(place(2, 3), "a", "with a tab, \u{1b}[2Jand worse")
+            .with_excerpt("\t\u{1b}[2Jkey: 1"),
         Diagnostic::error(place(4, 202), "a", "on a long line").with_excerpt(long),
         Diagnostic::error(place(5, 99), "a", "beyond the end").with_excerpt("a: 1"),
         Diagnostic::error(place(6, 6), "a", "after wide characters").with_excerpt("語語: @x"),

@@ -117,7 +117,10 @@ fn kept_text(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
         Some(why) => {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let name = &status.name;
-            format!("{}; the source is paused{why}; `rhumb rollout resume {name}` ends that", counts_text(kept))
+            format!(
+                "{}; the source is paused{why}; `rhumb rollout resume {name}` ends that",
+                counts_text(kept)
+            )
         }
         None => format!("{}: a person asked for it, for each of them", counts_text(kept)),
     }
@@ -137,7 +140,9 @@ fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObject
             "InventoryUnread",
             format!("{why}; with `deletionPolicy: Orphan` what it has stays, and it goes"),
         ),
-        (Some(status), _) if status.prune_waiting > 0 => of(true, "PruneWaiting", pending_prunes_text(status)),
+        (Some(status), _) if status.prune_waiting > 0 => {
+            of(true, "PruneWaiting", pending_prunes_text(status))
+        }
         (Some(status), _) if status.paused.is_some() => {
             let why = format!("paused; `rhumb rollout resume {}` ends that", status.name);
             of(true, "Paused", why)

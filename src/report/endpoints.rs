@@ -108,7 +108,10 @@ impl EndpointMetrics {
         }
         let outcome = heard.label();
         self.hooks
-            .get_or_create(&WebhookLabels { source: source.unwrap_or(OTHER_SOURCE_LABEL).to_owned(), outcome })
+            .get_or_create(&WebhookLabels {
+                source: source.unwrap_or(OTHER_SOURCE_LABEL).to_owned(),
+                outcome,
+            })
             .inc();
     }
 

@@ -119,7 +119,8 @@ type IntegerGauge = Gauge<u64, AtomicU64>;
 /// an hour.
 type DurationHistogram = Histogram;
 
-const ROLLOUT_BUCKETS_SECONDS: [f64; 10] = [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
+const ROLLOUT_BUCKETS_SECONDS: [f64; 10] =
+    [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
 
 /// The metrics of the loop, of the calls to the API server and of the workqueue; a clone counts the
 /// same.

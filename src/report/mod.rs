@@ -27,9 +27,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use comparison::{DifferingObject, ObjectComparison};
-pub use conditions::{RemainingObjects, SourceCondition, pending_deletions_text, is_ready, updated_status};
+pub use conditions::{RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status};
 pub use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
-pub use log::{MACHINE_FIELDS, ObjectEvent, shorten_text, has_line, log, log_notice};
+pub use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_notice, shorten_text};
 pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription,
@@ -39,7 +39,7 @@ pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, healthy_text};
 pub use reference::{CONDITION_REASONS, ConditionReason, METRICS, MetricDescriptor, MetricType};
 pub use status::{
     BoundUsage, CommitStatus, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus,
-    QueuedWorkloadStatus, RolloutStatus, SourceStatus, SourceTimes, StatusContext, STATUS_VERSION,
+    QueuedWorkloadStatus, RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext,
     WorkloadRolloutStatus, first_objects, object_status, objects, status,
 };
 pub use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, StatusSummary};

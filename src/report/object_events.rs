@@ -385,7 +385,10 @@ mod tests {
     fn so_many_are_kept_and_each_is_so_long() {
         let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
         for number in 0..=MAX_KEPT_EVENTS {
-            recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(MAX_EVENT_MESSAGE_BYTES))));
+            recorder.record(
+                Timestamp::UNIX_EPOCH,
+                draft(&format!("{number} {}", "é".repeat(MAX_EVENT_MESSAGE_BYTES))),
+            );
         }
         let past = recorder.subscribe_after(0).past;
         assert_eq!(past.len(), MAX_KEPT_EVENTS);

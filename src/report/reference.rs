@@ -179,7 +179,12 @@ const fn metric_descriptor(
 /// All metrics, in the order in which the reference lists them.
 pub const METRICS: [MetricDescriptor; 35] = [
     metric_descriptor("rhumb_build_info", MetricType::Info, &["version"], "The program"),
-    metric_descriptor("rhumb_apply_total", MetricType::Counter, &["action", "class"], "Writes by what came of them"),
+    metric_descriptor(
+        "rhumb_apply_total",
+        MetricType::Counter,
+        &["action", "class"],
+        "Writes by what came of them",
+    ),
     metric_descriptor(
         "rhumb_drift_repaired_total",
         MetricType::Counter,
@@ -198,10 +203,20 @@ pub const METRICS: [MetricDescriptor; 35] = [
         &["source", "outcome"],
         "Seconds from the first write of a rollout to its end",
     ),
-    metric_descriptor("rhumb_rollout_in_flight", MetricType::Gauge, &[], "Workloads whose pods are being replaced"),
+    metric_descriptor(
+        "rhumb_rollout_in_flight",
+        MetricType::Gauge,
+        &[],
+        "Workloads whose pods are being replaced",
+    ),
     metric_descriptor("rhumb_rollout_queue", MetricType::Gauge, &[], "Workloads that wait to be rolled out"),
     metric_descriptor("rhumb_budget_workloads", MetricType::Gauge, &[], "Workloads that may roll at a time"),
-    metric_descriptor("rhumb_budget_window", MetricType::Gauge, &[], "Workloads that may roll at a time just now"),
+    metric_descriptor(
+        "rhumb_budget_window",
+        MetricType::Gauge,
+        &[],
+        "Workloads that may roll at a time just now",
+    ),
     metric_descriptor(
         "rhumb_budget_pods_unavailable",
         MetricType::Gauge,
@@ -214,9 +229,24 @@ pub const METRICS: [MetricDescriptor; 35] = [
         &[],
         "Pods that may be unavailable at a time",
     ),
-    metric_descriptor("rhumb_budget_starts", MetricType::Gauge, &[], "Rollouts that began in the last minute"),
-    metric_descriptor("rhumb_budget_starts_max", MetricType::Gauge, &[], "Rollouts that may begin in a minute"),
-    metric_descriptor("rhumb_objects", MetricType::Gauge, &["source", "phase"], "Objects of each source by phase"),
+    metric_descriptor(
+        "rhumb_budget_starts",
+        MetricType::Gauge,
+        &[],
+        "Rollouts that began in the last minute",
+    ),
+    metric_descriptor(
+        "rhumb_budget_starts_max",
+        MetricType::Gauge,
+        &[],
+        "Rollouts that may begin in a minute",
+    ),
+    metric_descriptor(
+        "rhumb_objects",
+        MetricType::Gauge,
+        &["source", "phase"],
+        "Objects of each source by phase",
+    ),
     metric_descriptor(
         "rhumb_source_revision_info",
         MetricType::Gauge,
@@ -229,14 +259,24 @@ pub const METRICS: [MetricDescriptor; 35] = [
         &["source"],
         "Whether the newest state was read whole",
     ),
-    metric_descriptor("rhumb_source_findings", MetricType::Gauge, &["source"], "Findings in the files of each source"),
+    metric_descriptor(
+        "rhumb_source_findings",
+        MetricType::Gauge,
+        &["source"],
+        "Findings in the files of each source",
+    ),
     metric_descriptor(
         "rhumb_source_age_seconds",
         MetricType::Gauge,
         &["source"],
         "Seconds since the newest state of each source was last looked at, with success",
     ),
-    metric_descriptor("rhumb_prune_pending", MetricType::Gauge, &["source"], "Deletions that wait for a person"),
+    metric_descriptor(
+        "rhumb_prune_pending",
+        MetricType::Gauge,
+        &["source"],
+        "Deletions that wait for a person",
+    ),
     metric_descriptor(
         "rhumb_api_requests_total",
         MetricType::Counter,
@@ -267,7 +307,12 @@ pub const METRICS: [MetricDescriptor; 35] = [
         &["part"],
         "Seconds since each part that must make progress gave its last sign of life",
     ),
-    metric_descriptor("rhumb_progress_late", MetricType::Gauge, &["part"], "Whether its next sign of life is overdue"),
+    metric_descriptor(
+        "rhumb_progress_late",
+        MetricType::Gauge,
+        &["part"],
+        "Whether its next sign of life is overdue",
+    ),
     metric_descriptor(
         "rhumb_config_reloads_total",
         MetricType::Counter,
@@ -280,7 +325,12 @@ pub const METRICS: [MetricDescriptor; 35] = [
         &["why"],
         "Requests and connections over HTTP that were not answered",
     ),
-    metric_descriptor("rhumb_hooks_total", MetricType::Counter, &["source", "outcome"], "Webhooks by what came of them"),
+    metric_descriptor(
+        "rhumb_hooks_total",
+        MetricType::Counter,
+        &["source", "outcome"],
+        "Webhooks by what came of them",
+    ),
     metric_descriptor(
         "workqueue_depth",
         MetricType::Gauge,
@@ -288,7 +338,12 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "Keys that wait to be taken, or are being processed",
     ),
     metric_descriptor("workqueue_adds_total", MetricType::Counter, &["name"], "Keys that were added"),
-    metric_descriptor("workqueue_retries_total", MetricType::Counter, &["name"], "Keys that came back after a failure"),
+    metric_descriptor(
+        "workqueue_retries_total",
+        MetricType::Counter,
+        &["name"],
+        "Keys that came back after a failure",
+    ),
     metric_descriptor(
         "workqueue_queue_duration_seconds",
         MetricType::Histogram,

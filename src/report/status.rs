@@ -360,7 +360,8 @@ fn source(
     let source = engine.source(number);
     let trouble = beside.troubles.get(number).cloned().flatten();
     let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
-    let waiting = engine.prune_decisions(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
+    let waiting =
+        engine.prune_decisions(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
     let times = beside.times.get(number).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());

@@ -77,7 +77,11 @@ impl StatusSummary {
             line: sanitize_line(&line),
             open: list(unwell, count(|phase| !phase.is_well())),
             left_alone: list(left_alone, count(|phase| phase == Phase::LeftAlone)),
-            opt_out: if source.opt_out == OptOutPolicy::Denied { OPT_OUT_DENIED.to_owned() } else { String::new() },
+            opt_out: if source.opt_out == OptOutPolicy::Denied {
+                OPT_OUT_DENIED.to_owned()
+            } else {
+                String::new()
+            },
             settled: String::new(),
         }
     }
@@ -304,9 +308,13 @@ mod tests {
 
     #[test]
     fn so_many_are_named_and_of_the_others_it_is_told_how_many_are_where() {
-        let many: Vec<ObjectStatus> = (0..MAX_NAMED_OBJECTS + 5).map(|_| object("a", &"é".repeat(MAX_REASON_BYTES))).collect();
-        let stand =
-            StatusSummary::of(&source(&[(Phase::Settled, 9), (Phase::Refused, MAX_NAMED_OBJECTS + 5)]), &many, &[]);
+        let many: Vec<ObjectStatus> =
+            (0..MAX_NAMED_OBJECTS + 5).map(|_| object("a", &"é".repeat(MAX_REASON_BYTES))).collect();
+        let stand = StatusSummary::of(
+            &source(&[(Phase::Settled, 9), (Phase::Refused, MAX_NAMED_OBJECTS + 5)]),
+            &many,
+            &[],
+        );
         assert_eq!(stand.open.lines().count(), MAX_NAMED_OBJECTS + 1);
         assert!(stand.open.ends_with("and 5 more: 5 Refused\n"), "{}", stand.open);
         assert!(stand.open.len() < MAX_NAMED_OBJECTS * (MAX_REASON_BYTES + 40));

@@ -92,13 +92,14 @@ mod tests {
     use super::super::sd_notify::tests::Manager;
     use super::*;
 
-    const LONG: Duration = Duration::from_hours(1);
+    const LONG_INTERVAL: Duration = Duration::from_hours(1);
 
     #[test]
     fn the_manager_hears_of_life_only_while_each_part_makes_progress() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let (first, second) = (heartbeats.expect_part("the loop", LONG), heartbeats.expect_part("source shop", LONG));
+        let (first, second) =
+            (heartbeats.expect_part("the loop", LONG_INTERVAL), heartbeats.expect_part("source shop", LONG_INTERVAL));
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: true };
         let mut look = |expected: &[&str]| {
             watch.check(Instant::now());
@@ -110,9 +111,9 @@ mod tests {
         look(&[]);
         first.stall();
         look(&["STATUS=source shop and 1 more do not go on"]);
-        first.record(LONG);
+        first.record(LONG_INTERVAL);
         look(&["STATUS=source shop does not go on"]);
-        second.record(LONG);
+        second.record(LONG_INTERVAL);
         look(&["STATUS=", "WATCHDOG=1"]);
         // A part that is gone on purpose is not waited for.
         second.stall();
@@ -124,7 +125,7 @@ mod tests {
     fn a_manager_that_expects_nothing_hears_only_who_is_late() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let heartbeat = heartbeats.expect_part("the loop", LONG);
+        let heartbeat = heartbeats.expect_part("the loop", LONG_INTERVAL);
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: false };
         watch.check(Instant::now());
         assert_eq!(manager.heard(), [""; 0]);
@@ -137,7 +138,7 @@ mod tests {
     fn the_thread_repeats_it_within_the_interval_and_ends() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let heartbeat = heartbeats.expect_part("the loop", LONG);
+        let heartbeat = heartbeats.expect_part("the loop", LONG_INTERVAL);
         let begun = Instant::now();
         let watched = start_watchdog(service, heartbeats, Some(Duration::from_millis(40))).unwrap();
         for _ in 0..3 {

@@ -27,7 +27,8 @@ pub(super) fn accepted_response(message: &str) -> Json<serde_json::Value> {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        (self.0, Json(json!({ "apiVersion": STATUS_VERSION, "kind": "Error", "message": self.1 }))).into_response()
+        (self.0, Json(json!({ "apiVersion": STATUS_VERSION, "kind": "Error", "message": self.1 })))
+            .into_response()
     }
 }
 

@@ -65,7 +65,8 @@ mod tests {
     fn nobody_takes_all_connections() {
         let peers = PeerConnections::default();
         let admit = |address: &str| peers.admit(address.parse().unwrap());
-        let mut held: Vec<_> = (0..MAX_CONNECTIONS_PER_ADDRESS).map(|_| admit("192.0.2.1").unwrap()).collect();
+        let mut held: Vec<_> =
+            (0..MAX_CONNECTIONS_PER_ADDRESS).map(|_| admit("192.0.2.1").unwrap()).collect();
         for (address, expected) in
             [("192.0.2.1", false), ("::ffff:192.0.2.1", false), ("192.0.2.2", true), ("2001:db8::1", true)]
         {
@@ -73,7 +74,8 @@ mod tests {
         }
         held.pop();
         assert!(admit("192.0.2.1").is_some(), "one has gone");
-        let _network: Vec<_> = (0..MAX_CONNECTIONS_PER_ADDRESS).map(|n| admit(&format!("2001:db8::{n}")).unwrap()).collect();
+        let _network: Vec<_> =
+            (0..MAX_CONNECTIONS_PER_ADDRESS).map(|n| admit(&format!("2001:db8::{n}")).unwrap()).collect();
         assert!(admit("2001:db8::ffff").is_none(), "one host has many addresses of a network");
         assert!(admit("2001:db8:0:1::1").is_some());
     }
@@ -82,7 +84,8 @@ mod tests {
     fn those_on_this_host_share_an_address_and_no_bound() {
         let peers = PeerConnections::default();
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let held: Vec<_> = (0..2 * MAX_CONNECTIONS_PER_ADDRESS).map(|_| peers.admit(address.parse().unwrap())).collect();
+            let held: Vec<_> =
+                (0..2 * MAX_CONNECTIONS_PER_ADDRESS).map(|_| peers.admit(address.parse().unwrap())).collect();
             assert!(held.iter().all(Option::is_some), "{address}");
         }
         assert!(peers.0.lock().unwrap().is_empty(), "who has gone takes no memory");

@@ -89,7 +89,8 @@ pub(super) async fn stream_events(
     };
     // A client that connects again says by the header where it was; a parameter keeps its first
     // value.
-    let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    let last =
+        headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
     let notices = stage.recorder.subscribe_after(last.or(wish.after).unwrap_or(0));
     let listener = EventListener {
         source: wish.source,

@@ -223,7 +223,10 @@ fn answer_text(fetched: Option<FetchResult>, others: UnservedSources) -> Option<
 async fn body_code(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Mac, ErrorResponse> {
     let too_large = || ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB");
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > MAX_WEBHOOK_BYTES as u64) {
+    if announced
+        .and_then(|text| text.parse::<u64>().ok())
+        .is_some_and(|length| length > MAX_WEBHOOK_BYTES as u64)
+    {
         return Err(too_large());
     }
     let (mut code, mut length) = (secret.code(), 0);
@@ -247,7 +250,8 @@ fn is_right(secret: &Secret, headers: &HeaderMap, code: &Mac) -> bool {
         let digits = value.and_then(|value| value.strip_prefix(begin)).and_then(bytes);
         digits.is_some_and(|digits| code.clone().verify_slice(&digits).is_ok())
     };
-    SIGNATURE_HEADERS.iter().any(signed) || headers.get(GITLAB_TOKEN_HEADER).is_some_and(|token| secret.is(token.as_bytes()))
+    SIGNATURE_HEADERS.iter().any(signed)
+        || headers.get(GITLAB_TOKEN_HEADER).is_some_and(|token| secret.is(token.as_bytes()))
 }
 
 /// 32 bytes out of 64 hexadecimal digits.

@@ -15,7 +15,10 @@ const PAGE_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
 type Headers = [(HeaderName, HeaderValue); 2];
 
 fn content_type(media: &'static str) -> Headers {
-    [(header::CONTENT_TYPE, HeaderValue::from_static(media)), (header::CONTENT_SECURITY_POLICY, PAGE_SECURITY_POLICY)]
+    [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media)),
+        (header::CONTENT_SECURITY_POLICY, PAGE_SECURITY_POLICY),
+    ]
 }
 
 pub(super) async fn page_html() -> impl IntoResponse {

@@ -21,7 +21,8 @@ use super::process::{ProcessHandle, wait_for_loop, wait_within};
 use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::{
-    self, DaemonStatus, DifferingObject, MEDIA_TYPE, ObjectComparison, ObjectFilter, ObjectStatus, STATUS_VERSION,
+    self, DaemonStatus, DifferingObject, MEDIA_TYPE, ObjectComparison, ObjectFilter, ObjectStatus,
+    STATUS_VERSION,
 };
 
 /// The longest time that comparing with the cluster may take, and with whom.
@@ -52,9 +53,8 @@ pub enum RouteSet {
 /// Returns all that is answered at a door.
 pub fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
-        RouteSet::Guarded(guard) => {
-            question_routes(process.clone()).layer(from_fn_with_state((guard, process.endpoints.clone()), check_request))
-        }
+        RouteSet::Guarded(guard) => question_routes(process.clone())
+            .layer(from_fn_with_state((guard, process.endpoints.clone()), check_request)),
         RouteSet::Probes => return probe_routes(process).layer(from_fn(describe_response)),
     };
     let heard = Router::new().route("/hook/{source}", any(answer_webhook)).with_state((hooks, process));
@@ -235,7 +235,8 @@ async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatu
 /// Returns the metrics in any case: a loop that cannot begin is worth knowing.
 async fn metrics_text(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
-    let (signs, now, reloads) = (process.heartbeats.statuses(), Instant::now(), process.service.reload_counts());
+    let (signs, now, reloads) =
+        (process.heartbeats.statuses(), Instant::now(), process.service.reload_counts());
     let beside = report::ProcessFacts { signs: &signs, now, reloads, endpoints: &process.endpoints };
     let status = match running {
         Some(running) => wait_for_loop(running.status()).await.ok(),
@@ -269,7 +270,8 @@ async fn object(
     let one = |object| ObjectBody { api_version: STATUS_VERSION, object };
     if look.view == Some(ObjectView::Yaml) {
         let compared = inquiries.compare_object(id.clone());
-        let (object, compared) = wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, compared).await?.ok_or_else(none)?;
+        let (object, compared) =
+            wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, compared).await?.ok_or_else(none)?;
         return Ok(Json(ComparedObjectBody { object: one(object), compared }).into_response());
     }
     let found = wait_for_loop(inquiries.object(id.clone())).await?;
@@ -315,6 +317,7 @@ async fn diff_source(
             return Err(ErrorResponse(StatusCode::NOT_FOUND, format!("there is no source {name}")));
         }
     }
-    let (items, more) = wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, inquiries.differing_objects(source)).await?;
+    let (items, more) =
+        wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, inquiries.differing_objects(source)).await?;
     Ok(Json(DifferenceBody { api_version: STATUS_VERSION, kind: "Difference", items, more }))
 }

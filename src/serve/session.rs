@@ -72,7 +72,9 @@ pub(super) fn is_page_request(request: &Parts) -> bool {
 pub(super) fn is_signed_in(headers: &HeaderMap, token: &Secret, now: Timestamp) -> bool {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let cookies = lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-    cookies.filter(|(name, _)| *name == SESSION_COOKIE).any(|(_, session)| is_valid_session(session, token, now))
+    cookies
+        .filter(|(name, _)| *name == SESSION_COOKIE)
+        .any(|(_, session)| is_valid_session(session, token, now))
 }
 
 fn is_valid_session(session: &str, token: &Secret, now: Timestamp) -> bool {
@@ -110,7 +112,10 @@ pub(super) async fn sign_in(request: Request<Body>, token: Option<&Secret>, now:
         return sign_in_form(StatusCode::BAD_REQUEST, "No token was given.");
     };
     match token {
-        None => sign_in_form(StatusCode::UNAUTHORIZED, "The token of this rhumb cannot be read; its log says why."),
+        None => sign_in_form(
+            StatusCode::UNAUTHORIZED,
+            "The token of this rhumb cannot be read; its log says why.",
+        ),
         Some(token) if token.is(given.token.as_bytes()) => start_session(&begin(token, now)),
         Some(_) => sign_in_form(StatusCode::UNAUTHORIZED, "This is not the token."),
     }

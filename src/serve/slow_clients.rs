@@ -25,7 +25,11 @@ impl<S> TimedStream<S> {
         Self { stream, end: None }
     }
 
-    fn wait_for_client<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn wait_for_client<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        done: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.end = None;
             return done;
@@ -98,7 +102,10 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(writing.await.unwrap(), Err(io::ErrorKind::TimedOut));
         let waited = begun.elapsed();
-        assert!(waited >= STALLED_CLIENT_TIMEOUT * 3 / 2 && waited < STALLED_CLIENT_TIMEOUT * 2, "{waited:?}");
+        assert!(
+            waited >= STALLED_CLIENT_TIMEOUT * 3 / 2 && waited < STALLED_CLIENT_TIMEOUT * 2,
+            "{waited:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

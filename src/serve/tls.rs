@@ -69,7 +69,8 @@ fn read(files: &[PathBuf]) -> Result<Arc<ServerConfig>, String> {
     if chain.is_empty() {
         return Err(wrong(cert, "there is no certificate in it".to_owned()));
     }
-    let secret = PrivateKeyDer::from_pem_slice(&text(key)?).map_err(|error| wrong(key, describe_pem_error(&error)))?;
+    let secret =
+        PrivateKeyDer::from_pem_slice(&text(key)?).map_err(|error| wrong(key, describe_pem_error(&error)))?;
     let config = ServerConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .map(rustls::ConfigBuilder::<ServerConfig, _>::with_no_client_auth);

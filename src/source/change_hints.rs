@@ -175,7 +175,11 @@ impl HintTarget {
                 if let Ok(volume) = fs::canonicalize(path)
                     && volume != real
                 {
-                    targets.push(watched_folder(&volume, WatchDepth::Flat, NameFilter::Entry(volume.join("..data"))));
+                    targets.push(watched_folder(
+                        &volume,
+                        WatchDepth::Flat,
+                        NameFilter::Entry(volume.join("..data")),
+                    ));
                 }
                 targets
             }
@@ -216,7 +220,11 @@ impl HintWatcher {
     }
 
     /// Sets the watch; it becomes stale when a folder that is watched is gone.
-    fn start_watch(&self, targets: &[WatchedFolder], stale: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
+    fn start_watch(
+        &self,
+        targets: &[WatchedFolder],
+        stale: Arc<AtomicBool>,
+    ) -> notify::Result<RecommendedWatcher> {
         let (sender, filters) = (self.sender.clone(), targets.to_vec());
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             let gone = event.as_ref().is_ok_and(|event| is_removal(&filters, event));

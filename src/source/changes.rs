@@ -133,7 +133,9 @@ impl TreeDiffWalk<'_> {
                 Ok(ChangeScope::Plain)
             }
             (Some(JudgedEntry::Enter(path)), Some(JudgedEntry::Enter(_)) | None)
-            | (None, Some(JudgedEntry::Enter(path))) => self.compare_folders(id(old), id(new), path, depth + 1),
+            | (None, Some(JudgedEntry::Enter(path))) => {
+                self.compare_folders(id(old), id(new), path, depth + 1)
+            }
             _ => Ok(ChangeScope::Structural),
         }
     }

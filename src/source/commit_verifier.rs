@@ -198,8 +198,9 @@ impl CommitVerifier {
             command.args(["verify-commit", "--raw", &commit.to_string()]);
             let settings = store.settings();
             let bounds = store.child_limits(settings.answer, QuotaRoom(settings.quota));
-            let output =
-                child::run(command, lock, bounds).await.map_err(|failure| self.verification_error(failure, store))?;
+            let output = child::run(command, lock, bounds)
+                .await
+                .map_err(|failure| self.verification_error(failure, store))?;
             let said = format!("{}{}", output.stdout, output.stderr);
             signature_report::judge(&bench.keys, output.status.success(), &said).map_err(|why| {
                 let commit = Revision::new(&commit.to_string());
@@ -254,7 +255,8 @@ impl KeyFolder {
     fn write_keys(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {
         let unusable =
             |why: String| SourceError::Keys { place: place.to_owned(), file: file.to_owned(), why };
-        let bytes = read_regular(file, keys::MAX_KEYS_BYTES + 1).map_err(|error| unusable(format!(": {error}")))?;
+        let bytes =
+            read_regular(file, keys::MAX_KEYS_BYTES + 1).map_err(|error| unusable(format!(": {error}")))?;
         let keys =
             VerificationKeys::read(&bytes).map_err(|(line, why)| unusable(format!(":{line}: {why}")))?;
         let program = keys.program();

@@ -103,7 +103,8 @@ impl Credentials {
     /// Returns why one of those that a URL takes cannot be read. git and ssh would say less, and
     /// wait for ever for a pipe.
     pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
-        let names: &[&str] = if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", KNOWN_HOSTS_FILE] };
+        let names: &[&str] =
+            if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", KNOWN_HOSTS_FILE] };
         for name in names {
             let Some(file) = self.file(name) else { continue };
             if let Err(error) = open_regular(&file) {

@@ -308,9 +308,9 @@ impl PassInput {
             Ok(FileReadResult::Refused(reason)) => refused(reason),
             Ok(FileReadResult::Moving | FileReadResult::Gone) => FileLook::Moved,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => FileLook::Moved,
-            Err(error) => {
-                FileLook::Refused(RefusedFile::new(path, RefusalReason::Unreadable).with_detail(error.to_string()))
-            }
+            Err(error) => FileLook::Refused(
+                RefusedFile::new(path, RefusalReason::Unreadable).with_detail(error.to_string()),
+            ),
         })
     }
 }

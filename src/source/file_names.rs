@@ -15,7 +15,7 @@ pub(super) const IGNORE_FILE: &str = ".rhumbignore";
 /// An ignore file over this size is refused.
 pub(super) const MAX_IGNORE_FILE: u64 = 1 << 20;
 /// Folders nested deeper than this are refused: the walk is recursive.
-pub(super) const MAX_DEPTH: usize = 100;
+pub(super) const MAX_FOLDER_DEPTH: usize = 100;
 
 /// The files that make a folder something to be rendered first.
 pub(super) const RENDERER_FILES: [(&str, RefusalReason); 4] = [

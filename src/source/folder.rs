@@ -271,7 +271,9 @@ impl FolderWalk<'_> {
                 return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore)));
             }
             Err(error) => {
-                return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).with_detail(error.to_string())));
+                return Ok(Some(
+                    RefusedFile::new(name, RefusalReason::BadIgnore).with_detail(error.to_string()),
+                ));
             }
         }
         Ok(file_names::RENDERER_FILES.into_iter().find_map(|(marker, reason)| {

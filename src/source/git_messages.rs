@@ -146,7 +146,12 @@ fn is_id(word: &str) -> bool {
 }
 
 /// Returns the error of a failed exchange with a remote.
-pub(super) fn exchange_error(kind: GitErrorKind, place: &str, detail: String, store: &RevisionStore) -> SourceError {
+pub(super) fn exchange_error(
+    kind: GitErrorKind,
+    place: &str,
+    detail: String,
+    store: &RevisionStore,
+) -> SourceError {
     let place = place.to_owned();
     match kind {
         GitErrorKind::Hollow => SourceError::Hollow { place },

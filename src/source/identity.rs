@@ -10,7 +10,8 @@ use super::location::{self, GitLocation, ResolvedLocation};
 use super::objects;
 
 /// The ports that need not be named.
-const DEFAULT_GIT_PORTS: [(&str, &str); 4] = [("https", "443"), ("http", "80"), ("ssh", "22"), ("git", "9418")];
+const DEFAULT_GIT_PORTS: [(&str, &str); 4] =
+    [("https", "443"), ("http", "80"), ("ssh", "22"), ("git", "9418")];
 
 impl ResolvedLocation {
     /// Returns the identity of the location, without credentials. Two spellings of one place are

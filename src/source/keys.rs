@@ -113,7 +113,8 @@ fn split_words(line: &str) -> Option<Vec<&str>> {
 /// Takes the armor off public keys. RFC 9580, section 6: headers, an empty line, base64, maybe a
 /// checksum, the end.
 fn dearmor<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, KeyFault> {
-    const DAMAGED_ARMOR: &str = "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
+    const DAMAGED_ARMOR: &str =
+        "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
     let mut ring = Vec::new();
     let mut block: Option<(usize, bool, String)> = None;
     for (number, line) in lines {

@@ -40,7 +40,9 @@ pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Re
             place: place(),
             reference: reference.unwrap_or("HEAD").to_owned(),
         }),
-        Err(error) if error.code() == ErrorCode::UnbornBranch => Err(unborn_branch_error(&repository, place())),
+        Err(error) if error.code() == ErrorCode::UnbornBranch => {
+            Err(unborn_branch_error(&repository, place()))
+        }
         Err(error) => {
             let name = reference.unwrap_or("HEAD");
             let why = match error.code() {
@@ -199,15 +201,23 @@ pub(super) async fn copy_revision(
     };
     match git_messages::kind(&output.stderr) {
         GitErrorKind::NoCommit => Ok(false),
-        kind => Err(git_messages::exchange_error(kind, &place, git_messages::error_detail(&output.stderr, &[]), store)),
+        kind => Err(git_messages::exchange_error(
+            kind,
+            &place,
+            git_messages::error_detail(&output.stderr, &[]),
+            store,
+        )),
     }
 }
 
 /// Returns a configuration that lets git's own child read the repository whoever owns it. `-c` does
 /// not reach that child, which reads nothing but the repository that it is given.
 fn safe_directory_config(store: &RevisionStore) -> Result<NamedTempFile, SourceError> {
-    let trouble =
-        |error| SourceError::State { path: store.state_directory().to_owned(), doing: "cannot write to", error };
+    let trouble = |error| SourceError::State {
+        path: store.state_directory().to_owned(),
+        doing: "cannot write to",
+        error,
+    };
     let mut file = tempfile::Builder::new()
         .prefix("copy-")
         .suffix(".gitconfig")

@@ -197,7 +197,10 @@ pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> 
 
 fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<LocationKind, SourceError> {
     if !matches!(scheme, "https" | "ssh" | "http" | "git") {
-        return Err(refused_error(text, "its scheme is not known: use https://, ssh://, git@host:path or a path"));
+        return Err(refused_error(
+            text,
+            "its scheme is not known: use https://, ssh://, git@host:path or a path",
+        ));
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default().rsplit('@').next().unwrap_or_default();
     if host.is_empty() || host.starts_with('-') {

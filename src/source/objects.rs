@@ -145,7 +145,9 @@ impl ObjectStores {
     }
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
-        self.read_from_any(|repository| check_size(&repository.odb()?, id).and_then(|()| repository.find_commit(id)))
+        self.read_from_any(|repository| {
+            check_size(&repository.odb()?, id).and_then(|()| repository.find_commit(id))
+        })
     }
 
     /// Returns the commit whose id begins so, where it is the only object that does.
@@ -154,7 +156,9 @@ impl ObjectStores {
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
-        self.read_from_any(|repository| check_size(&repository.odb()?, id).and_then(|()| repository.find_tree(id)))
+        self.read_from_any(|repository| {
+            check_size(&repository.odb()?, id).and_then(|()| repository.find_tree(id))
+        })
     }
 
     /// Returns the size of a blob in bytes, without reading it.

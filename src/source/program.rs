@@ -41,7 +41,9 @@ impl GitVersion {
     /// Returns the version that repairs what this one lets a local repository do, where it needs
     /// one.
     pub fn repaired_by(self) -> Option<Self> {
-        REPAIRED_VERSIONS.into_iter().find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
+        REPAIRED_VERSIONS
+            .into_iter()
+            .find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
     }
 }
 

@@ -224,7 +224,11 @@ impl RemoteReference {
     ///
     /// It is never asked for by its id: servers serve the commits of forks and of proposals by
     /// theirs.
-    pub(super) async fn fetch_older(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
+    pub(super) async fn fetch_older(
+        &self,
+        lock: &StateLock,
+        revision: &Revision,
+    ) -> Result<bool, SourceError> {
         // All fetches together may take as long as one: nothing else of the source is looked at
         // meanwhile.
         let deadline = self.store.settings().fetch;
@@ -244,12 +248,14 @@ impl RemoteReference {
         }
         let name = match &self.wanted {
             WantedReference::Commit(commit) => commit.to_string(),
-            WantedReference::Head | WantedReference::Named(_) => match self.advertised_reference(lock, None).await {
-                Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
-                Ok(advertised) => advertised.name,
-                Err(SourceError::NoReference { .. }) => return Ok(false),
-                Err(error) => return Err(error),
-            },
+            WantedReference::Head | WantedReference::Named(_) => {
+                match self.advertised_reference(lock, None).await {
+                    Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
+                    Ok(advertised) => advertised.name,
+                    Err(SourceError::NoReference { .. }) => return Ok(false),
+                    Err(error) => return Err(error),
+                }
+            }
         };
         for depth in FETCH_DEPTHS {
             self.fetch(lock, &format!("+{name}:{}", self.arrival), depth).await?;
@@ -262,14 +268,16 @@ impl RemoteReference {
 
     /// Returns whether all that leads to a commit is here.
     fn is_whole(&self, commit: &Revision) -> bool {
-        let here = self.store.reference_target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
+        let here =
+            self.store.reference_target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
     }
 
     /// Returns whether a revision is here, and is the commit that a reference of the store leads
     /// to, or an older one of it.
     async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, SourceError> {
-        let Some(tip) = self.store.reference_target(reference)?.filter(|_| self.store.has_revision(revision)) else {
+        let Some(tip) = self.store.reference_target(reference)?.filter(|_| self.store.has_revision(revision))
+        else {
             return Ok(false);
         };
         let (store, revision) = (self.store.clone(), revision.clone());
@@ -328,8 +336,10 @@ impl RemoteReference {
         command.args(["--no-auto-maintenance", &format!("--depth={depth}")]);
         command.args(["--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
-        let output =
-            self.child_result(child::run(command, lock, self.store.child_limits(deadline, room)).await, deadline)?;
+        let output = self.child_result(
+            child::run(command, lock, self.store.child_limits(deadline, room)).await,
+            deadline,
+        )?;
         if output.status.success() {
             return Ok(());
         }

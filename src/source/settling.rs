@@ -144,7 +144,10 @@ mod tests {
         let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Piecemeal, start, SETTLE_DELAY);
         assert_eq!(absences.time_left(start, SETTLE_DELAY), None);
         absences.merge(&list("a=1"), &shown, ChangeManner::Piecemeal, start, SETTLE_DELAY);
-        assert_eq!(absences.time_left(start + Duration::from_secs(45), SETTLE_DELAY), Some(Duration::from_secs(15)));
+        assert_eq!(
+            absences.time_left(start + Duration::from_secs(45), SETTLE_DELAY),
+            Some(Duration::from_secs(15))
+        );
         assert_eq!(absences.pending_files().collect::<Vec<_>>(), ["b"]);
     }
 }

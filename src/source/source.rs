@@ -197,7 +197,8 @@ impl Source {
                 let changed = !self.looked || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
-                    let told = self.run_blocking(move || Ok((location.location_identity(), location.repository())));
+                    let told =
+                        self.run_blocking(move || Ok((location.location_identity(), location.repository())));
                     (self.identity, self.repository) = told.await?;
                 }
                 self.looked = true;
@@ -277,7 +278,10 @@ impl Source {
         let foreign = match &self.origin {
             RevisionOrigin::Local { path, .. } => {
                 let path = path.clone();
-                Some(self.run_blocking(move || Ok(local::repository_folders(&path)?.common.join("objects"))).await?)
+                Some(
+                    self.run_blocking(move || Ok(local::repository_folders(&path)?.common.join("objects")))
+                        .await?,
+                )
             }
             _ => None,
         };
@@ -335,7 +339,8 @@ impl Source {
             RevisionOrigin::Remote(remote) => {
                 let lock = self.prepare_store().await?;
                 let revision =
-                    Box::pin(remote.newest_revision(&lock, known, (&self.reader, self.guard.as_ref()))).await?;
+                    Box::pin(remote.newest_revision(&lock, known, (&self.reader, self.guard.as_ref())))
+                        .await?;
                 (lock, revision)
             }
             RevisionOrigin::Directory(directory) => {
@@ -481,7 +486,9 @@ impl Source {
             return Ok(true);
         }
         match &self.origin {
-            RevisionOrigin::Local { path, .. } => local::copy_revision(&self.store, lock, path, revision).await,
+            RevisionOrigin::Local { path, .. } => {
+                local::copy_revision(&self.store, lock, path, revision).await
+            }
             RevisionOrigin::Remote(remote) => remote.fetch_older(lock, revision).await,
             RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => Ok(false),
         }

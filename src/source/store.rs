@@ -144,7 +144,9 @@ impl RevisionStore {
 
     fn sweep(&self) -> Result<(), SourceError> {
         let remove = |path: PathBuf| match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io_error("cannot clean")(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.io_error("cannot clean")(error))
+            }
             _ => Ok(()),
         };
         let names = |folder: &str| -> Vec<PathBuf> {
@@ -191,7 +193,12 @@ impl RevisionStore {
     }
 
     /// Points a reference at a commit.
-    pub(super) fn set_reference(&self, _: &StateLock, name: &str, revision: &Revision) -> Result<(), SourceError> {
+    pub(super) fn set_reference(
+        &self,
+        _: &StateLock,
+        name: &str,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
         let repository = self.repository()?;
         let done = Oid::from_str(revision.as_str())
             .and_then(|id| repository.reference(name, id, true, "").map(|_| ()));
@@ -210,8 +217,9 @@ impl RevisionStore {
     /// Returns the pinned revisions.
     pub(super) fn pinned_revisions(&self) -> Result<BTreeSet<Revision>, SourceError> {
         let repository = self.repository()?;
-        let references =
-            repository.references_glob(&format!("{PINS_PREFIX}*")).map_err(|error| self.classify_error(&error))?;
+        let references = repository
+            .references_glob(&format!("{PINS_PREFIX}*"))
+            .map_err(|error| self.classify_error(&error))?;
         let mut pinned = BTreeSet::new();
         for reference in references {
             let reference = reference.map_err(|error| self.classify_error(&error))?;

@@ -134,7 +134,7 @@ pub(super) fn judge(
     // Another text only for names that are refused.
     let path = file_names::printable(&full);
     match verdict {
-        EntryVerdict::Enter if depth >= file_names::MAX_DEPTH => {
+        EntryVerdict::Enter if depth >= file_names::MAX_FOLDER_DEPTH => {
             JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))
         }
         EntryVerdict::Enter => JudgedEntry::Enter(path),

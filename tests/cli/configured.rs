@@ -58,7 +58,13 @@ fn validate_holds_each_source_against_what_it_may_have() {
     check(&fixture, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
     check(&fixture, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
     check(&fixture, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
-    check(&fixture, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: nothing wrong"], &[]);
+    check(
+        &fixture,
+        "validate -c rhumb.yaml --source shop other",
+        0,
+        &["1 object in 1 file: nothing wrong"],
+        &[],
+    );
     let told = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
     check(&fixture, "validate --config one.yaml other", 1, &told, &[]);
 }
@@ -90,7 +96,8 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
         ("rhumb.yaml", 0, "1 object in 1 file: nothing wrong"),
         ("signed.yaml", 2, "is refused: it has no SSH signature; only what is signed by a key of"),
     ] {
-        let output = fixture.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
+        let output =
+            fixture.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{told}");
         assert!(told.contains(text), "{told}");

@@ -6,7 +6,8 @@ use crate::fixture::Fixture;
 
 #[test]
 fn a_daemon_that_speaks_json_says_nothing_else() {
-    let fixture = Fixture::new(&[("bad.yaml", "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresnyc: 5m\n")]);
+    let fixture =
+        Fixture::new(&[("bad.yaml", "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresnyc: 5m\n")]);
     for (line, code, expected) in [
         ("run --config bad.yaml --log-format json", 78, ["unknown key `resnyc`", "no usable configuration"]),
         ("run --config none.yaml --log-format json", 78, ["cannot read none.yaml", "no such file"]),

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use controlplane::AuditEvent;
 use serde_json::{Value, json};
 
-use crate::support::{Repo, ProgramOutput, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, run, source, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, ProgramOutput, Repo, TestNamespace, run, source, until, yaml,
+};
 
 /// A command with a configuration.
 fn rhumb(site: &TestNamespace<'_>, arguments: &[&str], file: &PathBuf) -> ProgramOutput {
@@ -24,7 +26,11 @@ fn about(calls: &[AuditEvent], namespace: &str) -> Vec<AuditEvent> {
 /// Each object was read and written as the account of its source, and what is rhumb's own was not:
 /// the audit log has it.
 #[track_caller]
-fn assert_each_acted_as_itself(site: &TestNamespace<'_>, window: &AuditWindow<'_>, [first, second]: [&str; 2]) {
+fn assert_each_acted_as_itself(
+    site: &TestNamespace<'_>,
+    window: &AuditWindow<'_>,
+    [first, second]: [&str; 2],
+) {
     let calls = window.calls();
     for (name, account) in [("one", first), ("two", second)] {
         for call in about(&calls, &site.name).iter().filter(|call| call.name.starts_with(name)) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use controlplane::Error;
 
-use crate::support::{DedicatedCluster, DEFAULT_TIMEOUT, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, eventually, yaml};
 
 const RHUMB: &str = "--as=system:serviceaccount:rhumb-system:rhumb";
 const EVE: [&str; 2] = ["--as=eve", "--as-group=developers"];

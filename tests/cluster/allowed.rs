@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{Repo, ProgramOutput, TestNamespace, at, run, source, until, yaml};
+use crate::support::{ProgramOutput, Repo, TestNamespace, at, run, source, until, yaml};
 
 /// A command with a configuration.
 fn configured(site: &TestNamespace<'_>, text: &str, arguments: &[&str]) -> ProgramOutput {

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use controlplane::{Answer, ResponseCut, Fault, Requests, Rule};
+use controlplane::{Answer, Fault, Requests, ResponseCut, Rule};
 
-use crate::support::{Daemon, DedicatedCluster, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, yaml};
 
 #[test]
 fn nothing_is_written_to_a_cluster_that_the_kubeconfig_names_later() {

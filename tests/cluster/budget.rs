@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
+use crate::support::{Api, DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 /// The most Deployments that were seen rolling at the same time while something happens.
 pub(crate) fn most_rolling<T>(site: &TestNamespace<'_>, work: impl FnOnce() -> T) -> (usize, T) {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use self::fixture::{CanaryFixture, command_lines, exchange_over_tcp, state};
 use self::search::{Canary, SearchedTexts};
-use crate::support::{Daemon, ServerBehavior, DedicatedCluster, at, eventually, until};
+use crate::support::{Daemon, DedicatedCluster, ServerBehavior, at, eventually, until};
 
 /// Each secret by where it is put.
 const PUT: [&str; 54] = [

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Folder, Repo, ProgramOutput, TestNamespace, run, source, yaml};
+use crate::support::{Folder, ProgramOutput, Repo, TestNamespace, run, source, yaml};
 
 /// A configuration of two sources, as a file.
 struct ConfiguredFixture<'a> {
@@ -96,7 +96,8 @@ fn an_object_of_a_source_that_the_configuration_does_not_name_is_refused() {
 #[test]
 fn one_source_is_applied_with_its_own_settings() {
     let site = TestNamespace::new("configured-apply");
-    let estate = ConfiguredFixture::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
+    let estate =
+        ConfiguredFixture::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
     let told = estate.rhumb(&["apply"]).ends(2);
     told.says(&["error", "rhumb.yaml has several"]);
     told.says(&["hint", "--source: one, two"]);

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use controlplane::{ResponseCut, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
 use crate::customs::{HEAD, condition, custom, own};
 use crate::support::{
-    Daemon, WritesByHolder, MOVED, DedicatedCluster, Repo, SHARED, TestNamespace, AuditWindow, at, await_shares, eventually, shared_name, yaml,
+    AuditWindow, Daemon, DedicatedCluster, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, at,
+    await_shares, eventually, shared_name, yaml,
 };
 
 const SOURCES: usize = 6;

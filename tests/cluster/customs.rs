@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{DedicatedCluster, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, source, yaml};
+use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, Repo, TestNamespace, at, eventually, source, yaml};
 
 /// An own control plane, as the definition is the whole cluster's.
 pub(crate) fn own(cluster: &controlplane::Cluster) -> TestNamespace<'_> {

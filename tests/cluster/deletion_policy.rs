@@ -5,7 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, condition, custom, own};
-use crate::support::{Daemon, DedicatedCluster, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, run, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, yaml,
+};
 
 const FINALIZER: &str = "rhumb.dev/prune";
 
@@ -32,9 +34,11 @@ fn await_ready(site: &TestNamespace<'_>, name: &str) {
 
 #[track_caller]
 fn await_gone(site: &TestNamespace<'_>, name: &str) {
-    eventually(&format!("the source {name} is gone"), DEFAULT_TIMEOUT * 2, || match site.api.get(&path(site, name)) {
-        None => Ok(()),
-        Some(source) => Err(source.to_string()),
+    eventually(&format!("the source {name} is gone"), DEFAULT_TIMEOUT * 2, || {
+        match site.api.get(&path(site, name)) {
+            None => Ok(()),
+            Some(source) => Err(source.to_string()),
+        }
     });
 }
 

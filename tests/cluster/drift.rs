@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
 const KEY: (&str, &str, &str) = ("Secret", "key", "/data/token");
 const ENV: (&str, &str, &str) = ("ConfigMap", "env", "/data/mode");
@@ -49,9 +49,11 @@ fn forge(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), va
 #[track_caller]
 fn await_right_values(site: &TestNamespace<'_>) {
     for ((kind, name, pointer), right, _) in VALUES {
-        eventually(&format!("{kind} {name} is put back"), DEFAULT_TIMEOUT, || match site.value(kind, name, pointer) {
-            Value::String(shown) if shown == right => Ok(()),
-            shown => Err(shown),
+        eventually(&format!("{kind} {name} is put back"), DEFAULT_TIMEOUT, || {
+            match site.value(kind, name, pointer) {
+                Value::String(shown) if shown == right => Ok(()),
+                shown => Err(shown),
+            }
         });
     }
 }

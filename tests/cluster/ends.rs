@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use controlplane::{ResponseCut, Fault, FaultProxy, Requests, Rule, RuleId};
+use controlplane::{Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId};
 use serde_json::{Value, json};
 
 use crate::service::Manager;
 use crate::support::{
-    Daemon, ServerBehavior, Remote, Repo, SHARED, TestNamespace, await_shares, shared_name, source, until, yaml,
+    Daemon, Remote, Repo, SHARED, ServerBehavior, TestNamespace, await_shares, shared_name, source, until,
+    yaml,
 };
 
 /// The time that the documentation promises.

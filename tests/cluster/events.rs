@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{WritesByHolder, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, WritesByHolder, eventually, until, yaml,
+};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 3s}";

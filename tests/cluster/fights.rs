@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// Ten writes a second.
 const FIGHT_INTERVAL: Duration = Duration::from_millis(100);

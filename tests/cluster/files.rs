@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// The third file's text when it does not parse, and where.
 const BROKEN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c3}\ndata:\n  key: \"never closed\n";

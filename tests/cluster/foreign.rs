@@ -6,7 +6,7 @@ use controlplane::AuditEvent;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 /// Returns the time limit of a repair; on a machine that has other work to do, later is not our
 /// doing.

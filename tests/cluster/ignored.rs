@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 /// A ConfigMap with annotations in flow style, and two keys.
 fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {

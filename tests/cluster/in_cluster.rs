@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Api, Daemon, DedicatedCluster, Repo, DEFAULT_TIMEOUT, at, eventually, run, yaml};
+use crate::support::{Api, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, at, eventually, run, yaml};
 
 const SYSTEM: &str = "rhumb-system";
 const ACCOUNT: &str = "system:serviceaccount:rhumb-system:rhumb";

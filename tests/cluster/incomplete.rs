@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{Daemon, Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, eventually, yaml};
 
 fn three() -> [(&'static str, String); 3] {
     [

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, receive, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, receive, yaml};
 
 /// The journal's socket, for one process alone: the program sees another `/run` than the others.
 const SEE: &str = r#"

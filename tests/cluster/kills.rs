@@ -7,9 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use controlplane::{AuditEvent, ResponseCut, Fault, FaultProxy, Requests, Rule};
+use controlplane::{AuditEvent, Fault, FaultProxy, Requests, ResponseCut, Rule};
 
-use crate::support::{Daemon, Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, run, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, eventually, run, yaml,
+};
 
 /// Runs at once; they wait for each other's processes and the server most of the time.
 const AT_ONCE: usize = 3;
@@ -246,7 +248,12 @@ fn after_a_deletion_of_the_daemon() {
 }
 
 /// A daemon that is killed after some writes, and the one that comes after it.
-fn daemon_after(site: &mut TestNamespace<'static>, repo: &Repo, stop: &WriteLimit, window: &AuditWindow<'_>) -> Daemon {
+fn daemon_after(
+    site: &mut TestNamespace<'static>,
+    repo: &Repo,
+    stop: &WriteLimit,
+    window: &AuditWindow<'_>,
+) -> Daemon {
     let direct = site.kubeconfig().to_owned();
     let mut daemon = site.daemon(repo.path());
     stop.await_writes(window, |_| true);

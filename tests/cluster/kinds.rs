@@ -5,7 +5,9 @@ use std::time::Duration;
 use controlplane::{Fault, Requests, Rule};
 use serde_json::json;
 
-use crate::support::{Daemon, Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, source, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, source, until, yaml,
+};
 
 /// A definition of a namespaced kind `<Word>` in the group `<site>.example.org`.
 fn definition(site: &TestNamespace<'_>, word: &str, short: &str) -> String {

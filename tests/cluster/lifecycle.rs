@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{ResponseCut, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
 /// The time limit of an end that has nothing to wait for.
 const PROMPT: Duration = Duration::from_secs(2);

@@ -60,8 +60,10 @@ fn code(answer: &str) -> u16 {
 
 #[test]
 fn on_loopback_only_this_host_asks() {
-    let open =
-        ServingDaemon::start("doors-loopback", "listen: 127.0.0.1:0\nprobes: 127.0.0.1:0\nhosts: [rhumb.example.org]");
+    let open = ServingDaemon::start(
+        "doors-loopback",
+        "listen: 127.0.0.1:0\nprobes: 127.0.0.1:0\nhosts: [rhumb.example.org]",
+    );
     let port = open.port("answering on http://127.0.0.1:");
     let probes = open.port("answering probes on http://127.0.0.1:");
     let here = "Host: localhost\r\n";

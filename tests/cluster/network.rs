@@ -4,10 +4,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{Answer, ResponseCut, Fault, FaultProxy, Requests, Rule};
+use controlplane::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
 /// The time after the end of an outage by which everything must be as wanted.
 const RETURN: Duration = Duration::from_secs(30);
@@ -120,7 +120,8 @@ fn watches_whose_version_is_gone() {
 
 #[test]
 fn credentials_that_are_not_accepted() {
-    let mut fixture = survives("net-401", &Requests::any(), Fault::Replace(Answer::error(401, "Unauthorized")));
+    let mut fixture =
+        survives("net-401", &Requests::any(), Fault::Replace(Answer::error(401, "Unauthorized")));
     fixture.daemon.says(&["does not accept the credentials (401)"]);
     assert!(fixture.daemon.is_running());
 }
@@ -157,7 +158,8 @@ fn an_error_after_the_write_took_effect_repeats_nothing() {
         let sent = fixture.sent.to("configmaps", name);
         assert!(sent.len() <= 2, "{name}: {sent:#?}");
     }
-    let created: Vec<_> = fixture.sent.to("configmaps", "new").into_iter().filter(|e| e.code == 201).collect();
+    let created: Vec<_> =
+        fixture.sent.to("configmaps", "new").into_iter().filter(|e| e.code == 201).collect();
     assert_eq!(created.len(), 1, "{created:#?}");
 }
 
@@ -191,8 +193,10 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
     let secrets = Requests::any().path_suffix("/secrets");
     let of_one = Requests::any().path_suffix("/secrets/key");
     let forbidden = || Fault::Replace(Answer::error(403, "Forbidden"));
-    let (list, one) =
-        (fixture.proxy.add(Rule::new(secrets, forbidden())), fixture.proxy.add(Rule::new(of_one, forbidden())));
+    let (list, one) = (
+        fixture.proxy.add(Rule::new(secrets, forbidden())),
+        fixture.proxy.add(Rule::new(of_one, forbidden())),
+    );
     fixture.proxy.end_open(&Requests::any().watches().path_suffix("/secrets"), ResponseCut::Close);
     fixture.site.api.merge(&fixture.site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}}));
     let since = Instant::now();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Nodes, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Nodes, Repo, TestNamespace, at, eventually, until};
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 1}";
 

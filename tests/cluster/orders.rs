@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until, yaml};
 
 /// A Deployment that uses the `ConfigMap` env.
 fn web(image: &str, annotations: &str) -> String {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{ResponseCut, Fault, Part, Requests, Rule};
+use controlplane::{Fault, Part, Requests, ResponseCut, Rule};
 use serde_json::json;
 
 use crate::support::{DedicatedCluster, Repo, TestNamespace, eventually, yaml};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// Marks of other owners, by the name of an object that carries them, and how the owner is named.
 fn marks() -> Vec<(&'static str, Value, &'static str)> {

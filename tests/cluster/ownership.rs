@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ignored::{events, status};
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, source, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, source, until, yaml};
 
 const SET: &str = "/metadata/labels/applyset.kubernetes.io~1part-of";
 const UNKNOWN: &str = "applyset-wHf5Gity0G0nPN34KuNBIBBEOu2H9ED2KqsblMPFygM-v1";

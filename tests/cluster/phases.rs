@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, run, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, run, yaml};
 
 const NEVER: &str = "{controlplane/never-ready: \"true\"}";
 

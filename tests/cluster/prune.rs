@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 fn many(count: u32) -> Vec<(String, String)> {
     (0..count)
@@ -61,11 +61,9 @@ fn half_of_a_hundred_files_removed_by_a_commit_waits_for_a_person() {
         other => Err(other.to_string()),
     });
     assert_eq!(window.deletes().len(), 50);
-    eventually(
-        "nothing waits",
-        DEFAULT_TIMEOUT,
-        || if listed(&site).is_empty() { Ok(()) } else { Err("something does") },
-    );
+    eventually("nothing waits", DEFAULT_TIMEOUT, || {
+        if listed(&site).is_empty() { Ok(()) } else { Err("something does") }
+    });
 }
 
 #[test]

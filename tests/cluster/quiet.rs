@@ -3,7 +3,9 @@
 use controlplane::AuditEvent;
 use serde_json::json;
 
-use crate::support::{Folder, DedicatedCluster, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, in_time, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, DedicatedCluster, Folder, Repo, TestNamespace, in_time, yaml,
+};
 
 /// Objects of many kinds, some with forms that the server stores otherwise.
 fn shop() -> Vec<(String, String)> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
 fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {

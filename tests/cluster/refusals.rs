@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, in_time, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, yaml};
 
 /// A Deployment whose pods take their environment from a ConfigMap or Secret.
 fn user_of(name: &str, kind: &str, needs: &str) -> String {

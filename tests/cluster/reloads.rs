@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, custom, own};
 use crate::service::{Manager, configuration, repo, write};
-use crate::support::{Nodes, DedicatedCluster, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, source, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, DedicatedCluster, Nodes, Repo, TestNamespace, at, eventually, source, yaml,
+};
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
 const RECLAIMED: Duration = Duration::from_mins(4);

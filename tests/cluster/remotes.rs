@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Daemon, ServerBehavior, Remote, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Remote, Repo, ServerBehavior, TestNamespace, eventually, yaml,
+};
 
 /// The time after the remote's return by which a new commit must be there: looks at a failing
 /// remote are spread.
@@ -123,7 +125,9 @@ fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_
     let mut fixture = fixture("git-silent");
     for manners in [ServerBehavior::SilentAfterHandshake, ServerBehavior::Silent] {
         fixture.remote.set(manners);
-        eventually("a look hangs", DEFAULT_TIMEOUT, || if fixture.remote.open() > 0 { Ok(()) } else { Err("none does") });
+        eventually("a look hangs", DEFAULT_TIMEOUT, || {
+            if fixture.remote.open() > 0 { Ok(()) } else { Err("none does") }
+        });
         fixture.defends();
     }
     let told = Instant::now();

@@ -5,7 +5,9 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::budget::most_rolling;
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, at, eventually, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until, yaml,
+};
 
 const SETTINGS: &str = "budget: {soak: 0s, deadline: 4s, maxUnavailable: 100%}";
 const HASH: &str = "/spec/template/metadata/annotations/rhumb.dev~1config-hash";

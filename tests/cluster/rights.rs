@@ -4,7 +4,9 @@
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Repo, ProgramOutput, DEFAULT_TIMEOUT, TestNamespace, at, eventually, run, source, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, ProgramOutput, Repo, TestNamespace, at, eventually, run, source, until, yaml,
+};
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, run, source, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, run, source, until, yaml,
+};
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
 const RECLAIMED: Duration = Duration::from_mins(4);
@@ -66,11 +68,9 @@ impl<'a> ClaimingDaemon<'a> {
         let mut command = self.site.bare_command();
         command.args(["run", "-v", "--config"]).arg(&self.file);
         let daemon = Daemon::start(command);
-        eventually(
-            "it is rolled out",
-            DEFAULT_TIMEOUT,
-            || if self.is_done("app:1") { Ok(()) } else { Err("it is not") },
-        );
+        eventually("it is rolled out", DEFAULT_TIMEOUT, || {
+            if self.is_done("app:1") { Ok(()) } else { Err("it is not") }
+        });
         daemon
     }
 

@@ -7,7 +7,10 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::customs::{HEAD, await_condition, custom, own};
-use crate::support::{Daemon, DedicatedCluster, Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, at, eventually, run, source, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, source,
+    until, yaml,
+};
 
 /// A command with a configuration.
 fn with_config(site: &TestNamespace<'_>, arguments: &[&str]) -> Command {
@@ -120,9 +123,11 @@ fn a_source_in_the_cluster_comes_and_is_taken_away_with_its_objects() {
     repo.change("a.yaml", &yaml::config_map("one", "a", "2"));
     site.await_data("one", "a", "2");
     site.api.delete(&at("Source", &site.system(), "all"));
-    eventually("it is gone", DEFAULT_TIMEOUT * 2, || match site.api.get(&at("Source", &site.system(), "all")) {
-        None => Ok(()),
-        Some(source) => Err(source.to_string()),
+    eventually("it is gone", DEFAULT_TIMEOUT * 2, || {
+        match site.api.get(&at("Source", &site.system(), "all")) {
+            None => Ok(()),
+            Some(source) => Err(source.to_string()),
+        }
     });
     assert!(!site.has("ConfigMap", "one") && !site.has("Service", "web"));
     assert_nothing_forbidden(&window);

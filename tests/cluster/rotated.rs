@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Daemon, WritesByHolder, DedicatedCluster, Repo, SHARED, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, at, await_shares, eventually, shared_name, source,
-    yaml,
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, SHARED, TestNamespace, WritesByHolder, at,
+    await_shares, eventually, shared_name, source, yaml,
 };
 
 fn replace(file: &Path, text: impl AsRef<[u8]>) {
@@ -123,8 +123,8 @@ fn a_token_that_is_refused_before_a_newer_one_is_there_lets_nobody_write_beside_
         });
     }
     await_shares(&one, SHARED, &[1]);
-    let counts =
-        WritesByHolder::by(&cluster, [&name, &other.user]).judge(|event| (event.name == "env").then(|| shared_name(0)));
+    let counts = WritesByHolder::by(&cluster, [&name, &other.user])
+        .judge(|event| (event.name == "env").then(|| shared_name(0)));
     assert!(counts["configmaps"] >= 3 && counts.contains_key("leases"), "{counts:?}");
     assert!(one.api.get(&at("Lease", &one.system(), "rhumb-source-0")).is_some());
     assert_eq!((first.stop().code(), second.stop().code()), (Some(0), Some(0)));

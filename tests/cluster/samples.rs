@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, in_time, shared};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, in_time, shared};
 
 /// The folder, or a line that says how to name it.
 fn manifests() -> Option<PathBuf> {

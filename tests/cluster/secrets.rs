@@ -1,6 +1,6 @@
 //! A Secret's values reach no output.
 
-use crate::support::{Folder, Repo, ProgramOutput, TestNamespace, run, yaml};
+use crate::support::{Folder, ProgramOutput, Repo, TestNamespace, run, yaml};
 
 /// The value, and how it looks in `data`.
 const CANARY: &str = "kanarienvogel-7531";

@@ -4,11 +4,13 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use controlplane::{ResponseCut, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, receive, run, source, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, receive, run, source, yaml,
+};
 
 /// A service manager's socket.
 pub(crate) struct Manager {

@@ -8,7 +8,10 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Daemon, ServerBehavior, Remote, Repo, ProgramOutput, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, run, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, ProgramOutput, Remote, Repo, ServerBehavior, TestNamespace,
+    eventually, run, yaml,
+};
 
 struct StateFixture {
     site: TestNamespace<'static>,

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, ProgramOutput, DEFAULT_TIMEOUT, TestNamespace, eventually, run, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, ProgramOutput, Repo, TestNamespace, eventually, run, until, yaml,
+};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 100%}";
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 fn budget_object(site: &TestNamespace<'_>) -> Value {
     site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims")

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::customs::{custom, own};
-use crate::support::{Daemon, Folder, DedicatedCluster, Repo, ProgramOutput, DEFAULT_TIMEOUT, TestNamespace, at, eventually, run, source, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Folder, ProgramOutput, Repo, TestNamespace, at, eventually,
+    run, source, yaml,
+};
 
 fn uninstall(site: &TestNamespace<'_>, words: &[&str]) -> ProgramOutput {
     let mut command = site.bare_command();

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
 fn each_wave_follows_when_the_one_before_is_healthy() {

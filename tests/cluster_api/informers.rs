@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use controlplane::{Answer, ResponseCut, Fault as Broken, FaultProxy, Requests, Rule};
+use controlplane::{Answer, Fault as Broken, FaultProxy, Requests, ResponseCut, Rule};
 use rhumb::cluster::{
     ApplyForce, Cluster, ClusterFault, Connection, Informer, InformerEvent, ListSelector, RetryAdvice,
 };
@@ -69,7 +69,9 @@ async fn faulty(harness: &mut Harness) -> FaultProxy {
 async fn an_answer_that_is_lost_is_no_word_about_the_write() {
     let mut harness = Harness::new("lost").await;
     let proxy = faulty(&mut harness).await;
-    for (name, ending) in [("closed", ResponseCut::Close), ("reset", ResponseCut::Reset), ("silent", ResponseCut::Silence)] {
+    for (name, ending) in
+        [("closed", ResponseCut::Close), ("reset", ResponseCut::Reset), ("silent", ResponseCut::Silence)]
+    {
         proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
         let fault =
             harness.apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap_err();

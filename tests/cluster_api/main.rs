@@ -133,7 +133,8 @@ async fn guards_hold_as_the_table_says() {
     // A uid forbids creation.
     let stale = harness.apply("x", one(), Precondition::Uid(other.clone()), ApplyForce::Yes).await;
     assert_eq!(stale, Err(ClusterFault::VersionConflict));
-    let (uid, first, created) = harness.apply("x", one(), Precondition::Absent, ApplyForce::No).await.unwrap();
+    let (uid, first, created) =
+        harness.apply("x", one(), Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(created);
     // The same again changes nothing.
     let again = harness.apply("x", one(), Precondition::Uid(uid.clone()), ApplyForce::Yes).await;
@@ -179,8 +180,11 @@ async fn refusals_have_their_class() {
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         let kind = harness.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
-        let error =
-            harness.cluster.apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
+        let error = harness
+            .cluster
+            .apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No)
+            .await
+            .unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
     };
     let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;
@@ -281,8 +285,10 @@ async fn deletes_hit_only_what_was_meant() {
     let harness = Harness::new("deletes").await;
     let (uid, first, _) =
         harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
-    let (_, second, _) =
-        harness.apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::No).await.unwrap();
+    let (_, second, _) = harness
+        .apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::No)
+        .await
+        .unwrap();
     let delete = async |uid: &Uid, rv: ResourceVersion| {
         let done = harness
             .cluster
@@ -305,10 +311,12 @@ async fn deletes_hit_only_what_was_meant() {
         ],
         "",
     );
-    let LiveLookup::Found(live) =
-        harness.cluster.look_up(&harness.config_maps(), Some("deletes"), &["x".to_owned()].into()).await.unwrap()
-            ["x"]
-            .clone()
+    let LiveLookup::Found(live) = harness
+        .cluster
+        .look_up(&harness.config_maps(), Some("deletes"), &["x".to_owned()].into())
+        .await
+        .unwrap()["x"]
+        .clone()
     else {
         panic!()
     };
@@ -369,10 +377,12 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
     let harness = Harness::new("reclaim").await;
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
     harness.kubectl(&["apply", "-f", "-"], manifest);
-    let LiveLookup::Found(live) =
-        harness.cluster.look_up(&harness.config_maps(), Some("reclaim"), &["x".to_owned()].into()).await.unwrap()
-            ["x"]
-            .clone()
+    let LiveLookup::Found(live) = harness
+        .cluster
+        .look_up(&harness.config_maps(), Some("reclaim"), &["x".to_owned()].into())
+        .await
+        .unwrap()["x"]
+        .clone()
     else {
         panic!()
     };
@@ -507,7 +517,8 @@ async fn autoscalers_tell_their_targets() {
         spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}";
     harness.kubectl(&["apply", "-f", "-"], hpa);
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = harness.cluster.scaler_informer(&harness.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
+    let _informer =
+        harness.cluster.scaler_informer(&harness.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
     loop {
         if let InformerChange::Apply(id, scaler) = events.recv().await.unwrap().change {
             assert_eq!(id.name(), "h");

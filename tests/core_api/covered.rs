@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use rhumb::change::{self, ImpactKind};
-use rhumb::fields::{Coverage, ValueSchema, field_coverage, differing_values, surplus_paths, uncovered_paths, value_digest};
+use rhumb::fields::{
+    Coverage, ValueSchema, differing_values, field_coverage, surplus_paths, uncovered_paths, value_digest,
+};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Map, Value};
 
@@ -96,7 +98,11 @@ async fn second_pass_changes_nothing(server: &Server, object: &Value) {
     };
     let live = &live;
     assert_eq!(change::diff_fields(&id, Some(live), Some(&answer)), [], "{id}");
-    assert_eq!(change::change_impact(&id.group_kind(), Some(live), Some(&answer)).kind, ImpactKind::None, "{id}");
+    assert_eq!(
+        change::change_impact(&id.group_kind(), Some(live), Some(&answer)).kind,
+        ImpactKind::None,
+        "{id}"
+    );
     assert_eq!(change::immutable_fields(&id.group_kind(), live, object), [], "{id}");
     assert_eq!(change::immutable_fields(&id.group_kind(), live, &answer), [], "{id}");
 }

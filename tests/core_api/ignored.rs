@@ -45,7 +45,8 @@ async fn what_is_left_to_others_stays_as_they_want_it() {
     server.apply(&wanted).await.unwrap();
     // So they are sent as they are shown, until somebody else owns them.
     let live = server.get(&wanted).await;
-    let sent = server.apply(&IgnoredFields::of(&wanted).copy_live_values(wanted.clone(), &live)).await.unwrap();
+    let sent =
+        server.apply(&IgnoredFields::of(&wanted).copy_live_values(wanted.clone(), &live)).await.unwrap();
     assert_eq!(shown(&sent), json!([3, "1", "ours", 1]));
     assert_eq!(sent["metadata"]["resourceVersion"], live["metadata"]["resourceVersion"]);
     let container = json!({"name": "web", "image": "web:1", "resources": {"limits": {"cpu": "2"}}});

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use controlplane::Cluster;
 use futures::{StreamExt as _, stream};
-use rhumb::change::{Impact, ImpactKind, immutable_fields, change_impact};
+use rhumb::change::{Impact, ImpactKind, change_impact, immutable_fields};
 use rhumb::object::GroupKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -199,7 +199,8 @@ impl ImpactTrial<'_> {
         pods: &Pods,
     ) -> Result<(), String> {
         let kind = GroupKind::new("apps", &self.kind);
-        let rules: Vec<String> = immutable_fields(&kind, live, wanted).into_iter().map(|rule| rule.path).collect();
+        let rules: Vec<String> =
+            immutable_fields(&kind, live, wanted).into_iter().map(|rule| rule.path).collect();
         let named = [&["refused".to_owned()], rules.as_slice()].concat().join(" ");
         if named != self.row.expect {
             return Err(format!("foretold {named}, not {}", self.row.expect));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rhumb::engine::{Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next};
 use serde_json::json;
 
-use crate::harness::{BROKEN_IMAGE, NEW_IMAGE, OLD_IMAGE, Harness, plane};
+use crate::harness::{BROKEN_IMAGE, Harness, NEW_IMAGE, OLD_IMAGE, plane};
 
 fn surge(pods: u32) -> Overlay {
     Overlay::Surge { pods, step: 1 }

@@ -10,7 +10,7 @@ use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rhumb::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
 use rhumb::engine::{Overlay, Precondition, apply_overlay};
-use rhumb::object::{Gvk, ObjectId, value_at, text_at};
+use rhumb::object::{Gvk, ObjectId, text_at, value_at};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -222,7 +222,8 @@ impl Harness {
     /// Begins to look for the worst anew.
     pub(crate) fn forget(&mut self) {
         let (ready, old) = (self.ready(""), self.ready(OLD_IMAGE));
-        self.worst = WorstSeen { ready, old, new: self.pods.len() - self.count(OLD_IMAGE), gone: BTreeSet::new() };
+        self.worst =
+            WorstSeen { ready, old, new: self.pods.len() - self.count(OLD_IMAGE), gone: BTreeSet::new() };
     }
 
     /// Pods of an image; all, of none.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rhumb::engine::{
     NodePod, NodeState, NodeStep, OrdinalPod, Overlay, OverlayState, PodAvailability, PromotionRequest,
-    StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, select_evictions, next, count_nodes,
-    stuck,
+    StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, count_nodes, next,
+    select_evictions, stuck,
 };
 use rhumb::object::text_at;
 use serde_json::json;
 
-use crate::harness::{BROKEN_IMAGE, NEW_IMAGE, OLD_IMAGE, Pod, Harness, plane};
+use crate::harness::{BROKEN_IMAGE, Harness, NEW_IMAGE, OLD_IMAGE, Pod, plane};
 
 fn partition(from: u32) -> Overlay {
     Overlay::Partition { from, step: 1 }

@@ -7,7 +7,7 @@ use rhumb::engine::find_failure;
 use serde_json::{Value, json};
 
 use crate::SIGNAL_TIMEOUT;
-use crate::harness::{KINDS, SLOW_TIMEOUT, Harness, KubectlView, all_at_once, plane};
+use crate::harness::{Harness, KINDS, KubectlView, SLOW_TIMEOUT, all_at_once, plane};
 
 fn apply(objects: &Value) {
     plane().kubectl_in(&["apply", "-f", "-"], &objects.to_string()).unwrap();

@@ -6,7 +6,7 @@ use rhumb::cluster::{DeleteResult, EvictionResult};
 use rhumb::engine::Uid;
 use serde_json::json;
 
-use crate::harness::{SLOW_TIMEOUT, Harness, plane};
+use crate::harness::{Harness, SLOW_TIMEOUT, plane};
 
 fn budget(name: &str, app: &str, available: u32) {
     let budget = json!({
@@ -55,7 +55,8 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let uid = pod.uid.clone();
-    let after = web.until(|pods| pods.count_ready_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
+    let after =
+        web.until(|pods| pods.count_ready_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
     // And without a budget a pod can also be deleted, in exactly the version that was seen.
     let pod = &after.pods[0];
     let deleted = harness.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();

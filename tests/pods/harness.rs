@@ -11,7 +11,9 @@ use rhumb::cluster::{
     ApplyForce, Cluster, Connection, KindLookup, KindTable, PodFollower, PodsChange, PodsEvent, ServedKind,
     pod_selector,
 };
-use rhumb::engine::{Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, find_failure, next_failure_check};
+use rhumb::engine::{
+    Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, find_failure, next_failure_check,
+};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};

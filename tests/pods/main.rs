@@ -4,8 +4,8 @@
 
 mod creation;
 mod eviction;
-mod revisions;
 mod harness;
+mod revisions;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rhumb::engine::{UNSCHEDULABLE_GRACE, find_failure};
 use serde_json::{Value, json};
 
-use harness::{FollowedWorkload, KINDS, Harness, KubectlView, all_at_once};
+use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
 
 /// The time within which a signal is to be noticed.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -111,11 +111,15 @@ async fn a_pod_that_no_node_takes_fails_after_a_minute() {
         let since = pod.unschedulable.as_ref().unwrap().since;
         let app = format!("{}-unschedulable", kind.to_lowercase());
         assert!(since < witness.first(&format!("{app} Unschedulable")).await + SIGNAL_TIMEOUT);
-        assert_eq!(find_failure(&pods, since + UNSCHEDULABLE_GRACE.checked_sub(Duration::from_secs(1)).unwrap()), None);
+        assert_eq!(
+            find_failure(&pods, since + UNSCHEDULABLE_GRACE.checked_sub(Duration::from_secs(1)).unwrap()),
+            None
+        );
         let failing = find_failure(&pods, since + UNSCHEDULABLE_GRACE).unwrap();
         assert_eq!(&*failing.reason, "Unschedulable");
         assert!(failing.message.contains("Insufficient cpu"), "{failing}");
-        let warnings = harness.cluster.read_warnings("default", &[web.uid.clone(), pod.uid.clone()]).await.unwrap();
+        let warnings =
+            harness.cluster.read_warnings("default", &[web.uid.clone(), pod.uid.clone()]).await.unwrap();
         let told = warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert!(told.iter().any(|text| text.contains("FailedScheduling: 0/2 nodes")), "{told:?}");
     }

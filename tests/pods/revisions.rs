@@ -6,7 +6,7 @@ use rhumb::cluster::DeleteResult;
 use rhumb::engine::find_failure;
 use serde_json::json;
 
-use crate::harness::{KINDS, Harness, all_at_once, plane};
+use crate::harness::{Harness, KINDS, all_at_once, plane};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_an_older_revision_never_count() {

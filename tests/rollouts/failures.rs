@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::{Bounds, Most};
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 pub(crate) const BUDGET: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 2, startsPerMinute: 1000, soak: 0s, deadline: 60s}";

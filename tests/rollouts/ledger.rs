@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::failures::{BUDGET, IMAGE, ONE, at_rest, await_image, narrow, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, source, until};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
 
 const NAME: &str = "rollout-budget.rhumb.dev";
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use controlplane::{ResponseCut, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
 use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};

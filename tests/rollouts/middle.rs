@@ -69,7 +69,8 @@ fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
 
 #[test]
 fn an_image_set_by_hand_is_repaired_under_the_same_token() {
-    let set = |site: &TestNamespace<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
+    let set =
+        |site: &TestNamespace<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
     disturbed("by-hand-image", LEFT_AND_TAKEN_UP, set);
 }
 

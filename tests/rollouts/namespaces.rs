@@ -6,7 +6,7 @@ use crate::failures::{BUDGET, IMAGE, ONE, await_image, narrow, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, until};
 
 /// The bounds where somebody deletes a namespace, which takes down all pods in it at once.
 const GOING: Bounds = Bounds { workloads: 1, pods: 3 };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::failures::{BOUNDS, BUDGET, HASTY, IMAGE, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
 
 fn agent(image: &str) -> Web {
     Web::of("DaemonSet", "agent", image)

@@ -2,13 +2,13 @@
 
 use std::thread;
 
-use controlplane::{ResponseCut, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 
 use crate::failures::{BOUNDS, BUDGET, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, source};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, source};
 
 pub(crate) const FIVE: [&str; 5] = ["a", "b", "c", "d", "web"];
 

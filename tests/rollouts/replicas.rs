@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use controlplane::{AuditEvent, ResponseCut, Fault, Requests, Rule};
+use controlplane::{AuditEvent, Fault, Requests, ResponseCut, Rule};
 
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::support::is_overlapping::holders;
 use crate::support::{
-    Daemon, WritesByHolder, MOVED, Repo, SHARED, TestNamespace, await_shares, eventually, shared_name, source,
+    Daemon, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, await_shares, eventually, shared_name, source,
 };
 
 const SOURCES: usize = 10;

@@ -8,7 +8,7 @@ use crate::failures::{BUDGET, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Nodes, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Nodes, Repo, TestNamespace, eventually, until};
 
 const WORD: &str = "rhumb.dev/restart-on-change: \"true\"";
 const HASH: &str = "/metadata/annotations/rhumb.dev~1config-hash";
@@ -30,7 +30,12 @@ fn started(site: &TestNamespace<'_>, count: usize, hash: &Value) -> Result<BTree
 }
 
 /// Each pod is replaced, once, and within the budget.
-fn is_restarted(site: &TestNamespace<'_>, kind: &str, count: usize, files: &dyn Fn(&str) -> Vec<(String, String)>) {
+fn is_restarted(
+    site: &TestNamespace<'_>,
+    kind: &str,
+    count: usize,
+    files: &dyn Fn(&str) -> Vec<(String, String)>,
+) {
     let repo = Repo::new(&files("one"));
     let budget = BUDGET.replace("maxUnavailable: 2", "maxUnavailable: 1");
     let _daemon = site.configured(&site.configuration(repo.path(), &budget));

@@ -2,14 +2,14 @@
 
 use std::thread;
 
-use controlplane::{ResponseCut, Fault, FaultProxy, Requests, Rule};
+use controlplane::{Fault, FaultProxy, Requests, ResponseCut, Rule};
 use serde_json::Value;
 
 use crate::failures::{BOUNDS, BUDGET, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::processes::writes;
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, AuditWindow, eventually, until};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until};
 
 /// Three workloads that belong together by their configuration.
 const NAMES: [&str; 3] = ["a", "b", "web"];

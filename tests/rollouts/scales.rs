@@ -9,7 +9,7 @@ use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::sets::await_set;
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
 
 const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 /// A held workload counts as one whose pods are replaced; no pod that was Ready is missed.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};
 use crate::manifests::Web;
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 const RELEASE: &str = "/metadata/annotations/rhumb.dev~1release";
 const KEY: &str = "config-key.rhumb.dev";

@@ -6,7 +6,7 @@ use crate::failures::{BOUNDS, BUDGET, HASTY, IMAGE, ONE, await_image, await_reje
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
 
 fn db(image: &str) -> Web {
     Web::of("StatefulSet", "db", image)

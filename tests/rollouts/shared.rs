@@ -9,7 +9,7 @@ use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::processes::FIVE;
-use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, source, until};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
 
 fn files(names: &[&str], image: &str) -> Vec<(String, String)> {
     names.iter().map(|name| Web::new(name, image).file()).collect()

@@ -1,8 +1,8 @@
 //! Names that say nothing outside of the program. The field has a word for each of these, or a
 //! longer name says what is meant: see `docs/glossary.md`.
 
-use crate::tree::{Source, sources};
-use crate::{FOLDERS, none, rust};
+use crate::tree::{FOLDERS, Source, sources};
+use crate::{none, rust};
 
 /// Types that once spoke a language of their own.
 const TYPES: [&str; 52] = [
@@ -24,10 +24,10 @@ const FUNCTIONS: [&str; 50] = [
 ];
 
 /// Constants that name no purpose.
-const CONSTANTS: [&str; 38] = [
-    "AGAIN", "ANSWER", "BACKLOG", "BEAT", "CALM", "DEED", "ECHO", "EVERY", "FLOOR_OF", "FULL", "KEPT", "LARGEST",
+const CONSTANTS: [&str; 36] = [
+    "AGAIN", "ANSWER", "BACKLOG", "BEAT", "CALM", "DEED", "ECHO", "EVERY", "FULL", "KEPT", "LARGEST",
     "LAST", "LASTS", "LEAVING", "LONG", "LONGEST", "LOOK", "LOOKS", "MOST", "NAMED", "OTHERS", "OUTAGE", "OWN",
-    "PASSING", "PATIENCE", "PERSON", "QUIET", "REST", "SETTLES", "SHORTEST", "SOON", "SPENT", "TELL", "TERM",
+    "PASSING", "PATIENCE", "PERSON", "QUIET", "REST", "SETTLES", "SHORTEST", "SOON", "SPENT", "TERM",
     "TOLD", "TRIES", "YOUNG",
 ];
 
@@ -40,9 +40,11 @@ fn declared<'a>(code: &'a str, keywords: &'a [&str]) -> impl Iterator<Item = &'a
 
 fn violations(file: &Source) -> Vec<String> {
     let code = rust::code(&file.text);
+    // A test may shorten the function that it checks with.
+    let functions: &[&str] = if file.is_test() { &[] } else { &FUNCTIONS };
     let groups: [(&[&str], &[&str]); 3] = [
         (&["struct", "enum", "trait", "type"], &TYPES),
-        (&["fn"], &FUNCTIONS),
+        (&["fn"], functions),
         (&["const", "static"], &CONSTANTS),
     ];
     let mut found = Vec::new();
@@ -62,8 +64,8 @@ fn declarations_use_the_words_of_the_field() {
 #[test]
 fn forbidden_names_are_found() {
     fn check(text: &str, expected: &[&str]) {
-        let file = Source { path: "a.rs".to_owned(), text: text.to_owned() };
-        let expected: Vec<String> = expected.iter().map(|name| format!("a.rs: {name}")).collect();
+        let file = Source { path: "src/a.rs".to_owned(), text: text.to_owned() };
+        let expected: Vec<String> = expected.iter().map(|name| format!("src/a.rs: {name}")).collect();
         assert_eq!(violations(&file), expected, "{text}");
     }
     check("pub(super) struct Told<'a>(&'a str);", &["Told"]);

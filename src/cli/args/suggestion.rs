@@ -38,11 +38,7 @@ const FOREIGN_FLAGS: [(&str, &str); 6] = [
 
 /// Replaces clap's guesses about an unknown command, which name hidden commands too, and says what
 /// a flag of another tool is called here. `words` are those of the command line.
-pub(super) fn add_known_tips(
-    error: clap::Error,
-    command: &clap::Command,
-    words: &[OsString],
-) -> clap::Error {
+pub(super) fn add_known_tips(error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let mut error = add_commands(error, command);
     let unknown = || match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(arg)) => FOREIGN_FLAGS.iter().find(|(flag, _)| flag == arg),

@@ -6,7 +6,7 @@ use super::super::accounts::AccountRights;
 use super::super::rbac::{self, RoleSubject};
 use super::super::rights::Rights;
 use super::super::session::retry_when_throttled;
-use super::{CONCURRENT_REVIEWS, CheckLevel, CheckReport, note_all_granted, hidden_refusal_text};
+use super::{CONCURRENT_REVIEWS, CheckLevel, CheckReport, hidden_refusal_text, note_all_granted};
 use crate::cluster::{self, AccessDecision, AccessRequest, Cluster, ServiceAccount};
 use crate::config::Config;
 

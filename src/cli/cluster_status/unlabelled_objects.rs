@@ -45,7 +45,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     if found.is_empty() {
         return UnlabelledObjects { proven: Vec::new(), notes };
     }
-    let key = session.cluster.config_key(&session.system).await;
+    let key = session.cluster.read_config_key(&session.system).await;
     let key = key.map(|key| key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key)));
     let mut proven = Vec::new();
     match key {
@@ -71,7 +71,7 @@ pub(in crate::cli) async fn source_by_seal(
     applysets: &[Arc<str>],
 ) -> Option<usize> {
     let claim = live.claim.as_deref()?;
-    let key = session.cluster.config_key(&session.system).await.ok()??.key()?;
+    let key = session.cluster.read_config_key(&session.system).await.ok()??.key()?;
     let key = ReleaseKey::of(&key);
     applysets.iter().position(|applyset| key.is_proven(applyset, id, claim))
 }

@@ -79,7 +79,12 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
 pub(super) fn program_sections() -> String {
     let mut text = String::from(".SH \"EXIT STATUS\"\n");
     for status in ExitStatus::ALL {
-        let _ = write!(text, ".TP\n{}\n{}\n", bold_text(&(status as u8).to_string()), escape_roff(status.meaning()));
+        let _ = write!(
+            text,
+            ".TP\n{}\n{}\n",
+            bold_text(&(status as u8).to_string()),
+            escape_roff(status.meaning())
+        );
     }
     for (heading, terms) in MANUAL_SECTIONS {
         let _ = writeln!(text, ".SH \"{heading}\"");

@@ -6,7 +6,8 @@ use super::{ADMISSION_GROUP, CERTIFICATES_GROUP, RBAC_GROUP, RightScope, RightSu
 
 const READ_VERBS: &[&str] = &["get", "list", "watch"];
 const WRITE_VERBS: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
-const ALL_VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const ALL_VERBS: &[&str] =
+    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 const CHANGE_VERBS: &[&str] = &["update", "patch"];
 
 /// The core group.
@@ -14,7 +15,12 @@ const CORE_GROUP: &str = "";
 
 /// Resources with the verbs that count, and what follows from them wherever they hold.
 const BROAD_RIGHTS: &[(&str, &[&str], &[&str], &str)] = &[
-    (RBAC_GROUP, &["roles", "clusterroles"], &["escalate"], "`escalate` on roles: any right can be put into them"),
+    (
+        RBAC_GROUP,
+        &["roles", "clusterroles"],
+        &["escalate"],
+        "`escalate` on roles: any right can be put into them",
+    ),
     (
         CORE_GROUP,
         &["serviceaccounts/token"],
@@ -22,14 +28,24 @@ const BROAD_RIGHTS: &[(&str, &[&str], &[&str], &str)] = &[
         "tokens of service accounts: all that those accounts may",
     ),
     (CORE_GROUP, &["nodes"], WRITE_VERBS, "to change nodes: where pods run, and what they reach there"),
-    (CORE_GROUP, &["nodes/proxy"], ALL_VERBS, "nodes/proxy: to run commands in all pods of a node, past admission"),
+    (
+        CORE_GROUP,
+        &["nodes/proxy"],
+        ALL_VERBS,
+        "nodes/proxy: to run commands in all pods of a node, past admission",
+    ),
     (
         CORE_GROUP,
         &["persistentvolumes"],
         &["create"],
         "to create PersistentVolumes: they may show the files of nodes",
     ),
-    (CORE_GROUP, &["namespaces"], CHANGE_VERBS, "to change namespaces: their labels say how privileged pods may be"),
+    (
+        CORE_GROUP,
+        &["namespaces"],
+        CHANGE_VERBS,
+        "to change namespaces: their labels say how privileged pods may be",
+    ),
     (
         "apiextensions.k8s.io",
         &["customresourcedefinitions"],

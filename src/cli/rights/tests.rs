@@ -407,7 +407,8 @@ fn what_is_denied_is_lacking_and_nothing_else() {
     assert_eq!(rights.denied_rights(&denied), rights);
     for one in denied {
         let lacking = rights.denied_rights(&[one.clone()].into());
-        let asked: Vec<AccessRequest> = lacking.access_questions().into_iter().map(|(access, _)| access).collect();
+        let asked: Vec<AccessRequest> =
+            lacking.access_questions().into_iter().map(|(access, _)| access).collect();
         assert_eq!(asked, [one]);
     }
 }

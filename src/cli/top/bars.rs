@@ -38,10 +38,14 @@ pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<
         styled_span(palette, Some(style), right),
     ]);
     let second = match &model.outage {
-        Some(silence) => {
-            styled_span(palette, Some(TextStyle::Error), cut_end(&format!(" {}", clean_text(&silence.why)), columns))
+        Some(silence) => styled_span(
+            palette,
+            Some(TextStyle::Error),
+            cut_end(&format!(" {}", clean_text(&silence.why)), columns),
+        ),
+        None => {
+            styled_span(palette, Some(TextStyle::Faint), cut_end(&format!(" {}", summary(model)), columns))
         }
-        None => styled_span(palette, Some(TextStyle::Faint), cut_end(&format!(" {}", summary(model)), columns)),
     };
     [first, Line::from(second)].into_iter().take(rows).collect()
 }
@@ -108,7 +112,11 @@ pub(super) fn budget_line(rollout: &RolloutStatus, columns: usize, palette: Pale
     let BoundUsage { of, .. } = rollout.workloads;
     if !rollout.known || of == 0 {
         let words = overview::budget_text(rollout);
-        return Line::from(styled_span(palette, Some(TextStyle::Faint), cut_end(&format!("  {words}"), columns)));
+        return Line::from(styled_span(
+            palette,
+            Some(TextStyle::Faint),
+            cut_end(&format!("  {words}"), columns),
+        ));
     }
     let window = rollout.window;
     let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };

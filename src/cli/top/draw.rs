@@ -66,7 +66,8 @@ fn draw_panes(model: &TopModel, frame: &mut Frame<'_>) {
         let items = &items[pane as usize];
         let cursor = model.cursors[pane as usize].position_among(items);
         let is_focused = model.focus == pane;
-        let table = Table::of(items, is_focused.then_some(cursor), pane.column_set(), (columns, model.palette));
+        let table =
+            Table::of(items, is_focused.then_some(cursor), pane.column_set(), (columns, model.palette));
         let mut lines = Vec::new();
         if pane == Pane::Rollouts {
             lines.push(bars::budget_line(&view.rollout, columns, model.palette));

@@ -45,7 +45,9 @@ impl StatusFeed {
     pub(super) fn place(&self) -> StatusOrigin {
         match &self.teller {
             StatusReader::Daemon(socket) => StatusOrigin::Daemon(socket.path().display().to_string()),
-            StatusReader::Cluster(session) => StatusOrigin::Cluster(session.cluster.context_name().to_owned()),
+            StatusReader::Cluster(session) => {
+                StatusOrigin::Cluster(session.cluster.context_name().to_owned())
+            }
         }
     }
 
@@ -55,13 +57,15 @@ impl StatusFeed {
             StatusReader::Daemon(socket) => {
                 let view = StatusView::of_daemon(socket).await?;
                 // Too many may listen; what is told of where things stand is worth more.
-                let notices = none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
+                let notices =
+                    none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
                 self.last = notices.last().map_or(self.last, |notice| notice.number);
                 let object = match wanted {
                     None => None,
-                    Some(named) => {
-                        Some((named.clone(), none_if_refused(socket.read(&status_view::object_page(named)).await)?))
-                    }
+                    Some(named) => Some((
+                        named.clone(),
+                        none_if_refused(socket.read(&status_view::object_page(named)).await)?,
+                    )),
                 };
                 Ok(Refresh { view, notices, object })
             }

@@ -2,7 +2,7 @@
 
 use super::details::{DetailPane, DetailSubject, ObjectDetail};
 use super::model::{PaneCursor, TopMode, TopModel};
-use super::panes::{ItemSubject, ALL_PANES};
+use super::panes::{ALL_PANES, ItemSubject};
 use crate::report::ObjectRef;
 
 /// A key.
@@ -117,8 +117,11 @@ impl TopModel {
         let (_, rows) = self.layout(&items).panes[self.focus as usize];
         let items = &items[self.focus as usize];
         let cursor = &mut self.cursors[self.focus as usize];
-        let index =
-            way.from(cursor.position_among(items), usize::from(rows).saturating_sub(2), items.len().saturating_sub(1));
+        let index = way.from(
+            cursor.position_among(items),
+            usize::from(rows).saturating_sub(2),
+            items.len().saturating_sub(1),
+        );
         *cursor = PaneCursor { subject: items.get(index).map(|item| item.subject.clone()), index };
     }
 

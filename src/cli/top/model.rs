@@ -10,7 +10,7 @@ use super::super::status_view::StatusView;
 use super::details::{DetailPane, DetailSubject, ObjectDetail};
 use super::feed::{Refresh, StatusOrigin};
 use super::layout::{self, ScreenLayout};
-use super::panes::{self, ItemSubject, ALL_PANES, Pane, PaneItem};
+use super::panes::{self, ALL_PANES, ItemSubject, Pane, PaneItem};
 use crate::render::Palette;
 use crate::report::{EventRecord, ObjectRef};
 
@@ -104,7 +104,8 @@ impl TopModel {
             *status = told.map_or(ObjectDetail::Gone, |told| ObjectDetail::Found(Box::new(told)));
         }
         let view = self.shown_status();
-        let indices = ALL_PANES.map(|pane| self.cursors[pane as usize].position_among(&self.pane_items_of(pane, &view)));
+        let indices = ALL_PANES
+            .map(|pane| self.cursors[pane as usize].position_among(&self.pane_items_of(pane, &view)));
         for (cursor, index) in self.cursors.iter_mut().zip(indices) {
             cursor.index = index;
         }

@@ -124,7 +124,8 @@ fn queued_workloads(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadSt
 
 fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
     let revision = source.revision.as_deref();
-    let revision = revision.map_or_else(|| "-".to_owned(), |text| Revision::new(text).short_name().to_owned());
+    let revision =
+        revision.map_or_else(|| "-".to_owned(), |text| Revision::new(text).short_name().to_owned());
     let since = source.since.map(|since| age_text(view.at.duration_since(since).as_secs()));
     let (style, state) = overview::state(view, source);
     let count: usize = source.objects.values().sum();
@@ -138,7 +139,10 @@ fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
             Cell::plain_cell(count.to_string()),
             Cell::styled_cell(style, state),
         ],
-        notes: overview::source_notes(source).into_iter().map(|(style, note)| Cell::styled_cell(style, note)).collect(),
+        notes: overview::source_notes(source)
+            .into_iter()
+            .map(|(style, note)| Cell::styled_cell(style, note))
+            .collect(),
     }
 }
 

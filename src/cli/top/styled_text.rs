@@ -26,7 +26,11 @@ pub(super) fn style_of(palette: Palette, style: TextStyle) -> Ink {
 }
 
 /// Returns a piece of text in a style.
-pub(super) fn styled_span(palette: Palette, style: Option<TextStyle>, text: impl Into<String>) -> Span<'static> {
+pub(super) fn styled_span(
+    palette: Palette,
+    style: Option<TextStyle>,
+    text: impl Into<String>,
+) -> Span<'static> {
     Span::styled(text.into(), style.map_or_else(Ink::new, |style| style_of(palette, style)))
 }
 

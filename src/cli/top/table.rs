@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::Cell;
 use super::panes::{ColumnSet, PaneItem};
-use super::styled_text::{Alignment, cut_end, cut_before, style_of, pad, styled_span};
+use super::styled_text::{Alignment, cut_before, cut_end, pad, style_of, styled_span};
 use crate::render::{Palette, TextStyle};
 
 /// The mark of the chosen item.
@@ -46,7 +46,8 @@ impl Table {
         (columns, palette): (usize, Palette),
     ) -> Self {
         let widths = Widths::of(items, shape, columns, palette);
-        let heads: Vec<Cell> = shape.heads.iter().map(|head| Cell::styled_cell(TextStyle::Faint, *head)).collect();
+        let heads: Vec<Cell> =
+            shape.heads.iter().map(|head| Cell::styled_cell(TextStyle::Faint, *head)).collect();
         let head =
             (!heads.is_empty() && !items.is_empty()).then(|| widths.line(" ", &heads, Modifier::empty()));
         let row = |(number, item): (usize, &PaneItem)| {

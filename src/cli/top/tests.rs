@@ -94,10 +94,14 @@ fn press(model: &mut TopModel, words: &str) -> Option<ScreenAction> {
 fn each_state_at_each_size() {
     let silent = || {
         let mut model = model(rolling());
-        model
-            .note_failure("2030-01-02T03:04:07Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
-        model
-            .note_failure("2030-01-02T03:04:09Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
+        model.note_failure(
+            "2030-01-02T03:04:07Z".parse().unwrap(),
+            "no daemon answers on a.sock: refused".to_owned(),
+        );
+        model.note_failure(
+            "2030-01-02T03:04:09Z".parse().unwrap(),
+            "no daemon answers on a.sock: refused".to_owned(),
+        );
         model
     };
     let alone = TopModel { origin: StatusOrigin::Cluster("kind-shop".to_owned()), ..model(cluster()) };

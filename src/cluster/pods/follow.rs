@@ -192,8 +192,10 @@ impl PodFollowTask {
         self.short = is_short.then(|| self.short.unwrap_or_else(Instant::now));
         if self.warnings.is_none() && self.short.is_some_and(|since| since.elapsed() >= MISSING_PODS_DELAY) {
             // From here on to the end: one list and one watch, whatever happens.
-            let selector = warnings::warning_selector(&self.within.namespace, &self.uid, Some("FailedCreate"));
-            self.warnings = Some(PodInformer::new(&self.cluster, &kind(&EVENT_KIND), selector, WarningDecoder));
+            let selector =
+                warnings::warning_selector(&self.within.namespace, &self.uid, Some("FailedCreate"));
+            self.warnings =
+                Some(PodInformer::new(&self.cluster, &kind(&EVENT_KIND), selector, WarningDecoder));
         }
     }
 

@@ -39,7 +39,7 @@ use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::{ServedKind, ServedScope};
 use crate::engine::{Uid, WorkloadPods};
-use crate::object::{Gvk, ObjectId, value_at, text_at};
+use crate::object::{Gvk, ObjectId, text_at, value_at};
 
 /// Group, version, kind and plural of what every cluster serves.
 type BuiltinKind = [&'static str; 4];

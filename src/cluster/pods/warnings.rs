@@ -10,7 +10,7 @@ use super::super::error::ClusterError;
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
 use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
-use super::decoder::{unix_seconds, bounded_text};
+use super::decoder::{bounded_text, unix_seconds};
 use super::{EVENT_KIND, kind};
 use crate::engine::Uid;
 use crate::object::ObjectId;
@@ -133,7 +133,9 @@ impl WireDecoder for WarningDecoder {
             about: Uid((&*about.uid.0).into()),
             whose: bounded_text(&format!("{} {}", about.kind.0, about.name.0)),
             reason: bounded_text(&raw.reason.0),
-            message: bounded_text(raw.message.0.strip_prefix(COMBINED_EVENT_PREFIX).unwrap_or(&raw.message.0)),
+            message: bounded_text(
+                raw.message.0.strip_prefix(COMBINED_EVENT_PREFIX).unwrap_or(&raw.message.0),
+            ),
             at: times.iter().map(|time| unix_seconds(&time.0)).find(|at| *at != 0).unwrap_or(0),
             count: raw.count.max(raw.series.count).max(1),
             own: raw.reporting_component.0 == FIELD_MANAGER,
@@ -155,7 +157,11 @@ pub(super) fn warning_selector(namespace: &str, uid: &Uid, reason: Option<&str>)
 impl Cluster {
     /// Reads the last few warnings about some objects of a namespace, as a workload and one of its
     /// pods: newest last, each text once. Costs a list per object.
-    pub async fn read_warnings(&self, namespace: &str, of: &[Uid]) -> Result<Vec<ObjectWarning>, ClusterError> {
+    pub async fn read_warnings(
+        &self,
+        namespace: &str,
+        of: &[Uid],
+    ) -> Result<Vec<ObjectWarning>, ClusterError> {
         let events = kind(&EVENT_KIND);
         let mut all = Vec::new();
         for uid in of {

@@ -241,7 +241,8 @@ async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
         let class = wrote.as_ref().err().map(crate::cluster::ClusterError::class);
         let words = wrote.map_or_else(|error| error.to_string(), |applied| applied.live.uid.to_string());
         assert!(words.contains(expected), "{words}");
-        let astray = tokio::time::timeout(Duration::from_millis(50), old.cluster.wait_for_other_cluster()).await;
+        let astray =
+            tokio::time::timeout(Duration::from_millis(50), old.cluster.wait_for_other_cluster()).await;
         assert_eq!(astray.is_ok(), class == Some(ErrorClass::Config), "{expected}");
         let writes = now.asked().iter().filter(|asked| asked.method != "GET").count();
         assert_eq!(writes, usize::from(uid == "old" && token == "new"), "{expected}");

@@ -191,7 +191,8 @@ fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
 
 #[test]
 fn the_systems_words_come_without_their_number() {
-    let check = |text: &str, expected: &str| assert_eq!(crate::cluster::classify::without_errno(text), expected);
+    let check =
+        |text: &str, expected: &str| assert_eq!(crate::cluster::classify::without_errno(text), expected);
     check("tcp: Connection refused (os error 111)", "tcp: Connection refused");
     check("a (os error 1), b (os error 2): c", "a, b: c");
     check("plain", "plain");
@@ -266,7 +267,8 @@ fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
         RetryAdvice::Soon,
         &ClusterFault::Expired,
     );
-    let busy = |header: Option<&str>, body: &[u8]| classify_answer(429, header, body, config_map()).retry_after();
+    let busy =
+        |header: Option<&str>, body: &[u8]| classify_answer(429, header, body, config_map()).retry_after();
     assert_eq!(busy(Some("3"), b"Too many requests, please try again later."), Some(Duration::from_secs(3)));
     assert_eq!(busy(Some("86400"), b""), Some(Duration::from_mins(1)));
     assert_eq!(busy(Some("Wed, 21 Oct 2026 07:28:00 GMT"), b""), None);

@@ -128,7 +128,8 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
 
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_while() {
-    let text = parse_finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
+    let text =
+        parse_finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));

@@ -38,7 +38,7 @@ const MAX_EVENT_TRIES: u32 = 12;
 const MAX_REMEMBERED_EVENTS: usize = 1024;
 
 /// The longest name of an object, less what an Event's name has behind it.
-const LONGEST_NAME: usize = 253 - 24;
+const MAX_EVENT_NAME_BYTES: usize = 253 - 24;
 
 /// The identity of an Event for counting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -268,7 +268,8 @@ impl EventCorrelator {
     /// Returns the next Event that may be written now: a warning first.
     pub(super) fn next(&mut self, now: Instant) -> Option<EventWrite> {
         let may = |full: &HashMap<String, Instant>, source: &str| {
-            full.get(source).is_none_or(|full| full.saturating_duration_since(now) <= EVENT_INTERVAL * (EVENT_BURST - 1))
+            full.get(source)
+                .is_none_or(|full| full.saturating_duration_since(now) <= EVENT_INTERVAL * (EVENT_BURST - 1))
         };
         let (full, waiting) = (&self.full, &self.waiting);
         let allowed = |of: EventType| {
@@ -367,7 +368,7 @@ fn has_kubernetes_event(reason: EventReason) -> bool {
 /// Returns a name in the form of a DNS subdomain, which not every object has.
 fn event_name(object: &str, number: u64) -> String {
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
-    let name: String = object.chars().take(LONGEST_NAME).map(plain).collect();
+    let name: String = object.chars().take(MAX_EVENT_NAME_BYTES).map(plain).collect();
     let name = name.trim_matches('-');
     format!("{}.{number:x}", if name.is_empty() { "rhumb" } else { name })
 }

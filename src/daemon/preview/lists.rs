@@ -36,17 +36,23 @@ impl PreviewRun {
             match self.kinds.preferred_kind(held) {
                 KindLookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
                 KindLookup::Unserved { .. } => {
-                    self.engine
-                        .set_informer_state(self.whole_kind(held), KindState::Blind(UNLISTED_REASON.into(), ErrorClass::Source));
+                    self.engine.set_informer_state(
+                        self.whole_kind(held),
+                        KindState::Blind(UNLISTED_REASON.into(), ErrorClass::Source),
+                    );
                 }
                 KindLookup::Unknown => {
-                    self.engine
-                        .set_informer_state(self.whole_kind(held), KindState::Blind(GROUP_DOWN.into(), ErrorClass::Source));
+                    self.engine.set_informer_state(
+                        self.whole_kind(held),
+                        KindState::Blind(GROUP_DOWN.into(), ErrorClass::Source),
+                    );
                 }
             }
         }
-        let declared: Vec<(ObjectId, Option<Gvk>)> =
-            self.concerned_objects().map(|id| (id.clone(), self.wanted_object(id).map(|want| want.gvk().clone()))).collect();
+        let declared: Vec<(ObjectId, Option<Gvk>)> = self
+            .concerned_objects()
+            .map(|id| (id.clone(), self.wanted_object(id).map(|want| want.gvk().clone())))
+            .collect();
         for (id, gvk) in &declared {
             if let Some(KindLookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
                 kinds.insert(id.group_kind(), kind);
@@ -59,7 +65,8 @@ impl PreviewRun {
             unplaced: false,
             ..known
         };
-        let unlisted = |kind: &&GroupKind| matches!(self.kinds.preferred_kind(kind), KindLookup::Unserved { .. });
+        let unlisted =
+            |kind: &&GroupKind| matches!(self.kinds.preferred_kind(kind), KindLookup::Unserved { .. });
         let missing = recorded.kinds.iter().filter(unlisted).cloned().collect();
         self.engine.set_inventory(self.source, recorded);
         prove_absent(&self.cluster, &mut self.engine, missing).await?;
@@ -124,7 +131,8 @@ impl PreviewRun {
             }
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine.set_informer_state(listing, KindState::Blind(error.reason().into(), error.class()));
+                self.engine
+                    .set_informer_state(listing, KindState::Blind(error.reason().into(), error.class()));
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault};
 use crate::engine::{
     Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlannedAction,
-    PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, with_replace_hint, units,
+    PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, units, with_replace_hint,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -77,7 +77,8 @@ impl PreviewRun {
             Action::Nothing => Some(match reason {
                 None => base,
                 Some(Reason::Unserved(gvk, _)) if self.engine.definition_of(&gvk.group_kind()).is_some() => {
-                    self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind)).await
+                    self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind))
+                        .await
                 }
                 Some(Reason::Kept(why)) if self.engine.source(self.source).incomplete.is_none() => {
                     PlannedObject { reason: Some(why.to_string()), ..base }
@@ -192,8 +193,11 @@ impl PreviewRun {
             let reason = Some(with_replace_hint(&reason).to_string());
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
-        let pods =
-            self.engine.informer_object(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
+        let pods = self
+            .engine
+            .informer_object(&base.id)
+            .and_then(|live| live.rolling)
+            .map_or(0, |rolling| rolling.replicas);
         // The server shows no object that would be made anew: what the manifest asks for stands in
         // for it.
         let after = before.as_ref().map(|before| change::lay_over(before, body));
@@ -215,8 +219,11 @@ impl PreviewRun {
 
     /// Returns a creation that the server cannot check yet.
     async fn plan_unchecked(&self, base: PlannedObject, why: &str) -> PlannedObject {
-        let want =
-            self.engine.entry(&base.id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired.clone());
+        let want = self
+            .engine
+            .entry(&base.id)
+            .and_then(|entry| entry.wanted_content())
+            .map(|(_, desired)| desired.clone());
         let after = match &want {
             Some(want) => self.content(want, ApplyVariant::PLAIN).await,
             None => None,
@@ -232,7 +239,7 @@ impl PreviewRun {
         };
         let (verdict, reason) = match removal {
             DeletionReason::Prune => {
-                let other = self.engine.may_come_to_want(self.source, &base.id);
+                let other = self.engine.possible_claimant(self.source, &base.id);
                 let other = other.map(|name| format!("; source {name} may still come to want it"));
                 (PlannedAction::Delete, Some(format!("not wanted any more{}", other.unwrap_or_default())))
             }
@@ -244,7 +251,7 @@ impl PreviewRun {
 
 fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
-        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.taken_from(apply) {
+        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.previous_owner(apply) {
             Some(owner) => format!("it exists and is taken over from {owner}"),
             None => "it exists and is taken over".to_owned(),
         }),

@@ -13,7 +13,8 @@ use crate::cluster::{
     explain_unreadable_budget,
 };
 use crate::engine::{
-    Budget, Engine, MAX_RECORD_BYTES, LiveObject, ParseLedgerError, QueuePublication, RolloutLedger, NEW_LEDGER_DELAY, SealStatus,
+    Budget, Engine, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError, QueuePublication,
+    RolloutLedger, SealStatus,
 };
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
@@ -25,7 +26,10 @@ const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The interval of reads while others are in the way or hold anything of it: nothing else tells
 /// that they end.
 const CONTENDED_READ_INTERVAL: Duration = Duration::from_secs(3);
-const _: () = assert!(CONTENDED_READ_INTERVAL.as_secs() * 2 < NEW_LEDGER_DELAY.as_secs(), "who holds a claim notices its loss in time");
+const _: () = assert!(
+    CONTENDED_READ_INTERVAL.as_secs() * 2 < NEW_LEDGER_DELAY.as_secs(),
+    "who holds a claim notices its loss in time"
+);
 /// The interval of reads where others share it, so that the status covers them.
 const SHARED_READ_INTERVAL: Duration = Duration::from_secs(15);
 /// A process that ends tries so many times to leave its claims in order.

@@ -42,7 +42,9 @@ impl Reconciler {
         // An object that went back is as its older content has it. People ask for the newest
         // revision's.
         let newest = match wants {
-            [(source, _)] => self.engine.source(*source).catalog.wanted_object(id).map(|want| (*source, want)),
+            [(source, _)] => {
+                self.engine.source(*source).catalog.wanted_object(id).map(|want| (*source, want))
+            }
             _ => None,
         };
         let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
@@ -110,7 +112,9 @@ impl ComparisonInput {
         let (before, after) = change::present_pair(&self.id, live.as_ref(), wanted.as_ref());
         let side = |side: &Option<Value>| side.clone().unwrap_or_default();
         let difference = match (&self.want, &after) {
-            (ComparisonTarget::Nothing, _) | (_, Some(_)) => change::unified_diff(&side(&before), &side(&after)),
+            (ComparisonTarget::Nothing, _) | (_, Some(_)) => {
+                change::unified_diff(&side(&before), &side(&after))
+            }
             // An unknown result is not "nothing".
             (_, None) => String::new(),
         };

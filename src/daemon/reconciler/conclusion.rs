@@ -33,7 +33,9 @@ impl Reconciler {
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             // A pass that waits for health waits in the queue too.
             Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.is_temporary(),
-            Reason::Budget(_) => self.engine.is_any_under_way() || self.engine.next_due(Instant::now()).is_some(),
+            Reason::Budget(_) => {
+                self.engine.is_any_under_way() || self.engine.next_due(Instant::now()).is_some()
+            }
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
@@ -81,11 +83,14 @@ impl Reconciler {
 
     fn is_prune_progressing(&self, id: &ObjectId) -> bool {
         let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
-        let judged = source.and_then(|source| self.engine.prune_decisions(source).find(|(other, _)| *other == id));
+        let judged =
+            source.and_then(|source| self.engine.prune_decisions(source).find(|(other, _)| *other == id));
         let judged = judged.map(|(_, judgement)| judgement);
-        let works =
-            |id| self.engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress);
-        let progress = || self.engine.is_any_under_way() || self.engine.informer_objects().any(|(id, _)| works(id));
+        let works = |id| {
+            self.engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress)
+        };
+        let progress =
+            || self.engine.is_any_under_way() || self.engine.informer_objects().any(|(id, _)| works(id));
         // The order of deletions of an ending source follows from contents that are read again
         // first.
         let ends = source.is_some_and(|source| self.engine.source(source).life == SourceLifecycle::Ends);
@@ -117,7 +122,9 @@ impl Reconciler {
             incomplete: incomplete.collect(),
             left: self.remaining_by_source(),
             notes: (0..sources.len())
-                .flat_map(|source| self.engine.inventory_notes(source).chain(self.orders[source].notes().cloned()))
+                .flat_map(|source| {
+                    self.engine.inventory_notes(source).chain(self.orders[source].notes().cloned())
+                })
                 .collect(),
             revision: sources
                 .first()

@@ -146,7 +146,9 @@ impl Reconciler {
             return self.record_missing_config_key("it has not been made yet");
         }
         let key = self.configs.key.clone().or_else(ConfigKey::new_random);
-        let Some(key) = key else { return self.record_missing_config_key("the system gives no random bytes") };
+        let Some(key) = key else {
+            return self.record_missing_config_key("the system gives no random bytes");
+        };
         self.configs.call = CallState::Busy;
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         self.spawn_write(async move {

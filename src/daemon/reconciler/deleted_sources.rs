@@ -51,7 +51,8 @@ impl Reconciler {
             return self.engine.unlisted_reason(source).map(RemainingObjects::Unread);
         }
         let judged: BTreeMap<_, _> = self.engine.prune_decisions(source).collect();
-        let members = self.engine.informer_objects().filter(|(_, live)| self.engine.source_of(live) == Some(source));
+        let members =
+            self.engine.informer_objects().filter(|(_, live)| self.engine.source_of(live) == Some(source));
         let goes = members.map(|(id, _)| id);
         let stays =
             |id: &ObjectId| matches!(judged.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Leave(_)));

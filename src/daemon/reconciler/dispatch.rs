@@ -11,8 +11,8 @@ use super::super::source_task::FeedRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN_WATCHER, ObjectOwner, PrunePolicy, Reason,
-    RefusalRule, Release, SourceId, WriteFailure,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN_WATCHER, ObjectOwner, PrunePolicy,
+    Reason, RefusalRule, Release, SourceId, WriteFailure,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
@@ -94,7 +94,11 @@ impl Reconciler {
                     // A single reading has no history: what was accepted before is not known.
                     None => {
                         for (id, hash) in wanted {
-                            self.engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+                            self.engine.record_past_content(
+                                &id,
+                                &Release { hash, revision: revision.clone() },
+                                None,
+                            );
                         }
                     }
                 }
@@ -155,7 +159,7 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
-                let owner = self.engine.taken_from(&apply);
+                let owner = self.engine.previous_owner(&apply);
                 self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
                 self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
@@ -187,13 +191,21 @@ impl Reconciler {
 
     /// Returns the executor for the objects of a source.
     fn executor_of(&self, source: Option<SourceId>) -> Executor {
-        Executor { cluster: self.cluster_for_source(source).clone(), contents: self.executor.contents.clone() }
+        Executor {
+            cluster: self.cluster_for_source(source).clone(),
+            contents: self.executor.contents.clone(),
+        }
     }
 
     pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::ServedKind>> {
-        let wanted =
-            self.engine.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired.gvk.clone());
-        wanted.and_then(|gvk| self.watched.served_kind_of_version(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
+        let wanted = self
+            .engine
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .map(|(_, desired)| desired.gvk.clone());
+        wanted
+            .and_then(|gvk| self.watched.served_kind_of_version(&gvk))
+            .or_else(|| self.watched.kind(&id.group_kind()))
     }
 
     pub(super) fn spawn(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
@@ -252,12 +264,15 @@ impl Reconciler {
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
-                    let content =
-                        self.engine.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, want)| want.hash);
+                    let content = self
+                        .engine
+                        .entry(id)
+                        .and_then(|entry| entry.wanted_content())
+                        .map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
                     let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
                     // One reason for thousands of objects is one line, and one Event.
-                    if is_new && reason.stands_for_many().is_none_or(|first| first == id) {
+                    if is_new && reason.representative().is_none_or(|first| first == id) {
                         let told = Outcome::Refused(reason.clone());
                         self.record_outcome(id, told);
                     }
@@ -351,7 +366,8 @@ impl Reconciler {
     }
 
     fn with_backoff(&mut self, id: &ObjectId, failure: WriteFailure) -> WriteFailure {
-        let backoff = |queue: &mut WorkQueue<ObjectId>| queue.next_backoff(id, super::super::random_fraction());
+        let backoff =
+            |queue: &mut WorkQueue<ObjectId>| queue.next_backoff(id, super::super::random_fraction());
         match failure {
             WriteFailure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
@@ -367,7 +383,8 @@ impl Reconciler {
             }
             WriteFailure::Conflict(_) => {
                 let failures = self.queue.failures(id);
-                let most = if failures < MAX_SHORT_CONFLICTS { MAX_CONFLICT_DELAY } else { LONG_CONFLICT_DELAY };
+                let most =
+                    if failures < MAX_SHORT_CONFLICTS { MAX_CONFLICT_DELAY } else { LONG_CONFLICT_DELAY };
                 let rest = backoff(&mut self.queue).min(most);
                 WriteFailure::Conflict(if failures < MAX_IMMEDIATE_CONFLICTS { Duration::ZERO } else { rest })
             }

@@ -135,7 +135,8 @@ impl Reconciler {
     fn find_origins(&mut self) {
         for source in 0..self.stores.len() {
             let inventory = self.engine.source(source).inventory.as_ref();
-            let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
+            let lost =
+                inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).life == SourceLifecycle::Lives;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
@@ -172,7 +173,8 @@ impl Reconciler {
             match inventory.other_place.as_deref() {
                 None => store.origin = InventoryOrigin::Here,
                 // The lost inventory named a location that nobody declares any more.
-                Some(inventory::UNKNOWN_PLACE) if self.engine.source(source).life == SourceLifecycle::Ends => {}
+                Some(inventory::UNKNOWN_PLACE)
+                    if self.engine.source(source).life == SourceLifecycle::Ends => {}
                 Some(inventory::UNKNOWN_PLACE) if store.origin == InventoryOrigin::Here => {
                     inventory.other_place = None;
                 }
@@ -271,7 +273,7 @@ impl Reconciler {
     fn says_all(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.stores[source].inventory.inventory())
             && self.has_status_record(source)
-            && self.records_opt_outs(source)
+            && self.has_opt_out_record(source)
             && self.has_accepted_to_record(source)
     }
 

@@ -12,12 +12,13 @@ use super::opt_out_events::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Authorship, MOST_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
+    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
 };
 use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
     DaemonStatus, EventDraft, EventReason, EventRecorder, EventRegarding, ObjectEvent, Outcome,
-    RolloutResult, SourceStatus, SourceTimes, StatusSummary, shorten_text, pending_deletions_text, healthy_text,
+    RolloutResult, SourceStatus, SourceTimes, StatusSummary, healthy_text, pending_deletions_text,
+    shorten_text,
 };
 
 /// The recorded events, and their listeners.
@@ -168,7 +169,8 @@ impl Reconciler {
     pub(super) fn record_rollout_events(&mut self, now: Instant) {
         for turn in self.engine.take_rollout_events() {
             let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
-            let words = revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
+            let words =
+                revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
             let is_known = turn.back.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
             let (reason, message) = rollout_event_words(&turn, &words, is_known);
             if let RolloutProgress::Failed(why) = &turn.course {
@@ -248,7 +250,11 @@ impl Reconciler {
     }
 
     /// Returns the source and the revision that what became of an object follows from.
-    fn event_origin(&self, reason: Option<EventReason>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
+    fn event_origin(
+        &self,
+        reason: Option<EventReason>,
+        id: &ObjectId,
+    ) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.engine.source_of(self.engine.informer_object(id)?));
@@ -314,7 +320,10 @@ impl Reconciler {
     /// Returns the revision in force, where it was told that all of it is as wanted.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
-        [told.settled.as_ref(), told.earlier.settled_revision()].into_iter().flatten().find(|settled| *settled == head)
+        [told.settled.as_ref(), told.earlier.settled_revision()]
+            .into_iter()
+            .flatten()
+            .find(|settled| *settled == head)
     }
 
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -366,7 +375,7 @@ impl Reconciler {
             let name = &self.engine.source(source).name;
             tracing::warn!(
                 source = %name,
-                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MOST_STATES} are at most"
+                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MAX_STATES} are at most"
             );
         }
     }

@@ -18,7 +18,8 @@ impl Reconciler {
             return;
         }
         self.engine.carry_out_orders();
-        let undos: Vec<_> = self.engine.undo_requests().filter(|undo| !self.undoing.contains(&undo.token)).collect();
+        let undos: Vec<_> =
+            self.engine.undo_requests().filter(|undo| !self.undoing.contains(&undo.token)).collect();
         let mut impossible = Vec::new();
         for undo in undos {
             match &self.feeds[undo.source] {

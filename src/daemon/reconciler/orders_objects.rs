@@ -182,7 +182,8 @@ impl Reconciler {
             }
             Err(error) => {
                 let words = format!("orders wait until this passes: {error}");
-                let wait = if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
+                let wait =
+                    if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
                 if store.trouble.as_ref() != Some(&words) {
                     store.trouble = Some(words.clone());
                     self.notice(EventReason::OrderIgnored, source, None, (words, None));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::handover;
-use super::super::handover::peers;
+use super::super::handover::read_peers;
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::FeedRequest;
@@ -22,7 +22,7 @@ impl Reconciler {
         }
         self.peers = CallState::Busy;
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-        self.spawn(async move { LoopEvent::Peers(peers(&cluster, &namespace).await) });
+        self.spawn(async move { LoopEvent::Peers(read_peers(&cluster, &namespace).await) });
     }
 
     pub(super) fn record_peers(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {
@@ -40,7 +40,8 @@ impl Reconciler {
                 tracing::warn!("what other sources of the cluster want cannot be read: {error}");
                 let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
                 self.spawn(async move {
-                    tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction())).await;
+                    tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
+                        .await;
                     LoopEvent::Peers(read_peers(&cluster, &namespace).await)
                 });
             }
@@ -55,7 +56,8 @@ impl Reconciler {
             self.tasks.spawn(async move {
                 while let Err(error) = retire_source(&cluster, &namespace, &source).await {
                     tracing::debug!(%source, "that nobody serves it cannot be told: {error}");
-                    tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction())).await;
+                    tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
+                        .await;
                 }
             });
         }

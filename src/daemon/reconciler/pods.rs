@@ -35,13 +35,14 @@ impl Reconciler {
             }
             self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
-            let content =
-                entry.and_then(|entry| entry.wanted_content().map(|(_, want)| want).or(entry.accepted.content()));
+            let content = entry
+                .and_then(|entry| entry.wanted_content().map(|(_, want)| want).or(entry.accepted.content()));
             let Some(content) = content.cloned() else { continue };
             let contents = self.executor.contents.clone();
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
-                let body = super::super::executor::run_blocking(move || contents.effective_content(&content)).await;
+                let body =
+                    super::super::executor::run_blocking(move || contents.effective_content(&content)).await;
                 LoopEvent::Selector(id, body.ok().as_ref().and_then(pod_selector))
             });
         }

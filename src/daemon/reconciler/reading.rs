@@ -109,7 +109,8 @@ impl Reconciler {
                     let (orders, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
-                    let heartbeat = self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
+                    let heartbeat =
+                        self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let feed = SourceFeed::new(followed, dialect, scopes.clone(), (events, heartbeat));
                     let feed = feed.with_last_look(self.history.last_look(source));
                     match self.engine.source(source).life {

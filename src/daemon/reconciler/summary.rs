@@ -83,7 +83,9 @@ impl Reconciler {
             });
         }
         self.record_source_events(&status);
-        if !self.is_settling() && self.telling.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL) {
+        if !self.is_settling()
+            && self.telling.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL)
+        {
             self.telling.due = self.telling.written.map(|written| written + STATUS_WRITE_INTERVAL);
             return;
         }
@@ -218,7 +220,10 @@ mod tests {
             sources: Vec::new(),
         };
         let (to, summaries) = watch::channel(DaemonSummary::default());
-        (Reconciler::new(setup, StopCondition::Stopped, mpsc::unbounded_channel().0).with_summary(to), summaries)
+        (
+            Reconciler::new(setup, StopCondition::Stopped, mpsc::unbounded_channel().0).with_summary(to),
+            summaries,
+        )
     }
 
     #[tokio::test]

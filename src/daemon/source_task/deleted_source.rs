@@ -25,7 +25,8 @@ impl SourceFeed {
     /// As [`SourceFeed::run`], where nothing is wanted any more.
     pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<FeedRequest>) {
         let number = self.dialect.source;
-        let reading = SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
+        let reading =
+            SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
         let mut told = Some(LoopEvent::Read(number, reading, BTreeSet::new()));
         loop {
             self.heartbeat.record(HEARTBEAT_INTERVAL + HEARTBEAT_SLACK);
@@ -41,7 +42,9 @@ impl SourceFeed {
             let Some(order) = order else { return };
             told = match order {
                 FeedRequest::Look(reading) => Some(LoopEvent::Checked(number, reading)),
-                FeedRequest::LookBack(undo) => Some(self.content_reader().look_back(undo, self.head_revision()).await),
+                FeedRequest::LookBack(undo) => {
+                    Some(self.content_reader().look_back(undo, self.head_revision()).await)
+                }
                 FeedRequest::Resolve(revision, contents) => {
                     let found = self.content_reader().resolve(revision, contents).await;
                     Some(match found {

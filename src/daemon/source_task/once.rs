@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::reading::{FileReading, ReadSettings};
-use super::{ReadExtent, read_newest, authorship, refusal_text};
+use super::{ReadExtent, authorship, read_newest, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::GroupKind;
@@ -66,8 +66,9 @@ pub(in crate::daemon) async fn read_newest_once(
 ) -> Result<SourceReading, SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    let step =
-        run_blocking(move || read_newest(&reader, &dialect, scopes, (None, ReadExtent::Changes), &observed.revision))
-            .await?;
+    let step = run_blocking(move || {
+        read_newest(&reader, &dialect, scopes, (None, ReadExtent::Changes), &observed.revision)
+    })
+    .await?;
     Ok(step.reading)
 }

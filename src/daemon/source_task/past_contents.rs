@@ -56,7 +56,8 @@ pub(super) fn look_back(
 ) -> Result<PastRevision, String> {
     let revision = undo_target_revision(reader, undo)?;
     require_followed(reader, undo, &revision, head)?;
-    let unreadable = |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
+    let unreadable =
+        |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
     let found = contents(reader, dialect, scopes, &revision, undo.objects.iter().collect());
     let mut contents = BTreeMap::new();
     for (id, all) in found.map_err(unreadable)? {

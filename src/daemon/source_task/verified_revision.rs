@@ -30,8 +30,11 @@ impl SourceFeed {
 
     /// Returns the newly accepted revision, to be recorded.
     pub(super) fn take_accepted(&mut self) -> Option<LoopEvent> {
-        let accepted =
-            self.source.accepted_revision().filter(|accepted| self.accepted.as_ref() != Some(accepted))?.clone();
+        let accepted = self
+            .source
+            .accepted_revision()
+            .filter(|accepted| self.accepted.as_ref() != Some(accepted))?
+            .clone();
         self.accepted = Some(accepted.clone());
         Some(LoopEvent::Accepted(self.dialect.source, accepted))
     }

@@ -60,7 +60,8 @@ fn cycle_words(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Ar
 }
 
 fn cycle_text(cycle: &[ObjectId]) -> String {
-    let names: Vec<String> = cycle.iter().take(MAX_NAMED_IN_CYCLE).chain(cycle.first()).map(ToString::to_string).collect();
+    let names: Vec<String> =
+        cycle.iter().take(MAX_NAMED_IN_CYCLE).chain(cycle.first()).map(ToString::to_string).collect();
     match (cycle.len().checked_sub(MAX_NAMED_IN_CYCLE), names.split_last()) {
         (Some(more @ 1..), Some((first, others))) => {
             format!("it waits for itself: {} → {more} more → {first}", others.join(" → "))
@@ -92,8 +93,8 @@ pub fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
         let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
         Some((object, wave_order_text(id, theirs, ours)))
     });
-    let stuck =
-        cycle_words(graph::find_cycles(&edges)).filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
+    let stuck = cycle_words(graph::find_cycles(&edges))
+        .filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
     let told = |(object, why): (&Object, String)| {
         Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))
             .hint("take one of the depends-on annotations away, or put both in one wave")

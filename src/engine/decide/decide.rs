@@ -11,7 +11,9 @@ use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
 use crate::engine::decide::input::{DecisionInput, Observation, ReplicaOwner};
-use crate::engine::decide::ownership::{first_source_reason, left_alone_reason, owner, decide_ownership, two_sources_reason};
+use crate::engine::decide::ownership::{
+    decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
+};
 use crate::engine::decide::repair::{defend, repair_pause, verify};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
@@ -99,12 +101,12 @@ impl Engine {
         if self.foresight == Prerequisites::Now {
             self.find_units(source);
         }
-        stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(|| {
-            match self.foresight {
+        stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(
+            || match self.foresight {
                 Prerequisites::Now => self.unit_gate(source, &desired),
                 Prerequisites::AllDone => None,
-            }
-        })
+            },
+        )
     }
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
@@ -193,8 +195,8 @@ pub(super) fn decide_wanted(
         Observation::Seen(live) => Some(live),
         _ => None,
     };
-    if let Some(reason) =
-        left_alone_reason(desired, live, view.opt_out).filter(|_| !matches!(view.observation, Observation::NotSeen))
+    if let Some(reason) = left_alone_reason(desired, live, view.opt_out)
+        .filter(|_| !matches!(view.observation, Observation::NotSeen))
     {
         return Decision::wait(reason);
     }
@@ -290,7 +292,8 @@ pub(super) fn decide_present(
     }
     let restarts = restart_risk(view, desired, live);
     if let (RestartRisk::Maybe, AcceptedContent::Named(release)) = (restarts, &view.entry.accepted) {
-        return Decision::act(Action::Resolve).with_reason(Reason::Resolving(release.revision.short_name().into()));
+        return Decision::act(Action::Resolve)
+            .with_reason(Reason::Resolving(release.revision.short_name().into()));
     }
     if let Some(refusal) = immutability_refusal(view, desired) {
         return match desired.traits.recreate {
@@ -335,7 +338,8 @@ pub(super) fn decide_step(
         true => ApplyPurpose::Repair,
         false => ApplyPurpose::Step,
     };
-    let fight = || repair_pause(view, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
+    let fight =
+        || repair_pause(view, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
     if let Some(reason) = write_hindrance(view, want, now).or_else(fight) {
         return Decision::wait(reason);
     }
@@ -386,7 +390,11 @@ pub(super) fn replicas(view: &DecisionInput<'_>, want: &SharedDesired, live: &Li
 }
 
 /// Returns whether putting this content there may restart pods that are available now.
-pub(super) fn restart_risk(view: &DecisionInput<'_>, desired: &SharedDesired, live: &LiveObject) -> RestartRisk {
+pub(super) fn restart_risk(
+    view: &DecisionInput<'_>,
+    desired: &SharedDesired,
+    live: &LiveObject,
+) -> RestartRisk {
     let steps = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some());
     // Leaving a step restarts the pods that it held back, whatever the template.
     let lets_go =
@@ -420,7 +428,9 @@ pub(super) fn decide_unwanted(view: &DecisionInput<'_>, now: Instant) -> Decisio
     }
     match &view.prune_decision {
         // The judgement was about another view of it.
-        Some(PruneDecision::Delete) if live.is_unproven() => Decision::wait(Reason::Kept(UNPROVEN_REASON.into())),
+        Some(PruneDecision::Delete) if live.is_unproven() => {
+            Decision::wait(Reason::Kept(UNPROVEN_REASON.into()))
+        }
         Some(PruneDecision::Delete) => match recent_failure(view, now) {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
@@ -434,7 +444,11 @@ pub(super) fn decide_unwanted(view: &DecisionInput<'_>, now: Instant) -> Decisio
 }
 
 /// Returns the hindrance to writing this content, whatever the purpose.
-pub(super) fn write_hindrance(view: &DecisionInput<'_>, want: &SharedDesired, now: Instant) -> Option<Reason> {
+pub(super) fn write_hindrance(
+    view: &DecisionInput<'_>,
+    want: &SharedDesired,
+    now: Instant,
+) -> Option<Reason> {
     let refused = view.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
     let refused = refused.and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,

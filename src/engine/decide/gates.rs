@@ -15,7 +15,9 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 impl Engine {
     /// Returns why nothing can be said about an object's presence.
     pub(in crate::engine) fn unobserved_reason(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
-        if let Some(reason) = entry.wanted_content().and_then(|(_, desired)| self.unserved_reason(&desired.gvk)) {
+        if let Some(reason) =
+            entry.wanted_content().and_then(|(_, desired)| self.unserved_reason(&desired.gvk))
+        {
             return Some(reason);
         }
         let kind = id.group_kind();
@@ -67,7 +69,11 @@ impl Engine {
     }
 
     /// Returns the obstacle to a new content of an object.
-    pub(in crate::engine) fn release_obstacle(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn release_obstacle(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
         if let Some(why) = self.cycles.get(&desired.id) {
             return Some(Reason::Held(why.clone()));
         }
@@ -157,7 +163,9 @@ impl Engine {
     /// Returns whether nothing is done about an object, as its annotation asks.
     pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
         let want = self.entry(id).and_then(ObjectEntry::wanted_content);
-        want.is_some_and(|(_, desired)| left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some())
+        want.is_some_and(|(_, desired)| {
+            left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some()
+        })
     }
 
     pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {

@@ -74,7 +74,9 @@ impl Engine {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
                 self.record_applied(id, apply, &written.live, now);
             }
-            (Action::Delete(_, rv, removal), ActionResult::Deleted) => self.record_deleted(id, *rv, *removal, now),
+            (Action::Delete(_, rv, removal), ActionResult::Deleted) => {
+                self.record_deleted(id, *rv, *removal, now)
+            }
             (_, ActionResult::Failed(failure)) => self.record_failure(id, action, failure, now),
             (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.record_dry_run(id, foreseen),
             (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}

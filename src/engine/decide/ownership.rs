@@ -66,7 +66,9 @@ pub(super) fn decide_ownership(
         ObjectOwner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
         ObjectOwner::Ours(_) if view.holder == InventoryHolder::Unread => Err(Reason::Others),
         ObjectOwner::Ours(set) => match (&view.holder, view.adopt) {
-            (InventoryHolder::Releases(name), AdoptPolicy::Never) => Err(Reason::Owned(released_source_reason(name))),
+            (InventoryHolder::Releases(name), AdoptPolicy::Never) => {
+                Err(Reason::Owned(released_source_reason(name)))
+            }
             (InventoryHolder::Releases(_), _) => Ok(Some(ApplyPurpose::Transfer)),
             (InventoryHolder::Keeps(name), AdoptPolicy::Never | AdoptPolicy::IfUnowned) => {
                 Err(Reason::Owned(format!("source {name}").into()))

@@ -110,7 +110,7 @@ impl Reason {
 
 impl Reason {
     /// Returns the object of which it is told, where it is one reason for many.
-    pub fn stands_for_many(&self) -> Option<&ObjectId> {
+    pub fn representative(&self) -> Option<&ObjectId> {
         match self {
             Self::Oversized(first, _) => Some(first),
             _ => None,

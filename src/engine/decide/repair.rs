@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
-use crate::engine::decide::decide::{create, write_precondition, write_hindrance, replicas, revision, is_serving};
+use crate::engine::decide::decide::{
+    create, is_serving, replicas, revision, write_hindrance, write_precondition,
+};
 use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};

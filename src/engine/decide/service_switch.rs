@@ -44,7 +44,9 @@ impl Engine {
 
     /// Returns whether a Service waits to be switched to a workload.
     pub(in crate::engine) fn is_switched_to(&self, id: &ObjectId) -> bool {
-        let Some((source, want)) = self.entry(id).and_then(|entry| entry.wanted_content()) else { return false };
+        let Some((source, want)) = self.entry(id).and_then(|entry| entry.wanted_content()) else {
+            return false;
+        };
         let Some(labels) = want.labels.as_deref() else { return false };
         let unit =
             self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[source], id));

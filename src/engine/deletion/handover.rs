@@ -14,8 +14,8 @@ use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision
 use crate::engine::decide::input::Observation;
 use crate::engine::decide::ownership::apply_set;
 use crate::engine::deletion::peer_sources::{
-    ContentClaims, DeletionConsent, MAX_CLAIMED_OBJECTS, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
-    mark,
+    ContentClaims, DeletionConsent, MAX_CLAIMED_OBJECTS, PeerSource, RepositoryIdentity, SourceProgress,
+    SourceStatement, mark,
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{Engine, Prerequisites};
@@ -111,17 +111,18 @@ impl Engine {
 
     /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
     /// nothing.
-    pub fn mind_no_others(&mut self) {
+    pub fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
         self.judge_again();
     }
 
     /// Returns a source of another process that may still come to want an object, though it does not
     /// claim it now.
-    pub fn may_come_to_want(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    pub fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
-        let found = others.find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
+        let found =
+            others.find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
         Some(&found.name)
     }
 
@@ -149,7 +150,11 @@ impl Engine {
             others.map(|peer| (peer.applyset.clone(), peer)).collect();
         let handover = &mut self.handover;
         let is_news = handover.peers.as_ref() != Some(&peers);
-        handover.rest = if is_news { MIN_PEERS_INTERVAL } else { (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL) };
+        handover.rest = if is_news {
+            MIN_PEERS_INTERVAL
+        } else {
+            (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
+        };
         (handover.peers, handover.read) = (Some(peers), Some(now));
         self.dirty.extend(std::mem::take(&mut self.handover.asking));
         self.dirty.extend(self.unwanted.iter().cloned());
@@ -218,7 +223,11 @@ impl Engine {
 
     /// Returns why an object of a source is not deleted for the sake of the others, as they were
     /// read last.
-    pub(in crate::engine) fn withheld_deletion(&self, source: SourceId, id: &ObjectId) -> Option<WithheldDeletion> {
+    pub(in crate::engine) fn withheld_deletion(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<WithheldDeletion> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
         let why = self.other_sources(source).find_map(|peer| match peer.deletion_consent(mark, &own) {
@@ -228,16 +237,24 @@ impl Engine {
         let since = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
         let read = self.handover.read;
         let waited = since.zip(read).map(|(since, read)| read.saturating_duration_since(*since));
-        Some(WithheldDeletion { why, is_long: waited.is_some_and(|waited| waited >= PEER_CONFIRMATION_DELAY) })
+        Some(WithheldDeletion {
+            why,
+            is_long: waited.is_some_and(|waited| waited >= PEER_CONFIRMATION_DELAY),
+        })
     }
 
     /// Returns how much longer others may claim an object that is to be deleted.
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
-        let waits =
-            self.other_sources(source).any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
-        let since = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
+        let waits = self
+            .other_sources(source)
+            .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
+        let since = self
+            .informer_object(id)
+            .and_then(|live| self.handover.since.get(&live.uid))
+            .copied()
+            .unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
@@ -332,7 +349,7 @@ impl Engine {
 
     /// Returns in words from whom a write takes its object over; none where that is nobody's, or its
     /// own source's.
-    pub fn taken_from(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    pub fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }
@@ -350,7 +367,11 @@ impl Engine {
     }
 
     /// Returns when an object that waits for its holder is to be decided on again.
-    pub(in crate::engine) fn wait_for_holder(&self, holder: &InventoryHolder, decision: Decision) -> Decision {
+    pub(in crate::engine) fn wait_for_holder(
+        &self,
+        holder: &InventoryHolder,
+        decision: Decision,
+    ) -> Decision {
         if !matches!(holder, InventoryHolder::Keeps(_)) || decision.reason.is_none() {
             return decision;
         }
@@ -464,10 +485,16 @@ impl Engine {
             released.retain(|id| unwanted.contains(id));
         }
         if let Some(now) = self.rollouts.starts.now() {
-            self.handover.retaken.retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
+            self.handover
+                .retaken
+                .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
         }
         let progress = merge_progress(self.progress(source)?, told);
-        Some(SourceStatement { progress, claims: self.content_claims(source), released: self.given_up_objects(source) })
+        Some(SourceStatement {
+            progress,
+            claims: self.content_claims(source),
+            released: self.given_up_objects(source),
+        })
     }
 
     /// Returns whether a statement claims what needs no claim any more: a tidy one takes that back.
@@ -483,14 +510,17 @@ impl Engine {
     }
 
     fn content_claims(&self, source: SourceId) -> ContentClaims {
-        let has = |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
+        let has =
+            |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
         let wants = |id: &&ObjectId| {
             let wants = |entry: &ObjectEntry| entry.wants.iter().any(|(one, _)| *one == source);
             self.entry(id).is_some_and(wants)
         };
         let unowned = self.handover.unowned.iter().filter(|id| !has(id));
         let now = self.rollouts.starts.now();
-        let counts = |since: Instant| now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY);
+        let counts = |since: Instant| {
+            now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
+        };
         let retaken = self.handover.retaken.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
         let claimed = unowned.chain(retaken.filter(has)).filter(wants);
         let claimed: Vec<&ObjectId> = claimed.take(MAX_CLAIMED_OBJECTS + 1).collect();

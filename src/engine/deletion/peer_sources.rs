@@ -140,7 +140,11 @@ impl SourceStatement {
     /// Fails, in words, where any of it is not understood: half a statement could hide a claim.
     pub fn parse(text: &str) -> Result<Self, Arc<str>> {
         if text.len() > MAX_STATEMENT_BYTES {
-            return Err(format!("it is {} bytes long, and at most {MAX_STATEMENT_BYTES} are read", text.len()).into());
+            return Err(format!(
+                "it is {} bytes long, and at most {MAX_STATEMENT_BYTES} are read",
+                text.len()
+            )
+            .into());
         }
         let garbled = || Arc::<str>::from("it is garbled");
         let mut lines = text.lines();
@@ -184,7 +188,11 @@ impl PeerSource {
     /// Sources of one repository are ordered by its revisions: once all have read the same one,
     /// each object that they want is theirs or is claimed. Sources of different ones get time to
     /// claim.
-    pub(in crate::engine) fn deletion_consent(&self, mark: ContentHash, own: &SourceProgress) -> DeletionConsent {
+    pub(in crate::engine) fn deletion_consent(
+        &self,
+        mark: ContentHash,
+        own: &SourceProgress,
+    ) -> DeletionConsent {
         let name = &self.name;
         let says = match &self.says {
             Ok(says) => says,

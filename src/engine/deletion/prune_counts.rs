@@ -17,8 +17,10 @@ impl Engine {
         let proven =
             |live: Option<&LiveObject>| live?.release.as_ref().map(|release| release.revision.clone());
         let now = now.map(|live| &**live);
-        let (was, is) =
-            (before.and_then(|live| self.inventory_source(live)), now.and_then(|live| self.inventory_source(live)));
+        let (was, is) = (
+            before.and_then(|live| self.inventory_source(live)),
+            now.and_then(|live| self.inventory_source(live)),
+        );
         let (from, to) = (brought(before), brought(now));
         let (old, new) = (proven(before), proven(now));
         for source in was.into_iter().chain(is).collect::<BTreeSet<SourceId>>() {

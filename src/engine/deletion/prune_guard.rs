@@ -177,7 +177,10 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
 }
 
 /// Returns why an unconfirmed object needs a person, for each that does.
-fn unconfirmed_reasons(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
+fn unconfirmed_reasons(
+    unconfirmed: &[&PruneCandidate],
+    guard: &PruneGuard<'_>,
+) -> BTreeMap<ObjectId, Arc<str>> {
     let total: u32 = guard.inventory.values().sum();
     let count = unconfirmed.len() as u32;
     let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();

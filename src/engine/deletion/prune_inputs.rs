@@ -60,7 +60,11 @@ impl Engine {
 
     /// Facts about what is not wanted any more. Where all that must come first is taken for done,
     /// none of it waits for other changes.
-    pub(in crate::engine) fn prune_candidates(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<PruneCandidate> {
+    pub(in crate::engine) fn prune_candidates(
+        &self,
+        source: SourceId,
+        unwanted: &[&ObjectId],
+    ) -> Vec<PruneCandidate> {
         let (moving, units) = self.prune_units(source, unwanted);
         let users = self.unwanted_users(unwanted);
         let unfinished = |id: &ObjectId| {

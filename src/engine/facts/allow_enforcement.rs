@@ -21,7 +21,11 @@ impl Engine {
     }
 
     /// Returns why a source may not have an object.
-    pub(in crate::engine) fn allow_violation(&self, source: SourceId, id: &ObjectId) -> Option<AllowViolation> {
+    pub(in crate::engine) fn allow_violation(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<AllowViolation> {
         self.sources[source].allow.violation(id, self.scopes.get(&id.group_kind()))
     }
 

@@ -117,7 +117,8 @@ impl AllowList {
 
     /// Returns whether objects of a kind may be allowed, as far as its scope is known.
     pub fn can_allow_kind(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
-        self.can_allow_kind_itself(kind, scope) && self.outer.as_ref().is_none_or(|outer| outer.can_allow_kind(kind, scope))
+        self.can_allow_kind_itself(kind, scope)
+            && self.outer.as_ref().is_none_or(|outer| outer.can_allow_kind(kind, scope))
     }
 
     fn can_allow_kind_itself(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
@@ -461,7 +462,10 @@ mod tests {
             // The order decides about the words alone.
             let turned = outer.clone().intersect(own.clone());
             assert_eq!(turned.violation(&id, scope).is_none(), refused.is_none());
-            assert_eq!(both.can_allow_kind(&id.group_kind(), scope), turned.can_allow_kind(&id.group_kind(), scope));
+            assert_eq!(
+                both.can_allow_kind(&id.group_kind(), scope),
+                turned.can_allow_kind(&id.group_kind(), scope)
+            );
         }
         let open = AllowList::default();
         let team = list(Some(&["shop", "web"]), Some(&["ConfigMap", "apps/*"]), ClusterScoped::None);

@@ -153,7 +153,10 @@ mod tests {
             "source": "a-v1", "revision": "1", "author": "x".repeat(5000), "subject": "y".repeat(5000),
         });
         let commit = serde_json::from_value::<AuthoredRevisionText>(text).unwrap().read();
-        assert_eq!((commit.authored.author.len(), commit.authored.subject.len()), (MAX_AUTHOR_CHARS, MAX_AUTHOR_CHARS));
+        assert_eq!(
+            (commit.authored.author.len(), commit.authored.subject.len()),
+            (MAX_AUTHOR_CHARS, MAX_AUTHOR_CHARS)
+        );
     }
 
     #[test]

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::engine::facts::effective_content::effective_content;
-use crate::engine::facts::ignore_fields::{ReconcilePolicy, tool_requests, remove_ignored};
+use crate::engine::facts::ignore_fields::{ReconcilePolicy, remove_ignored, tool_requests};
 use crate::engine::facts::tool_vocabulary::ToolRequests;
 use crate::engine::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, has_restart_on_change};
 use crate::graph::{self, LabelSelection, SelectableLabels};
-use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text, value_at, text_at};
+use crate::object::{
+    ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text, text_at, value_at,
+};
 
 /// The location of a body: a git blob, and the object's position among the objects of that file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -115,7 +117,8 @@ impl DesiredObject {
     /// Reads off an object what decisions need.
     pub fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
         let content = effective_content(object, applyset);
-        let ignores = Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
+        let ignores =
+            Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
         let ignores = ignores.map(Box::from);
         let needs = graph::references(&object.id, &content).into_iter().collect();
         let content = if ignores.is_some() { remove_ignored(content) } else { content };
@@ -177,7 +180,8 @@ fn rollout_hash(template: &Value, content: &Value) -> ContentHash {
         &["spec", "updateStrategy", "rollingUpdate", "partition"],
         &["spec", "ordinals", "start"],
     ];
-    let held: Vec<Value> = held.iter().map(|path| value_at(content, path).cloned().unwrap_or_default()).collect();
+    let held: Vec<Value> =
+        held.iter().map(|path| value_at(content, path).cloned().unwrap_or_default()).collect();
     if held.iter().all(Value::is_null) {
         ContentHash::of(template)
     } else {
@@ -191,7 +195,8 @@ pub fn has_replica_count(id: &ObjectId, content: &Value) -> bool {
 }
 
 fn count(id: &ObjectId, content: &Value) -> Option<u32> {
-    let count = value_at(content, &["spec", "replicas"]).filter(|_| has_replica_count(id, content))?.as_u64()?;
+    let count =
+        value_at(content, &["spec", "replicas"]).filter(|_| has_replica_count(id, content))?.as_u64()?;
     Some(u32::try_from(count).unwrap_or(u32::MAX))
 }
 

@@ -27,7 +27,9 @@ pub fn tool_requests(content: &Value) -> ToolRequests {
 }
 
 /// Returns all labels and annotations of a content.
-pub(in crate::engine) fn labels_and_annotations(content: &Value) -> impl Iterator<Item = (MetadataMap, &str, &str)> {
+pub(in crate::engine) fn labels_and_annotations(
+    content: &Value,
+) -> impl Iterator<Item = (MetadataMap, &str, &str)> {
     let maps = [("labels", MetadataMap::Label), ("annotations", MetadataMap::Annotation)];
     maps.into_iter().flat_map(|(map, carrier)| {
         let marks = content.get("metadata").and_then(|metadata| metadata.get(map)?.as_object());
@@ -38,7 +40,8 @@ pub(in crate::engine) fn labels_and_annotations(content: &Value) -> impl Iterato
 
 /// Returns true where an object says that `${VAR}` in it is meant as it stands.
 pub(in crate::engine) fn has_literal_request(content: &Value) -> bool {
-    labels_and_annotations(content).any(|(_, key, value)| key == SUBSTITUTE_ANNOTATION && value.eq_ignore_ascii_case("disabled"))
+    labels_and_annotations(content)
+        .any(|(_, key, value)| key == SUBSTITUTE_ANNOTATION && value.eq_ignore_ascii_case("disabled"))
 }
 
 /// The fields that an object leaves to others.
@@ -242,7 +245,8 @@ fn put_live_value(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathS
         Value::Array(items) => {
             let others = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let mut gone = Vec::new();
-            for (nth, item) in items.iter_mut().enumerate().filter(|(nth, item)| step.is_step_to(*nth, item)) {
+            for (nth, item) in items.iter_mut().enumerate().filter(|(nth, item)| step.is_step_to(*nth, item))
+            {
                 match (counterpart(step, nth, item, others), rest.is_empty()) {
                     (Some(shown), true) => *item = shown.clone(),
                     (Some(shown), false) => put_live_value(item, Some(shown), rest),

@@ -38,12 +38,18 @@ impl Engine {
     /// any more.
     pub fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.wanted_content().map(|(_, desired)| desired);
-        wanted.is_some_and(|desired| self.finished_job_content(id, entry).is_some_and(|hash| desired.is_release(hash)))
+        wanted.is_some_and(|desired| {
+            self.finished_job_content(id, entry).is_some_and(|hash| desired.is_release(hash))
+        })
     }
 
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
     /// view told it.
-    pub(in crate::engine) fn finished_job_content(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<ContentHash> {
+    pub(in crate::engine) fn finished_job_content(
+        &self,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> Option<ContentHash> {
         let (source, desired) = entry.wanted_content()?;
         let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
         let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == ObjectLifetime::AfterFinish);
@@ -67,7 +73,9 @@ impl Engine {
 
     /// Returns whether this is the content that is wanted of an object.
     pub fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
-        self.entry(id).and_then(ObjectEntry::wanted_content).is_some_and(|(_, desired)| desired.is_release(hash))
+        self.entry(id)
+            .and_then(ObjectEntry::wanted_content)
+            .is_some_and(|(_, desired)| desired.is_release(hash))
     }
 
     /// Returns the source in whose inventory an object is.

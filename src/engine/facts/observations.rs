@@ -142,7 +142,9 @@ impl Engine {
         let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
-            (true, LiveLookup::Absent) if overdue => self.observe_absence_by(self.watchers.observer_of(id), id),
+            (true, LiveLookup::Absent) if overdue => {
+                self.observe_absence_by(self.watchers.observer_of(id), id)
+            }
             // It came while the question was on its way.
             (true, LiveLookup::Absent) => return,
             _ => {}

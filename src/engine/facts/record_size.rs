@@ -81,15 +81,26 @@ impl RolloutLedger {
     /// Returns the bytes of what may not be left out, at most.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let claim = |(id, claim): (&ObjectId, &RolloutClaim)| {
-            CLAIM_OVERHEAD_BYTES + HASH_BYTES + id_bytes(id) + text_bytes(&claim.applyset) + text_bytes(&claim.holder)
+            CLAIM_OVERHEAD_BYTES
+                + HASH_BYTES
+                + id_bytes(id)
+                + text_bytes(&claim.applyset)
+                + text_bytes(&claim.holder)
         };
         let claims: usize = self.claims.iter().map(claim).sum();
-        let starts =
-            self.starts.iter().map(|start| CLAIM_OVERHEAD_BYTES + id_bytes(&start.id) + text_bytes(&start.applyset));
+        let starts = self
+            .starts
+            .iter()
+            .map(|start| CLAIM_OVERHEAD_BYTES + id_bytes(&start.id) + text_bytes(&start.applyset));
         let tallies = self.tallies.iter().map(|tally| {
-            let namespaces = tally.pods_in.keys().map(|name| CLAIM_OVERHEAD_BYTES + text_bytes(name)).sum::<usize>();
+            let namespaces =
+                tally.pods_in.keys().map(|name| CLAIM_OVERHEAD_BYTES + text_bytes(name)).sum::<usize>();
             let workloads = tally.away.keys().map(|id| CLAIM_OVERHEAD_BYTES + id_bytes(id)).sum::<usize>();
-            2 * CLAIM_OVERHEAD_BYTES + text_bytes(&tally.applyset) + text_bytes(&tally.name) + namespaces + workloads
+            2 * CLAIM_OVERHEAD_BYTES
+                + text_bytes(&tally.applyset)
+                + text_bytes(&tally.name)
+                + namespaces
+                + workloads
         });
         let unread = self.unread.iter().map(|claim| CLAIM_OVERHEAD_BYTES + claim.told.to_string().len());
         claims

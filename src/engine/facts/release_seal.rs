@@ -334,8 +334,11 @@ impl ObjectEntry {
     /// for that.
     pub(in crate::engine) fn restore_accepted(&mut self, live: &LiveObject, newest: Option<&Revision>) {
         let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
-        let wanted =
-            self.wanted_content().map(|(_, desired)| desired).filter(|desired| desired.is_release(shown.hash)).cloned();
+        let wanted = self
+            .wanted_content()
+            .map(|(_, desired)| desired)
+            .filter(|desired| desired.is_release(shown.hash))
+            .cloned();
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());

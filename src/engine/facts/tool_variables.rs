@@ -40,7 +40,8 @@ fn unread_fields(
     is_variable_of_container: bool,
 ) -> impl Iterator<Item = (&String, &Value)> {
     let is_named = is_variable_of_container && map.contains_key("name");
-    map.iter().filter(move |(key, _)| !(PROGRAM_FIELDS.contains(&key.as_str()) || is_named && *key == "value"))
+    map.iter()
+        .filter(move |(key, _)| !(PROGRAM_FIELDS.contains(&key.as_str()) || is_named && *key == "value"))
 }
 
 /// Returns each text in a value, those that programs read left out.
@@ -75,7 +76,8 @@ fn first_variable(value: &Value) -> Option<UnfilledVariable> {
             Value::Object(map) => {
                 let dot = if path.is_empty() { "" } else { "." };
                 open.extend(
-                    unread_fields(map, is_env).map(|(key, value)| (format!("{path}{dot}{key}"), key == "env", value)),
+                    unread_fields(map, is_env)
+                        .map(|(key, value)| (format!("{path}{dot}{key}"), key == "env", value)),
                 );
             }
             Value::Array(items) => {

@@ -114,15 +114,29 @@ pub const TOOL_WORDS: &[ToolWord] = &[
     any_value_word("argocd.argoproj.io/refresh-timestamp", ITS_OWN),
     any_value_word("argocd.argoproj.io/skip-reconcile", ITS_OWN),
     flux_word("kustomize.toolkit.fluxcd.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
-    flux_word("kustomize.toolkit.fluxcd.io/reconcile", &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)]),
+    flux_word(
+        "kustomize.toolkit.fluxcd.io/reconcile",
+        &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)],
+    ),
     flux_word(
         "kustomize.toolkit.fluxcd.io/ssa",
-        &[("Ignore", LEAVE_ALONE), ("IfNotPresent", APPLY_ONCE), ("Override", DEFAULT_BEHAVIOUR), ("Merge", DEFAULT_BEHAVIOUR)],
+        &[
+            ("Ignore", LEAVE_ALONE),
+            ("IfNotPresent", APPLY_ONCE),
+            ("Override", DEFAULT_BEHAVIOUR),
+            ("Merge", DEFAULT_BEHAVIOUR),
+        ],
     ),
-    flux_word("kustomize.toolkit.fluxcd.io/force", &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT_BEHAVIOUR)]),
+    flux_word(
+        "kustomize.toolkit.fluxcd.io/force",
+        &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT_BEHAVIOUR)],
+    ),
     flux_word(
         SUBSTITUTE_ANNOTATION,
-        &[("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")), ("enabled", DEFAULT_BEHAVIOUR)],
+        &[
+            ("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")),
+            ("enabled", DEFAULT_BEHAVIOUR),
+        ],
     ),
     label_word("kustomize.toolkit.fluxcd.io/name", OWNER_MARK),
     label_word("kustomize.toolkit.fluxcd.io/namespace", OWNER_MARK),
@@ -133,7 +147,10 @@ pub const TOOL_WORDS: &[ToolWord] = &[
     label_word("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
     any_value_word("event.toolkit.fluxcd.io/", WordEffect::Ignored("goes into Flux's events alone")),
     flux_word("fluxcd.controlplane.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
-    flux_word("fluxcd.controlplane.io/reconcile", &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)]),
+    flux_word(
+        "fluxcd.controlplane.io/reconcile",
+        &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)],
+    ),
     ToolWord { place: MetadataMaps::Annotation, ..flux_word("helm.sh/resource-policy", &[("keep", KEEP)]) },
     any_value_word("helm.sh/hook", WordEffect::HeldBack(HOOK_REASON)),
     any_value_word("helm.sh/hook-weight", HOOKS_ONLY),
@@ -220,7 +237,11 @@ const fn label_word(key: &'static str, meaning: WordEffect) -> ToolWord {
 
 /// Flux reads its words from labels too, in any case.
 const fn flux_word(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
-    ToolWord { place: MetadataMaps::Either, spelling: ValueMatch::AnyCase, ..exact_word(key, values, NOT_UNDERSTOOD) }
+    ToolWord {
+        place: MetadataMaps::Either,
+        spelling: ValueMatch::AnyCase,
+        ..exact_word(key, values, NOT_UNDERSTOOD)
+    }
 }
 
 impl ToolWord {

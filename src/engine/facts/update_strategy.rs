@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::{GroupKind, value_at, text_at};
+use crate::object::{GroupKind, text_at, value_at};
 
 /// A count or a share, as Kubernetes' `IntOrString`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,8 @@ impl UpdateStrategy {
             }
             "DaemonSet" => daemon_set(content),
             "StatefulSet" => PodReplacement::Stepping(
-                rolling_parameter(content, "updateStrategy", "maxUnavailable").unwrap_or(CountOrPercent::Count(1)),
+                rolling_parameter(content, "updateStrategy", "maxUnavailable")
+                    .unwrap_or(CountOrPercent::Count(1)),
             ),
             _ => PodReplacement::Still,
         })

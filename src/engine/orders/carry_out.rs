@@ -69,7 +69,9 @@ impl Engine {
         self.orders.misplaced.retain(is_there);
         let mut new = Vec::new();
         for (id, text) in found {
-            let Some(source) = self.informer_object(&id).and_then(|live| self.source_of(live)) else { continue };
+            let Some(source) = self.informer_object(&id).and_then(|live| self.source_of(live)) else {
+                continue;
+            };
             if self.orders.misplaced.get(&id) != Some(&text) {
                 self.orders.misplaced.insert(id.clone(), text);
                 new.push((source, id));
@@ -121,7 +123,11 @@ impl Engine {
         let wanted = self.entry(id).and_then(ObjectEntry::wanted_content);
         wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
             && self.is_showing(id, content)
-            && self.live_object(id).and_then(live_overlay).and_then(Overlay::step).is_some_and(|step| step <= last)
+            && self
+                .live_object(id)
+                .and_then(live_overlay)
+                .and_then(Overlay::step)
+                .is_some_and(|step| step <= last)
     }
 }
 
@@ -149,7 +155,7 @@ impl Engine {
                     continue;
                 }
                 let knows_enough = match order.verb {
-                    OrderVerb::Confirm(_) => self.sees_what_waits(source),
+                    OrderVerb::Confirm(_) => self.can_see_pending(source),
                     _ => self.can_carry_out(source),
                 };
                 if !knows_enough {
@@ -223,7 +229,8 @@ impl Engine {
             }
             (newer, older) => newer.or(older),
         };
-        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_wanted_contents(source, unit)) else {
+        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_wanted_contents(source, unit))
+        else {
             return format!("nothing to abort: no rollout of {id} is under way");
         };
         let revision = unit.revision.short_name().to_owned();

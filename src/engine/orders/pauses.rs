@@ -20,7 +20,7 @@ use crate::object::ObjectId;
 
 /// The maximum number of pauses and holds of a source's objects that are acknowledged. All count,
 /// but their tokens must not fill the inventory.
-pub const MOST_STATES: usize = 100;
+pub const MAX_STATES: usize = 100;
 
 /// The intents and orders of people.
 #[derive(Debug, Default)]
@@ -147,7 +147,12 @@ impl Engine {
     }
 
     /// Takes out of a decision what a person does not want to happen.
-    pub(in crate::engine) fn apply_pauses(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
+    pub(in crate::engine) fn apply_pauses(
+        &self,
+        id: &ObjectId,
+        decision: Decision,
+        now: Instant,
+    ) -> Decision {
         if let Some((hold, left)) = self.active_hold(id, now) {
             let differs = match &decision.action {
                 Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {
@@ -177,7 +182,7 @@ impl Engine {
     /// Tells of the pauses and holds of objects that rhumb has taken note of them.
     pub(in crate::engine) fn acknowledge_states(&mut self) {
         let mut room: Vec<usize> = (0..self.sources.len())
-            .map(|source| MOST_STATES.saturating_sub(self.acknowledged_states(source)))
+            .map(|source| MAX_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
         for id in self.orders.asked.clone() {
             // A copy of an object of ours is neither changed nor deleted, so a pause on it means
@@ -208,7 +213,7 @@ impl Engine {
     /// says enough of them.
     pub fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
-        if self.orders.asked.len() <= MOST_STATES {
+        if self.orders.asked.len() <= MAX_STATES {
             return 0;
         }
         let stand = self.tokens(source);

@@ -139,7 +139,13 @@ impl Engine {
         }
     }
 
-    fn reject_for_undo(&mut self, source: SourceId, (id, by): (&ObjectId, &str), unit: Unit, to: &str) -> String {
+    fn reject_for_undo(
+        &mut self,
+        source: SourceId,
+        (id, by): (&ObjectId, &str),
+        unit: Unit,
+        to: &str,
+    ) -> String {
         let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", actor_words(by)).into();
@@ -162,7 +168,8 @@ impl Engine {
             units.add(other);
         }
         for (other, entry) in &nodes {
-            let contents = entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
+            let contents =
+                entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
             for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
                 if units.has(need) {
                     units.join(other, need);

@@ -147,7 +147,9 @@ impl Engine {
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.sources.iter().enumerate() {
             let asks = |id: &ObjectId| match source.catalog.wanted_object(id) {
-                Some(WantedObject::Object(newest)) => newest.restart_references().unwrap_or_default().contains(used),
+                Some(WantedObject::Object(newest)) => {
+                    newest.restart_references().unwrap_or_default().contains(used)
+                }
                 _ => false,
             };
             if source.instead.iter().any(asks) {
@@ -291,7 +293,9 @@ impl Engine {
         }
         let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
         match (&entry.accepted, &entry.looked) {
-            (AcceptedContent::Known(content), _) => content.set_config_data().map(Some).ok_or(MissingConfig::Blind),
+            (AcceptedContent::Known(content), _) => {
+                content.set_config_data().map(Some).ok_or(MissingConfig::Blind)
+            }
             (AcceptedContent::Named(_), _) => Err(MissingConfig::Reading(id.clone())),
             (AcceptedContent::Nothing, Some(LiveLookup::Absent)) => Ok(None),
             (AcceptedContent::Lost(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
@@ -339,7 +343,8 @@ impl Engine {
         let used = self.used_data(desired, when)?;
         let (key, data) = self.hash_data(&used)?;
         let used: Vec<Option<ConfigData>> = used.into_values().collect();
-        let changed = self.configs.seen.get(&desired.id).map_or(0, |before| differing_positions(before, &used));
+        let changed =
+            self.configs.seen.get(&desired.id).map_or(0, |before| differing_positions(before, &used));
         Ok((key, data, changed))
     }
 
@@ -401,7 +406,8 @@ impl Engine {
     /// Returns the reason for which it is not known yet which workloads restart for a new content.
     pub(in crate::engine) fn users_obstacle(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let users = self.configs.users.get(id).into_iter().flatten();
-        let mut ours = users.filter_map(|user| self.entry(user)?.wanted_content().filter(|(by, _)| *by == source));
+        let mut ours =
+            users.filter_map(|user| self.entry(user)?.wanted_content().filter(|(by, _)| *by == source));
         ours.find_map(|(_, desired)| match self.config_of(desired, ConfigBasis::Released(source)) {
             Err(MissingConfig::Reading(what)) if self.live_object(&desired.id).is_some() => {
                 Some(Reason::Reading(what))
@@ -426,7 +432,11 @@ impl Engine {
     }
 
     /// Returns which data the pods of a member of a unit are started with.
-    pub(in crate::engine) fn config_restart_of(&self, source: SourceId, id: &ObjectId) -> Option<ConfigRestart> {
+    pub(in crate::engine) fn config_restart_of(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<ConfigRestart> {
         let (_, desired) = self.entry(id)?.wanted_content()?;
         let foreign = self.foreign_config(desired)?;
         let live = self.live_object(id);
@@ -446,8 +456,12 @@ impl Engine {
     /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted
     /// for data of somebody else.
     pub(in crate::engine) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
-        let used = self.entry(id).and_then(|entry| entry.wanted_content()).and_then(|(_, want)| want.restart_references());
-        let brings = |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.is_unchanged_member(id, member));
+        let used = self
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .and_then(|(_, want)| want.restart_references());
+        let brings =
+            |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.is_unchanged_member(id, member));
         unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
     }
 
@@ -474,7 +488,8 @@ impl Engine {
     /// Returns why a unit failed, in words.
     pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
         let restarted = unit.members.get(id).is_some_and(|member| {
-            self.is_unchanged_member(id, member) || (member.restarted.is_some() && self.has_template_of_before(id))
+            self.is_unchanged_member(id, member)
+                || (member.restarted.is_some() && self.has_template_of_before(id))
         });
         let started = self.live_object(id).and_then(|live| live.started).filter(|_| restarted);
         let because = started
@@ -492,13 +507,18 @@ impl Engine {
     /// Returns whether the newest content of a workload has the pod template of the one before it.
     fn has_template_of_before(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.wanted_content()) else { return false };
+        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.wanted_content()) else {
+            return false;
+        };
         before.template == want.template
     }
 
     /// Returns whether all the data are somebody else's that a workload was restarted for.
     fn is_restarted_by_others(&self, id: &ObjectId, started: ConfigStamp) -> bool {
-        let uses = self.entry(id).and_then(|entry| entry.wanted_content()).and_then(|(_, desired)| desired.restart_references());
+        let uses = self
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .and_then(|(_, desired)| desired.restart_references());
         let uses = uses.unwrap_or_default();
         let mut changed = started.positions().filter_map(|position| uses.get(position)).peekable();
         changed.peek().is_some() && changed.all(|id| !self.is_from_git(id))
@@ -524,7 +544,10 @@ impl Engine {
 
     /// Returns the names of what has changed, of the objects that the pods of a workload use.
     pub fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
-        let uses = self.entry(id).and_then(|entry| entry.wanted_content()).and_then(|(_, desired)| desired.restart_references());
+        let uses = self
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .and_then(|(_, desired)| desired.restart_references());
         changed_words(uses.unwrap_or_default(), started)
     }
 }

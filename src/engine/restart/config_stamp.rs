@@ -90,7 +90,8 @@ fn read(text: &str) -> Option<ConfigStamp> {
             }
             ("changed", positions) => {
                 for position in positions.split(',') {
-                    let position: u32 = position.parse().ok().filter(|position| *position < MAX_RECORDED_CHANGES)?;
+                    let position: u32 =
+                        position.parse().ok().filter(|position| *position < MAX_RECORDED_CHANGES)?;
                     changed |= 1 << position;
                 }
             }

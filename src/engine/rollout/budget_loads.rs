@@ -75,7 +75,10 @@ impl Engine {
         };
         let rolls = rollouts.rolls.iter().map(|(id, rollout)| WorkloadLoad {
             id: id.clone(),
-            source: self.informer_object(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting_source(id)),
+            source: self
+                .informer_object(id)
+                .and_then(|live| self.source_of(live))
+                .or_else(|| self.wanting_source(id)),
             token: if rollouts.entitled.contains(id) { TokenState::Held } else { rollout.token },
             away: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });

@@ -139,7 +139,8 @@ impl BudgetTally {
                 .pods_in
                 .iter()
                 .any(|(name, pods)| told.pods_in.get(name).is_none_or(|other| far(*pods, *other)));
-        let is_old = self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= TALLY_RENEWAL_INTERVAL);
+        let is_old =
+            self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= TALLY_RENEWAL_INTERVAL);
         spaces
             || is_old
             || far(self.pods, told.pods)
@@ -258,8 +259,11 @@ impl Engine {
 
     /// Says if what this process has told is to be told again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
-        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else { return false };
-        let is_old = |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= TALLY_RENEWAL_INTERVAL);
+        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
+            return false;
+        };
+        let is_old =
+            |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= TALLY_RENEWAL_INTERVAL);
         ledger.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
     }
 
@@ -336,7 +340,9 @@ impl Engine {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_whole = |id: &ObjectId| {
             let glimpse = self.rollouts.glimpses.get(id);
-            glimpse.is_some_and(|(at, seen)| *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY)
+            glimpse.is_some_and(|(at, seen)| {
+                *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
+            })
         };
         !tally.away.is_empty() && tally.away.keys().all(is_whole)
     }
@@ -381,11 +387,17 @@ impl Engine {
     }
 
     /// Takes over a look at a workload of others. It can only lower what they have told.
-    pub(in crate::engine) fn observe_foreign_load(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
+    pub(in crate::engine) fn observe_foreign_load(
+        &mut self,
+        id: &ObjectId,
+        live: Option<&LiveObject>,
+        now: Instant,
+    ) {
         let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
         if let Some(told) = told {
-            let seen =
-                live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown))).unwrap_or(0);
+            let seen = live
+                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown)))
+                .unwrap_or(0);
             self.rollouts.glimpses.insert(id.clone(), (now, told.min(seen)));
             self.rollouts.stale = true;
         }
@@ -429,7 +441,8 @@ impl Rollouts {
     /// told.
     fn bound_foreign_unavailable(&self, id: &ObjectId, told: u32) -> u32 {
         let Some((at, seen)) = self.glimpses.get(id) else { return told };
-        let fresh = self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
+        let fresh =
+            self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
         if fresh && is_workload(id) { told.min(*seen) } else { told }
     }
 }

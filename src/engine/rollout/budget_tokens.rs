@@ -177,7 +177,8 @@ impl Engine {
             let asks = self.rollouts.asks.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits = release(&self.rollouts.asks, &self.loads(), &self.budget_bounds(), self.rollouts.window);
+        let mut permits =
+            release(&self.rollouts.asks, &self.loads(), &self.budget_bounds(), self.rollouts.window);
         self.add_hidden_reasons(&mut permits);
         self.add_holders(&mut permits);
         permits
@@ -351,7 +352,8 @@ impl Engine {
         };
         release.hash == content
             || entry.is_some_and(|entry| {
-                entry.accepted.content().is_some_and(same) || entry.wanted_content().is_some_and(|(_, want)| same(want))
+                entry.accepted.content().is_some_and(same)
+                    || entry.wanted_content().is_some_and(|(_, want)| same(want))
             })
     }
 
@@ -397,7 +399,8 @@ impl Engine {
         }
         let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.token_answers() };
         let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
-        let held = if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
+        let held =
+            if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };

@@ -29,7 +29,10 @@ impl Engine {
         let whole = self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
         let (workloads, away, starts) = whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.away, b.starts));
         BudgetUsage {
-            workloads: ((in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)), workloads),
+            workloads: (
+                (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
+                workloads,
+            ),
             window: rollouts.window,
             unavailable: (
                 loads

@@ -15,11 +15,11 @@ use crate::engine::facts::sources::SourceWrites;
 use crate::engine::rollout::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::pod_eviction::{
-    NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, select_evictions, count_nodes,
+    NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
-use crate::engine::rollout::step_overlay::{StepState, max_loss_under, live_overlay};
+use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
 use crate::engine::rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
@@ -116,8 +116,10 @@ impl Engine {
         let going =
             self.rollouts.rolls.iter().filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
         going.into_iter().any(|(id, _)| {
-            let steps =
-                self.entry(id).and_then(|entry| entry.wanted_content()).and_then(|(_, want)| want.steps.as_ref());
+            let steps = self
+                .entry(id)
+                .and_then(|entry| entry.wanted_content())
+                .and_then(|(_, want)| want.steps.as_ref());
             steps.is_some() && self.live_object(id).is_some_and(|live| held_step(live).is_some())
         })
     }
@@ -267,7 +269,9 @@ impl Engine {
     /// Returns the most pods that a write takes down at a time.
     pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
         match apply.form.overlay {
-            Some(Overlay::OnDelete { .. }) => self.max_concurrent_evictions(id, apply.want.strategy, replicas),
+            Some(Overlay::OnDelete { .. }) => {
+                self.max_concurrent_evictions(id, apply.want.strategy, replicas)
+            }
             overlay => max_loss_under(apply.want.strategy, overlay, replicas),
         }
     }
@@ -354,7 +358,8 @@ impl Engine {
 
     fn eviction_plan(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
         let nothing = EvictionPlan::Nothing(None);
-        let (Some(live), Some((source, desired))) = (self.live_object(id), self.entry(id).and_then(|e| e.wanted_content()))
+        let (Some(live), Some((source, desired))) =
+            (self.live_object(id), self.entry(id).and_then(|e| e.wanted_content()))
         else {
             return nothing;
         };
@@ -373,7 +378,9 @@ impl Engine {
         let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
         let (room, short) = self.eviction_room(id);
-        let away = self.max_concurrent_evictions(id, desired.strategy, all).saturating_sub(count_too_young(live, &pods));
+        let away = self
+            .max_concurrent_evictions(id, desired.strategy, all)
+            .saturating_sub(count_too_young(live, &pods));
         let wish = NodeStep { target: steps.target(step, standing.replicas), away, nodes: all };
         let wanted = select_evictions(&pods, wish);
         let chosen = select_evictions(&pods, NodeStep { away: away.min(room), ..wish });
@@ -430,7 +437,8 @@ impl Engine {
                 rollout.asked.remove(&pod.uid);
                 let before = rollout.refused.take();
                 let since = before.as_ref().map_or(now, |before| before.since);
-                let wait = before.map_or(FIRST_EVICTION_BACKOFF, |before| (before.wait * 2).min(MAX_EVICTION_BACKOFF));
+                let wait = before
+                    .map_or(FIRST_EVICTION_BACKOFF, |before| (before.wait * 2).min(MAX_EVICTION_BACKOFF));
                 let why = match answer {
                     EvictionOutcome::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
                     EvictionOutcome::Refused(why) => {
@@ -465,10 +473,14 @@ impl Engine {
 /// Between a decision and the budget.
 impl Engine {
     /// Returns the request for budget of pods that are to go though nothing is to be written.
-    pub(in crate::engine) fn node_token_request(&self, id: &ObjectId) -> Option<(ReleaseRequest, RolloutClaim)> {
+    pub(in crate::engine) fn node_token_request(
+        &self,
+        id: &ObjectId,
+    ) -> Option<(ReleaseRequest, RolloutClaim)> {
         let wants = self.needs_token(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.wanted_content()?;
-        let cost = self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
+        let cost =
+            self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
         let ask = ReleaseRequest {
             priority: ReleasePriority::Candidate,
             wave: desired.wave,

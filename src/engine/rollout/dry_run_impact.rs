@@ -97,7 +97,8 @@ impl Engine {
         want: &DesiredObject,
         live: &LiveObject,
     ) -> bool {
-        self.restart_stamp(id).is_none() && self.impact(id, want, live).is_some_and(|impact| !restarted_by(impact))
+        self.restart_stamp(id).is_none()
+            && self.impact(id, want, live).is_some_and(|impact| !restarted_by(impact))
     }
 
     /// Pods that the last content of which the server was asked restarts.

@@ -101,10 +101,12 @@ impl Engine {
         let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(ABANDONED_CLAIM_AGE);
         // Nobody of a process that has ended in good order watches what it left: its soak is all
         // that is waited for.
-        let rest = if claim.left { self.rollouts.budget.soak.min(ABANDONED_CLAIM_AGE) } else { ABANDONED_CLAIM_AGE };
+        let rest =
+            if claim.left { self.rollouts.budget.soak.min(ABANDONED_CLAIM_AGE) } else { ABANDONED_CLAIM_AGE };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
-        let away = live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown))).unwrap_or(0);
+        let away =
+            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown))).unwrap_or(0);
         self.rollouts
             .others
             .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });

@@ -141,7 +141,9 @@ impl Rollouts {
     /// Returns why nothing new is claimed; none where that may be.
     pub(in crate::engine) fn recovery_shortage(&self) -> Option<BudgetShortage> {
         // Not what is left of it: what stands is told once.
-        self.anew.remaining_time(self.starts.now()?).map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
+        self.anew
+            .remaining_time(self.starts.now()?)
+            .map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
     }
 
     /// Returns when that is over.

@@ -203,7 +203,10 @@ fn narrow(rolling: &mut Map<String, Value>, pods: u32) {
 
 /// Returns the parameters of a rolling update, made where there are none; none for any other
 /// strategy.
-fn rolling_update_parameters<'a>(content: &'a mut Value, strategy: &str) -> Option<&'a mut Map<String, Value>> {
+fn rolling_update_parameters<'a>(
+    content: &'a mut Value,
+    strategy: &str,
+) -> Option<&'a mut Map<String, Value>> {
     if !matches!(text_at(content, &["spec", strategy, "type"]), "" | "RollingUpdate") {
         return None;
     }

@@ -273,7 +273,9 @@ pub fn next_failure_check(pods: &WorkloadPods, now: Instant) -> Option<Instant> 
 
 fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
     let living = pods.newest_pods().filter(|pod| !pod.terminating);
-    let of_pods = living.flat_map(|pod| [trouble_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]);
+    let of_pods = living.flat_map(|pod| {
+        [trouble_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]
+    });
     let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
     let lost = lost.map(|pod| ended_signal(pod));
     of_pods.chain(lost).chain([refusal_signal(pods)]).flatten()
@@ -306,7 +308,11 @@ fn restart_signal(pod: &PodFacts) -> Option<FailureSignal> {
 
 fn ended_signal(pod: &PodFacts) -> Option<FailureSignal> {
     let ended = pod.ended.as_ref().filter(|ended| ended.seen.is_some())?;
-    Some(FailureSignal { from: None, rank: 3, failing: pod_failure(pod, &ended.reason, ended.message.clone()) })
+    Some(FailureSignal {
+        from: None,
+        rank: 3,
+        failing: pod_failure(pod, &ended.reason, ended.message.clone()),
+    })
 }
 
 fn unschedulable_signal(pod: &PodFacts) -> Option<FailureSignal> {

@@ -179,12 +179,7 @@ impl Engine {
         });
         let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
             let applyset = self.applysets[self.wanting_source(id)?].clone();
-            Some(QueuedObject {
-                id: id.clone(),
-                applyset,
-                place: None,
-                reason: shorten(&reason.to_string()),
-            })
+            Some(QueuedObject { id: id.clone(), applyset, place: None, reason: shorten(&reason.to_string()) })
         });
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
@@ -230,7 +225,8 @@ impl Engine {
     /// written elsewhere, and a wait of moments is not worth a write.
     fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
-            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.restart_stamp(id).is_some()
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+                || self.restart_stamp(id).is_some()
         };
         match reason {
             Reason::Step(_) => true,

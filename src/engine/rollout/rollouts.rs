@@ -208,7 +208,11 @@ impl Engine {
     }
 
     /// A write that may restart pods was answered with this version, or changed nothing.
-    pub(in crate::engine) fn record_rollout_write(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+    pub(in crate::engine) fn record_rollout_write(
+        &mut self,
+        id: &ObjectId,
+        written: Option<ResourceVersion>,
+    ) {
         match (self.rollouts.rolls.get_mut(id), written) {
             (Some(rollout), Some(rv)) => {
                 let (first, before) = (rollout.written.replace(rv).is_none(), rollout.before.take());
@@ -238,7 +242,11 @@ impl Engine {
     }
 
     /// A write that may restart pods was not carried out, or may be seen by this version.
-    pub(in crate::engine) fn record_lost_rollout_write(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+    pub(in crate::engine) fn record_lost_rollout_write(
+        &mut self,
+        id: &ObjectId,
+        written: Option<ResourceVersion>,
+    ) {
         if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_none()) {
             self.record_rollout_write(id, written);
         }
@@ -312,7 +320,12 @@ impl Engine {
     }
 
     /// Returns a claim of this process.
-    pub(in crate::engine) fn make_claim(&self, source: SourceId, content: ContentHash, pods: u32) -> RolloutClaim {
+    pub(in crate::engine) fn make_claim(
+        &self,
+        source: SourceId,
+        content: ContentHash,
+        pods: u32,
+    ) -> RolloutClaim {
         let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
         RolloutClaim { applyset, holder, content, pods, left: false }
     }
@@ -390,7 +403,8 @@ impl Engine {
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
         });
-        let starts = [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
+        let starts =
+            [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
         stands
             .chain(starts.filter(|_| !self.rollouts.asks.is_empty()))
             .chain(self.next_eviction_due())
@@ -553,7 +567,9 @@ impl Engine {
         let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
-        all.filter_map(|id| Some((id.clone(), self.live_object(id)?.uid.clone()))).take(MAX_FOLLOWED_WORKLOADS).collect()
+        all.filter_map(|id| Some((id.clone(), self.live_object(id)?.uid.clone())))
+            .take(MAX_FOLLOWED_WORKLOADS)
+            .collect()
     }
 
     /// The pods of a workload, as they are now.
@@ -610,7 +626,8 @@ impl Engine {
     pub(in crate::engine) fn rollout_words(&self, id: &ObjectId) -> String {
         let rollouts = &self.rollouts;
         let rollout = rollouts.rolls.get(id).map(|rollout| {
-            let shown = self.informer_object(id).map(|live| rollout.written.map(|written| live.rv >= written));
+            let shown =
+                self.informer_object(id).map(|live| rollout.written.map(|written| live.rv >= written));
             (
                 shown,
                 rollout.token,

@@ -192,14 +192,16 @@ impl Engine {
         next: Overlay,
         now: Instant,
     ) -> bool {
-        let (Some(Overlay::Surge { step, .. }), Overlay::Surge { step: same, .. }) = (live_overlay(live), next)
+        let (Some(Overlay::Surge { step, .. }), Overlay::Surge { step: same, .. }) =
+            (live_overlay(live), next)
         else {
             return false;
         };
         let known = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
         let Some(pods) = known.filter(|_| step == same && self.can_take_back(id)) else { return false };
         let takeback = self.rollouts.takebacks.get(id);
-        let in_vain = takeback.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
+        let in_vain =
+            takeback.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
         // Its controller has not answered to the scale yet.
         let early = pods.rv < live.rv || pods.newest.is_none();
         let gives =

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::{PromotionMode, StepSize, Steps};
-use crate::object::{value_at, parse_duration, text_at};
+use crate::object::{parse_duration, text_at, value_at};
 
 /// All words about steps.
 pub(in crate::engine) const STEP_WORDS: [&str; 5] = [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
@@ -136,7 +136,10 @@ fn parse_sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
             _ => true,
         };
         if !is_more {
-            read.add_error(format!("{STEPS} is {text:?}, and {part} is not more than the step before it"), hint);
+            read.add_error(
+                format!("{STEPS} is {text:?}, and {part} is not more than the step before it"),
+                hint,
+            );
         }
         sizes.push(size);
     }

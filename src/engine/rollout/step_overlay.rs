@@ -102,7 +102,12 @@ impl Engine {
 
     /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as
     /// it rolls.
-    fn narrowing_overlay(&self, id: &ObjectId, desired: &DesiredObject, live: &LiveObject) -> Option<Overlay> {
+    fn narrowing_overlay(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        live: &LiveObject,
+    ) -> Option<Overlay> {
         let rolling = live.rolling?;
         let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
         let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
@@ -190,7 +195,11 @@ pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<Overlay> {
 }
 
 /// Returns the most pods that a content takes down at a time under an overlay, of so many.
-pub(in crate::engine) fn max_loss_under(strategy: UpdateStrategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
+pub(in crate::engine) fn max_loss_under(
+    strategy: UpdateStrategy,
+    overlay: Option<Overlay>,
+    replicas: u32,
+) -> u32 {
     match overlay {
         None | Some(Overlay::Partition { .. }) => strategy.max_loss(replicas),
         Some(Overlay::Surge { .. }) => 0,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::engine::Overlay;
 use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::rollout::step_annotations::{self, StepMechanism};
-use crate::object::{Diagnostic, Object, annotation_text, value_at, duration_text};
+use crate::object::{Diagnostic, Object, annotation_text, duration_text, value_at};
 
 /// The number of pods that get the new template in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,7 +265,9 @@ impl fmt::Display for StepWait {
         }
         match self.lacks {
             StepRequirement::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
-            StepRequirement::Soak(left) => write!(f, "soaks {} more", duration_text(round_up_to_seconds(left))),
+            StepRequirement::Soak(left) => {
+                write!(f, "soaks {} more", duration_text(round_up_to_seconds(left)))
+            }
             StepRequirement::Promotion => write!(f, "waits for `rhumb rollout promote`"),
         }?;
         match self.surplus {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, StatefulSetState, find_stuck_pod};
-use crate::engine::rollout::pods::{PodFacts, MAX_CONTAINER_RESTARTS, Readiness, grace_period};
+use crate::engine::rollout::pods::{MAX_CONTAINER_RESTARTS, PodFacts, Readiness, grace_period};
 use crate::engine::rollout::rollouts::RolloutPredecessor;
 use crate::engine::state::Engine;
 use crate::engine::{ResourceVersion, Uid};

@@ -23,8 +23,10 @@ impl Engine {
             let Some(content) = member.content else { return false };
             let stays = matches!(&member.good, LastGood::Release(good) if good.hash == content);
             // A newer revision's content is not released by the older one's write.
-            let wanted =
-                self.entry(id).and_then(|entry| entry.wanted_content()).is_some_and(|(_, want)| want.hash == content);
+            let wanted = self
+                .entry(id)
+                .and_then(|entry| entry.wanted_content())
+                .is_some_and(|(_, want)| want.hash == content);
             let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
             wanted && !stays && written
         })

@@ -15,7 +15,8 @@ impl Engine {
     /// Returns the objects that the newest revision of a source changes and that are connected, as
     /// far as they have not been released.
     fn connected_units(&self, source: SourceId) -> (ConnectedUnits, Vec<ObjectId>) {
-        let differs = |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.is_differing(source, id, entry));
+        let differs =
+            |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.is_differing(source, id, entry));
         let nodes: Vec<&ObjectId> = self.differing_candidates(source).into_iter().filter(differs).collect();
         let units = self.join_units(&nodes);
         (units, nodes.into_iter().cloned().collect())
@@ -41,7 +42,10 @@ impl Engine {
         let alone = nodes.iter().map(|id| GraphNode { id, refs: &[], selects: None, labels: None });
         let contents = nodes.iter().filter_map(|id| {
             let entry = self.entry(id)?;
-            Some((*id, entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content())))
+            Some((
+                *id,
+                entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content()),
+            ))
         });
         let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
         connect_objects(alone.chain(all))
@@ -49,7 +53,12 @@ impl Engine {
 
     /// Returns whether the newest revision of a source asks for something else than the cluster
     /// must show.
-    pub(in crate::engine) fn is_differing(&self, source: SourceId, id: &ObjectId, entry: &ObjectEntry) -> bool {
+    pub(in crate::engine) fn is_differing(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> bool {
         if let Some((wanting, _)) = entry.wanted_content() {
             let changes = entry.candidate().is_some() || self.restart_stamp(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);
@@ -91,7 +100,9 @@ impl Engine {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
                 let Some(entry) = self.entry(id) else { return true };
-                self.live_object(id).is_some() || entry.looked.is_some() || self.unobserved_reason(id, entry).is_some()
+                self.live_object(id).is_some()
+                    || entry.looked.is_some()
+                    || self.unobserved_reason(id, entry).is_some()
             })
     }
 
@@ -157,7 +168,9 @@ impl Engine {
         if let Some(reason) = self.seal_gate(source, &desired.id) {
             return Some(reason);
         }
-        if let Some(kind) = self.first_unlisted_kind(source).filter(|_| self.live_object(&desired.id).is_some()) {
+        if let Some(kind) =
+            self.first_unlisted_kind(source).filter(|_| self.live_object(&desired.id).is_some())
+        {
             return Some(Reason::Syncing(kind));
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
@@ -179,7 +192,9 @@ impl Engine {
     /// Returns whether a workload cannot begin to roll before something that is released together
     /// with it: then that does not wait for the workload.
     fn is_waiting_for(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
-        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::wanted_content) else { return false };
+        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::wanted_content) else {
+            return false;
+        };
         let together = |id: &ObjectId| {
             self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
@@ -222,7 +237,9 @@ impl Engine {
         let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
         let refused = self.is_suspended(need)
-            || self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.wanted_content().is_none());
+            || self
+                .entry(need)
+                .is_none_or(|entry| entry.refused.is_some() || entry.wanted_content().is_none());
         if self.is_rolled_back(&desired.id) {
             // On the way back too the configuration goes first, but nothing that is refused keeps a
             // workload from it.
@@ -301,6 +318,7 @@ fn links<'a>(id: &'a ObjectId, content: &'a DesiredObject) -> impl Iterator<Item
     let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
     let named = GraphNode { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
     let after = GraphNode { id, refs: &content.after, selects: None, labels: None };
-    let uses = GraphNode { id, refs: content.restart_references().unwrap_or_default(), selects: None, labels: None };
+    let uses =
+        GraphNode { id, refs: content.restart_references().unwrap_or_default(), selects: None, labels: None };
     [named, after, uses].into_iter()
 }

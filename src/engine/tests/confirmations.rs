@@ -132,12 +132,18 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
     {
         let kinds: BTreeSet<_> = [claim("").group_kind()].into();
         let mut engine = engine(&[SET], &[]);
-        engine.set_kind_availability(crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"), KindAvailability::Yes);
+        engine.set_kind_availability(
+            crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"),
+            KindAvailability::Yes,
+        );
         for known in order {
             match known {
                 "parent" => {
                     let kinds = kinds.clone();
-                    engine.set_inventory(0, Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() });
+                    engine.set_inventory(
+                        0,
+                        Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() },
+                    );
                 }
                 "files" => engine.read(0, reading("r1", &["a", "c"].map(file))),
                 _ => {

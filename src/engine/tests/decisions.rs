@@ -87,9 +87,10 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     let known = harness.engine.live_object(&a).cloned().unwrap();
     let theirs = Some(value_digest(&json!({"x": "theirs"}), r#"{"f:x":{}}"#, ValueSchema::Custom));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
-    harness
-        .engine
-        .observe_object(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
+    harness.engine.observe_object(
+        &a,
+        LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() },
+    );
     let Action::Compare(want, form) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };
@@ -126,7 +127,11 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
         harness.pass_time(FIGHT_PAUSE);
         foreign_write(&mut harness, &a);
         harness.settle();
-        assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT + answers, "what somebody writes stands for no longer");
+        assert_eq!(
+            harness.world.log.len(),
+            REPAIRS_PER_FIGHT + answers,
+            "what somebody writes stands for no longer"
+        );
     }
     harness.pass_time(MINUTE);
     foreign_write(&mut harness, &a);

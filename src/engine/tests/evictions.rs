@@ -50,7 +50,10 @@ fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5"]);
     assert_eq!(fleet.shown(), "on-delete step=1");
-    assert!(fleet.harness.engine.workloads_in_flight().is_empty(), "a step that is held has given its token back");
+    assert!(
+        fleet.harness.engine.workloads_in_flight().is_empty(),
+        "a step that is held has given its token back"
+    );
     fleet.give(&format!("a promote {} 1", content(2, &words).hash));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5", "node-2", "node-4", "node-1"]);

@@ -248,8 +248,10 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for
     engine.set_clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
     engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
     for id in [&kept, &dropped] {
-        engine
-            .observe_object(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)));
+        engine.observe_object(
+            id,
+            World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)),
+        );
     }
     engine.reevaluate_prunes();
     assert_eq!(engine.statement(0, None).unwrap().released, these(&[]));
@@ -276,7 +278,8 @@ fn rivals(shown: bool) -> (Engine, ObjectId) {
     let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
     engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
-        engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+        engine
+            .observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
     engine.read(1, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)

@@ -308,8 +308,10 @@ impl Harness {
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
         let (content, overlay) = (form.hash(want), form.overlay);
-        self.engine
-            .record_coverage(id, VerifiedCoverage { content, overlay, started: form.started, shape, values, cover });
+        self.engine.record_coverage(
+            id,
+            VerifiedCoverage { content, overlay, started: form.started, shape, values, cover },
+        );
     }
 
     pub(super) fn resolve(&mut self) {

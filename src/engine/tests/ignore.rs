@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::world::config;
 use crate::engine::{
-    IgnoredFields, ReconcilePolicy, VersionBinding, resolve_ignores, check_annotations, tool_requests, remove_ignored,
+    IgnoredFields, ReconcilePolicy, VersionBinding, check_annotations, remove_ignored, resolve_ignores,
+    tool_requests,
 };
 use crate::fields::{FieldPath, PathElement};
 use crate::object::{Gvk, ManifestOrigin, Object};
@@ -102,7 +103,8 @@ fn what_may_not_be_ignored_is_told_and_stays() {
     fn check(ignored: &str, why: &str) {
         let body = web(ignored);
         assert_eq!(remove_ignored(body.clone()), body, "{ignored}");
-        let told: Vec<String> = check_annotations(&object(body)).iter().map(|found| found.message.clone()).collect();
+        let told: Vec<String> =
+            check_annotations(&object(body)).iter().map(|found| found.message.clone()).collect();
         assert_eq!(told, [format!("rhumb.dev/ignore-fields names {ignored:?}, which {why}")]);
     }
     check("apiVersion", "tells what the object is");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::engine::{LEASE_LIST_INTERVAL, LEASE_DURATION, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
+use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
 
 type LeaseMarks = BTreeMap<Arc<str>, LeaseMark>;
 

@@ -219,7 +219,9 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     harness.pass_time(Duration::from_hours(6));
     harness.engine.advance(harness.now);
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
-    let renewed = telling.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("its own are told again");
+    let renewed = telling
+        .next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL)
+        .expect("its own are told again");
     let own = renewed.tallies.iter().find(|tally| &*tally.applyset == super::world::SET);
     assert_eq!(own.and_then(|tally| tally.at), Some(wall(&harness)));
 }

@@ -123,7 +123,8 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     engine.recall(0, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
     let content = desired(&read_later, 1, "later");
     engine.read(0, reading("c2", &[("later", Some(content.clone()))]));
-    engine.observe_object(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
+    engine
+        .observe_object(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
     let claimed = |engine: &mut Engine| {
         let says = engine.tidy_statement(0, None).unwrap();
         [&known, &read_later].map(|id| says.claims.can_hold(mark(id)))

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::engine::{
-    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion, select_evictions,
-    count_nodes, find_stuck_pod,
+    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
+    count_nodes, find_stuck_pod, select_evictions,
 };
 
 const STATES: [(char, PodAvailability); 4] = [
@@ -238,7 +238,10 @@ fn a_stateful_set_is_freed_of_the_pod_that_it_waits_for() {
     check("nb nr", 1, 0, None);
     check("", 0, 0, None);
     let mut later = ordinals("- - - xb");
-    assert_eq!(find_stuck_pod(&StatefulSetState { start: 3, ..set(0) }, &later, Duration::ZERO), later.first());
+    assert_eq!(
+        find_stuck_pod(&StatefulSetState { start: 3, ..set(0) }, &later, Duration::ZERO),
+        later.first()
+    );
     later.clear();
 }
 

@@ -48,9 +48,10 @@ fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     let shown = harness.engine.live_object(id).unwrap();
     let (content, shape, values) = (form.hash(want), shown.ours.clone(), shown.values);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
-    harness
-        .engine
-        .record_coverage(id, VerifiedCoverage { content, overlay: None, started: None, shape, values, cover });
+    harness.engine.record_coverage(
+        id,
+        VerifiedCoverage { content, overlay: None, started: None, shape, values, cover },
+    );
     harness.engine.decide(id, harness.now)
 }
 

@@ -2,8 +2,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    ContainerTrouble, FailedPod, TRANSIENT_REASON_GRACE, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
-    UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods, find_failure, grace_period, next_failure_check,
+    ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
+    TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods, find_failure,
+    grace_period, next_failure_check,
 };
 
 const NEW: &str = "new";
@@ -142,7 +143,10 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
     check(quota, TRANSIENT_REASON_GRACE, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
     // Nobody knows whose pods were refused.
     let unknown = WorkloadPods { refused, newest: None, ..of(&[]) };
-    assert_eq!((words(&unknown, t + TRANSIENT_REASON_GRACE), next_failure_check(&unknown, t)), (String::new(), None));
+    assert_eq!(
+        (words(&unknown, t + TRANSIENT_REASON_GRACE), next_failure_check(&unknown, t)),
+        (String::new(), None)
+    );
     let old = of(&[unscheduled(pod("a", OLD), t)]);
     assert_eq!(next_failure_check(&old, t), None);
     let two = of(&[unscheduled(pod("a", NEW), t), waiting(pod("b", NEW), "RunContainerError", t)]);

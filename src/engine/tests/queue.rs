@@ -31,12 +31,12 @@ fn words(queue: &[QueuedObject]) -> Vec<String> {
     queue.iter().map(|queued| format!("{} is {queued}", queued.id.name())).collect()
 }
 
-const FULL: &str = "1 of 1 workloads are rolling: Deployment shop/a";
+const FULL_BUDGET_REASON: &str = "1 of 1 workloads are rolling: Deployment shop/a";
 
 fn expected() -> Vec<String> {
     vec![
-        format!("b is waiting in the rollout queue: 1st of 2, as {FULL}"),
-        format!("c is waiting in the rollout queue: 2nd of 2, as {FULL}"),
+        format!("b is waiting in the rollout queue: 1st of 2, as {FULL_BUDGET_REASON}"),
+        format!("c is waiting in the rollout queue: 2nd of 2, as {FULL_BUDGET_REASON}"),
         "late is waiting: wave 0 is not finished: Deployment shop/c".to_owned(),
     ]
 }
@@ -47,7 +47,7 @@ fn each_that_waits_has_its_place_and_its_reason() {
     assert_eq!(words(&harness.engine.rollout_queue()), expected());
     // In the words in which the object itself is told of.
     let told = harness.decide(&workload("b")).reason.map(|reason| reason.to_string());
-    assert_eq!(told.as_deref(), Some(FULL));
+    assert_eq!(told.as_deref(), Some(FULL_BUDGET_REASON));
     harness.finish_rollouts();
     harness.settle();
     assert!(harness.engine.rollout_queue().is_empty(), "{:?}", harness.engine.rollout_queue());
@@ -71,7 +71,8 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     harness.engine.retire("gone-v1".into());
     let mut telling = QueuePublication::default();
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
-    let told = telling.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("it is told");
+    let told =
+        telling.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("it is told");
     assert_eq!(told.queue[0], foreign);
     assert_eq!(words(&told.queue[1..]), expected());
 }
@@ -116,7 +117,9 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     // The process died in the middle of the write, or it went wrong: it is told again.
     telling.note_failure(&mut harness.engine);
     harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..told });
-    let again = telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 11).expect("it is told again");
+    let again = telling
+        .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 11)
+        .expect("it is told again");
     assert_eq!(again.queue.len(), 4);
     // A process that ends takes its own part out, and nothing else.
     harness.engine.set_ledger(again.clone());
@@ -130,7 +133,9 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 20), None);
     harness.finish_rollouts();
     harness.settle();
-    let empty = telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 30).expect("that it is empty is told");
+    let empty = telling
+        .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 30)
+        .expect("that it is empty is told");
     assert_eq!(empty.queue, [foreign]);
     harness.engine.set_ledger(empty);
     harness.engine.reevaluate_prunes();
@@ -161,7 +166,8 @@ fn the_queue_goes_out_beside_the_claims() {
     harness.engine.set_ledger(next);
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL / 2), None);
     assert_eq!(telling.due, Some(later + PUBLICATION_INTERVAL));
-    let again = telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL).expect("it is told again");
+    let again =
+        telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL).expect("it is told again");
     assert_ne!(again.queue, told.queue[1..]);
 }
 

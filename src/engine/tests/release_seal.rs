@@ -52,7 +52,8 @@ fn at_rest() -> Harness {
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
     harness.engine.reevaluate_prunes();
-    let found = harness.engine.prune_decisions(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
+    let found =
+        harness.engine.prune_decisions(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
 }
 

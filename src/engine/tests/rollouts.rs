@@ -280,7 +280,11 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&other));
     for rest in [0, ABANDONED_CLAIM_AGE.as_secs() - 1, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
-        harness.engine.observe_foreign_workload(&other, None, harness.now + std::time::Duration::from_secs(rest));
+        harness.engine.observe_foreign_workload(
+            &other,
+            None,
+            harness.now + std::time::Duration::from_secs(rest),
+        );
         harness.settle();
     }
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
@@ -306,7 +310,11 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
         assert!(harness.world.log.is_empty(), "it has not failed after {second} s");
         let phase = RolloutPhase::Replacing;
         live.rolling = Some(RolloutNumbers { replicas: 3, updated, phase, ..RolloutNumbers::default() });
-        harness.engine.observe_foreign_workload(&other, Some(&live), harness.now + std::time::Duration::from_secs(second));
+        harness.engine.observe_foreign_workload(
+            &other,
+            Some(&live),
+            harness.now + std::time::Duration::from_secs(second),
+        );
         harness.settle();
     }
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
@@ -326,7 +334,11 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     assert_eq!(reason(&mut harness, &workload("web")), told);
     for rest in [0, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
-        harness.engine.observe_foreign_workload(&other, None, harness.now + std::time::Duration::from_secs(rest));
+        harness.engine.observe_foreign_workload(
+            &other,
+            None,
+            harness.now + std::time::Duration::from_secs(rest),
+        );
         harness.settle();
     }
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
@@ -400,7 +412,11 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
     harness.settle();
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&gone));
     for rest in [0, ABANDONED_CLAIM_AGE.as_secs() - 1] {
-        harness.engine.observe_foreign_workload(&gone, None, harness.now + std::time::Duration::from_secs(rest));
+        harness.engine.observe_foreign_workload(
+            &gone,
+            None,
+            harness.now + std::time::Duration::from_secs(rest),
+        );
         harness.settle();
         assert!(harness.world.ledger.claims.contains_key(&gone), "{rest}");
     }

@@ -31,7 +31,10 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
         engine.set_inventory(number, Inventory { kinds, ..Inventory::default() });
     }
     for kind in kinds {
-        engine.set_kind_availability(crate::object::Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
+        engine.set_kind_availability(
+            crate::object::Gvk::new(&kind.group, "v1", &kind.kind),
+            KindAvailability::Yes,
+        );
         engine.list_complete(kind);
     }
     engine
@@ -39,7 +42,8 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
     engine.reevaluate_prunes();
-    let found = engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
+    let found =
+        engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {
         None => "wanted".to_owned(),
         Some(PruneDecision::Delete) => "delete".to_owned(),
@@ -176,7 +180,9 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
                 let Some(thing) = thing else { continue };
                 let health = Health::new(HealthStatus::InProgress, "rolls");
                 let live = World::live(&id, &thing);
-                harness.engine.observe_object(&id, if id == web { LiveObject { health, ..live } } else { live });
+                harness
+                    .engine
+                    .observe_object(&id, if id == web { LiveObject { health, ..live } } else { live });
             }
         }
         let expected = [AuditEntry::Created(config("new")), AuditEntry::Changed(web.clone())];

@@ -72,12 +72,12 @@ struct Simulation {
     defended: BTreeSet<ObjectId>,
 }
 
-const MOST: u32 = 2;
+const MAX_WORKLOADS: u32 = 2;
 
 impl Simulation {
     fn new() -> Self {
         Self {
-            harness: Harness::new(MOST),
+            harness: Harness::new(MAX_WORKLOADS),
             wanted: BTreeMap::new(),
             revision: 0,
             complete: true,
@@ -136,7 +136,7 @@ impl Simulation {
             SimulationEvent::Step(object) => self.step(&all[*object]),
             SimulationEvent::Crash => {
                 self.harness.world.events.clear();
-                self.harness.engine = self.harness.fresh(MOST);
+                self.harness.engine = self.harness.fresh(MAX_WORKLOADS);
                 self.read_all();
             }
             SimulationEvent::Lose => self.harness.world.events.clear(),
@@ -183,7 +183,7 @@ impl Simulation {
                 Action::Apply(apply) => {
                     assert!(self.complete || self.defended.contains(id) || existed, "{id} was made on doubt");
                     let begins = wrote.contains(&AuditEntry::Changed(id.clone())) && self.rolling() > rolling;
-                    assert!(!begins || self.rolling() <= MOST as usize, "{apply:?} exceeds the budget");
+                    assert!(!begins || self.rolling() <= MAX_WORKLOADS as usize, "{apply:?} exceeds the budget");
                 }
                 _ => {}
             }

@@ -4,8 +4,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::engine::{
-    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, check_annotations,
-    check_steps, next,
+    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps,
+    check_annotations, check_steps, next,
 };
 use crate::object::{GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 

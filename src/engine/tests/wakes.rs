@@ -228,7 +228,8 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
 #[test]
 fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_known() {
     let a = workload("a");
-    let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::hash_bytes(b"without")));
+    let wanted =
+        with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::hash_bytes(b"without")));
     let mut harness = Harness::new(3);
     let thing = WorldObject::settled(wanted.ceded.unwrap(), "r1", 1);
     harness.read(reading("r1", &[("a", Some(wanted))]));
@@ -290,7 +291,9 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         harness.engine.set_kind_availability(super::world::gvk(&claim), KindAvailability::Yes);
         harness.engine.list_complete(&kind);
         let kinds = [kind, web.group_kind()].into();
-        harness.engine.set_inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
+        harness
+            .engine
+            .set_inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
         let web_wanted = with(&web, 1, |wanted| match order {
             "wave" => wanted.wave = 1,
             _ => wanted.after = [claim.clone()].into(),

@@ -208,8 +208,10 @@ impl World {
             release: thing.release.clone(),
             claim: None,
             ours: thing.release.as_ref().map(|_| {
-                let hashed =
-                    thing.started.and_then(ConfigStamp::template_hash).map_or("", |_| annotations::CONFIG_HASH);
+                let hashed = thing
+                    .started
+                    .and_then(ConfigStamp::template_hash)
+                    .map_or("", |_| annotations::CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
             }),
             values: None,

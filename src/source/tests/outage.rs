@@ -12,7 +12,7 @@ use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::Revision;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
-const LONG: Duration = Duration::from_secs(20);
+const OUTAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the command lines of the processes that name one of these texts in theirs or in their
 /// environment.
@@ -65,7 +65,7 @@ impl ProcessWitness {
             if left.is_empty() {
                 break;
             }
-            assert!(start.elapsed() < LONG, "left behind: {left:?}");
+            assert!(start.elapsed() < OUTAGE_TIMEOUT, "left behind: {left:?}");
             std::thread::yield_now();
         }
         self.stop.store(true, Ordering::SeqCst);
@@ -89,7 +89,7 @@ async fn no_process_outlives_the_deadline() {
         let (witness, start) = (ProcessWitness::new(vec![folder, url, option]), Instant::now());
         let error = source.observe().await.unwrap_err();
         assert!(matches!(error, SourceError::Silent { .. }), "{scheme}: {error}");
-        assert!(start.elapsed() < LONG, "{scheme}");
+        assert!(start.elapsed() < OUTAGE_TIMEOUT, "{scheme}");
         server.wait_idle();
         let seen = witness.all_gone();
         for name in expected {

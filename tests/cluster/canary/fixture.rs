@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::notifications::NotificationReceiver;
 use super::plants;
 use super::search::Canary;
-use crate::support::{Daemon, Remote, Repo, ProgramOutput, TestNamespace, at, receive, run};
+use crate::support::{Daemon, ProgramOutput, Remote, Repo, TestNamespace, at, receive, run};
 
 /// All of it.
 pub(super) struct CanaryFixture<'a> {

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::search::{Canary, SearchedTexts};
-use crate::support::{Daemon, ServerBehavior, Remote, Repo, TestNamespace, run, yaml};
+use crate::support::{Daemon, Remote, Repo, ServerBehavior, TestNamespace, run, yaml};
 
 /// Runs commands that end with a complaint, and gathers those.
 struct CommandFailures {
@@ -21,7 +21,12 @@ struct CommandFailures {
 impl CommandFailures {
     fn new(name: &str) -> Self {
         let site = TestNamespace::new(name);
-        Self { site, dir: tempfile::tempdir().unwrap(), places: SearchedTexts::default(), canaries: Vec::new() }
+        Self {
+            site,
+            dir: tempfile::tempdir().unwrap(),
+            places: SearchedTexts::default(),
+            canaries: Vec::new(),
+        }
     }
 
     fn canary(&mut self, name: &'static str) -> Canary {

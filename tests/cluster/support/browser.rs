@@ -89,8 +89,10 @@ impl Browser {
         text.push(0);
         self.orders.write_all(&text).unwrap();
         loop {
-            let answer =
-                self.answers.recv_timeout(BROWSER_TIMEOUT).unwrap_or_else(|error| panic!("{method}: {error}"));
+            let answer = self
+                .answers
+                .recv_timeout(BROWSER_TIMEOUT)
+                .unwrap_or_else(|error| panic!("{method}: {error}"));
             if answer["id"] == self.number {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();

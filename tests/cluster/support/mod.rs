@@ -20,12 +20,12 @@ use std::sync::OnceLock;
 use controlplane::Cluster;
 
 pub(crate) use api::{Api, at};
-pub(crate) use audit::{WritesByHolder, AuditWindow};
+pub(crate) use audit::{AuditWindow, WritesByHolder};
 pub(crate) use browser::Browser;
 pub(crate) use daemon::Daemon;
 pub(crate) use nodes::Nodes;
 pub(crate) use own::DedicatedCluster;
-pub(crate) use remote::{ServerBehavior, Remote};
+pub(crate) use remote::{Remote, ServerBehavior};
 pub(crate) use repo::{Folder, Repo};
 pub(crate) use schema::Schema;
 pub(crate) use shares::{MOVED, SHARED, await_shares, shared_name};

@@ -61,7 +61,13 @@ impl Nodes {
     }
 
     /// A DaemonSet on these nodes alone, with annotations of its own and of its pods.
-    pub(crate) fn daemon_set(site: &TestNamespace<'_>, name: &str, image: &str, words: &str, pods: &str) -> String {
+    pub(crate) fn daemon_set(
+        site: &TestNamespace<'_>,
+        name: &str,
+        image: &str,
+        words: &str,
+        pods: &str,
+    ) -> String {
         let place = &site.name;
         let place = format!(
             "    spec:\n      nodeSelector: {{site: {place}}}\n      tolerations: [{{key: site, operator: Exists}}]\n"

@@ -9,7 +9,7 @@ use controlplane::{Cluster, FaultProxy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Api, Daemon, DEFAULT_TIMEOUT, AuditWindow, at, eventually, shared};
+use super::{Api, AuditWindow, DEFAULT_TIMEOUT, Daemon, at, eventually, shared};
 
 /// One test's place on a cluster. The namespace and the source have the same name.
 pub(crate) struct TestNamespace<'a> {
@@ -257,7 +257,9 @@ impl<'a> TestNamespace<'a> {
     /// Waits until an object is there.
     #[track_caller]
     pub(crate) fn await_object(&self, kind: &str, name: &str) -> Value {
-        eventually(&format!("{kind} {name} is there"), DEFAULT_TIMEOUT, || self.get(kind, name).ok_or("it is not"))
+        eventually(&format!("{kind} {name} is there"), DEFAULT_TIMEOUT, || {
+            self.get(kind, name).ok_or("it is not")
+        })
     }
 
     /// Waits until an object is not there.

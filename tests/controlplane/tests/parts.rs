@@ -17,8 +17,9 @@ fn a_pod_runs(cluster: &Cluster, name: &str) {
         "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{containers: [{{name: a, image: 'a:1'}}]}}}}"
     );
     apply(cluster, &pod);
-    let took =
-        eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(cluster, &format!("pod/{name}"), "{.status.phase}"));
+    let took = eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || {
+        field(cluster, &format!("pod/{name}"), "{.status.phase}")
+    });
     assert!(took < Duration::from_secs(15), "{name}: {took:?}");
 }
 
@@ -57,7 +58,8 @@ fn parts_come_back() {
     let pod =
         "{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {containers: [{name: a, image: 'a:1'}]}}";
     apply(&cluster, pod);
-    let took = eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(&cluster, "pod/late", "{.status.phase}"));
+    let took =
+        eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(&cluster, "pod/late", "{.status.phase}"));
     assert!(took < Duration::from_secs(10), "{took:?}");
 
     // etcd's data is kept, too.

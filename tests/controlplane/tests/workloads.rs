@@ -47,9 +47,15 @@ fn workloads_get_ready() {
         &cluster,
         "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, ports: [{port: 80}]}}",
     );
-    eventually(DEFAULT_TIMEOUT, "4".to_owned(), || field(&cluster, "deployment/web", "{.status.availableReplicas}"));
-    eventually(DEFAULT_TIMEOUT, "2".to_owned(), || field(&cluster, "statefulset/db", "{.status.readyReplicas}"));
-    eventually(DEFAULT_TIMEOUT, "3".to_owned(), || field(&cluster, "daemonset/agent", "{.status.numberReady}"));
+    eventually(DEFAULT_TIMEOUT, "4".to_owned(), || {
+        field(&cluster, "deployment/web", "{.status.availableReplicas}")
+    });
+    eventually(DEFAULT_TIMEOUT, "2".to_owned(), || {
+        field(&cluster, "statefulset/db", "{.status.readyReplicas}")
+    });
+    eventually(DEFAULT_TIMEOUT, "3".to_owned(), || {
+        field(&cluster, "daemonset/agent", "{.status.numberReady}")
+    });
     eventually(DEFAULT_TIMEOUT, true, || {
         field(&cluster, "service/web", "{.status.loadBalancer.ingress[0].ip}").starts_with("10.97.")
     });
@@ -58,7 +64,9 @@ fn workloads_get_ready() {
     // A claim grows, and its volume goes with it.
     let larger = r#"{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}"#;
     cluster.kubectl(&["patch", "pvc", "data-db-1", "-p", larger]).unwrap();
-    eventually(DEFAULT_TIMEOUT, "2Gi".to_owned(), || field(&cluster, "pvc/data-db-1", "{.status.capacity.storage}"));
+    eventually(DEFAULT_TIMEOUT, "2Gi".to_owned(), || {
+        field(&cluster, "pvc/data-db-1", "{.status.capacity.storage}")
+    });
     cluster.kubectl(&["delete", "statefulset", "db", "--cascade=foreground"]).unwrap();
     let volume = field(&cluster, "pvc/data-db-1", "{.spec.volumeName}");
     cluster.kubectl(&["delete", "pvc", "data-db-1"]).unwrap();

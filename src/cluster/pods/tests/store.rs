@@ -319,7 +319,8 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     check(&foreign, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
     // In the second in which it was said, but after it.
     let mut store = store(PodController::StatefulSet, &[], t);
-    store.apply_workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
+    store
+        .apply_workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
     store.apply_warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t);
     assert!(store.view(t).unwrap().refused.is_some());
     assert_eq!(set(&mut store, &one, t + SECOND).refused, None);

@@ -257,7 +257,7 @@ fn a_name_is_one_that_the_server_takes() {
     check("web", "web.1f");
     check("system:foo.Bar", "system-foo--ar.1f");
     check(".-:", "rhumb.1f");
-    check(&"a".repeat(253), &format!("{}.1f", "a".repeat(LONGEST_NAME)));
+    check(&"a".repeat(253), &format!("{}.1f", "a".repeat(MAX_EVENT_NAME_BYTES)));
 }
 
 /// A thousand objects may be refused within ten minutes, and looking through all of them for each
@@ -269,7 +269,11 @@ fn of_so_many_objects_is_remembered_what_was_said() {
         for number in 0..2 * MAX_REMEMBERED_EVENTS {
             fixture.happens(EventReason::Refused, Some(&format!("o{number}")), &format!("no {round}"));
             fixture.happens(EventReason::Refused, None, &format!("o{number}: no {round}"));
-            assert!(fixture.correlator.similar.len() <= MAX_REMEMBERED_EVENTS, "{}", fixture.correlator.similar.len());
+            assert!(
+                fixture.correlator.similar.len() <= MAX_REMEMBERED_EVENTS,
+                "{}",
+                fixture.correlator.similar.len()
+            );
         }
     }
     // Events about the source are not forgotten for them: it stays one Event.

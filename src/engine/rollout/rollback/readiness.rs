@@ -7,9 +7,7 @@
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::ledger::UnitMember;
-use crate::engine::rollout::rollback::rejection::{
-    Rejection, RejectionAction, RollbackContent, bound_cause,
-};
+use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, RollbackContent, bound_cause};
 use crate::engine::state::{Engine, Prerequisites};
 use crate::engine::{LiveObject, Release, SharedDesired};
 use crate::object::ObjectId;

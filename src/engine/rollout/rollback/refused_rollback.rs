@@ -18,7 +18,9 @@ const MAX_ROLLBACK_REFUSALS: u32 = 5;
 impl Engine {
     /// Ends the way back of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn end_refused_return(&mut self, id: &ObjectId) {
-        let Some(source) = self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some()) else {
+        let Some(source) =
+            self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
+        else {
             return;
         };
         let Some(why) = self.rollback_refusal(id) else { return };

@@ -247,15 +247,17 @@ impl Engine {
         if rejection.way == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
             return true;
         }
-        rejection.unit.members.iter().any(|(id, member)| match (state.catalog.wanted_object(id), member.content) {
-            // Where nobody can read what was rejected, it is taken to be what is asked for: nothing
-            // is tried again.
-            (Some(WantedObject::Object(desired)), Some(content)) => {
-                !member.is_unreadable() && !desired.is_release(content)
+        rejection.unit.members.iter().any(|(id, member)| {
+            match (state.catalog.wanted_object(id), member.content) {
+                // Where nobody can read what was rejected, it is taken to be what is asked for: nothing
+                // is tried again.
+                (Some(WantedObject::Object(desired)), Some(content)) => {
+                    !member.is_unreadable() && !desired.is_release(content)
+                }
+                (Some(WantedObject::Object(_)), None) => true,
+                (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
+                (None, Some(_)) => state.is_whole(),
             }
-            (Some(WantedObject::Object(_)), None) => true,
-            (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
-            (None, Some(_)) => state.is_whole(),
         })
     }
 

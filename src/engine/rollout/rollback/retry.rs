@@ -48,7 +48,8 @@ impl Engine {
             LastGood::Absent | LastGood::Unknown => false,
         };
         rejection.unit.members.iter().any(|(id, member)| {
-            let wanted = matches!(self.sources[source].catalog.wanted_object(id), Some(WantedObject::Object(_)));
+            let wanted =
+                matches!(self.sources[source].catalog.wanted_object(id), Some(WantedObject::Object(_)));
             wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
         })
     }
@@ -85,8 +86,9 @@ impl Engine {
                 *unit = renewed;
             }
         }
-        let failed =
-            |(id, rollout): (&ObjectId, &Rollout)| rollout.failed.is_some().then_some(self.wanting_source(id)?);
+        let failed = |(id, rollout): (&ObjectId, &Rollout)| {
+            rollout.failed.is_some().then_some(self.wanting_source(id)?)
+        };
         let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
         for source in sources {
             let inventory = self.sources[source].inventory.iter();

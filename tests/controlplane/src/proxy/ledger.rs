@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::rule::{ResponseCut, Fault, Requests, Rule, RequestShape};
+use super::rule::{Fault, RequestShape, Requests, ResponseCut, Rule};
 
 /// Names a rule of one proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

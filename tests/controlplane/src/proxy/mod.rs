@@ -17,8 +17,8 @@ use rustls::ServerConfig;
 use tokio::sync::oneshot;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-pub use self::ledger::{RuleUsage, RuleId};
-pub use self::rule::{Answer, ResponseCut, Fault, Requests, Rule};
+pub use self::ledger::{RuleId, RuleUsage};
+pub use self::rule::{Answer, Fault, Requests, ResponseCut, Rule};
 
 use self::ledger::ProxyState;
 use self::serve::Gate;

@@ -24,7 +24,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::connection::{Connection, Reset, Stop, Streaming};
 use super::ledger::ProxyState;
-use super::rule::{Answer, ResponseCut, Fault, RequestShape};
+use super::rule::{Answer, Fault, RequestShape, ResponseCut};
 use super::token::ProxyUser;
 
 /// Everything that a connection needs.

@@ -69,7 +69,8 @@ impl Client {
 
     /// Reads one answer to whatever end it has.
     pub(super) fn receive(&mut self) -> ReceivedResponse {
-        let mut seen = ReceivedResponse { status: 0, head: String::new(), body: String::new(), end: End::Complete };
+        let mut seen =
+            ReceivedResponse { status: 0, head: String::new(), body: String::new(), end: End::Complete };
         if let Err(error) = self.receive_into(&mut seen) {
             seen.end = match error.kind() {
                 io::ErrorKind::UnexpectedEof => End::Closed,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use self::client::{Client, End};
 use super::token::{ProxyUser, UserRights};
-use super::{Answer, ResponseCut, Fault, FaultProxy, RuleUsage, Requests, Rule};
+use super::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleUsage};
 use crate::{Cluster, Part};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
