@@ -28,7 +28,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     told.says(&["ConfigMap others-diff/env"]);
     told.says(&["waits: not pruned now: source others-theirs wants it"]);
     told.says(&["- ConfigMap others-diff/old"]);
-    told.says(&["not wanted any more; source others-theirs may still come to want it"]);
+    told.says(&["no longer wanted; source others-theirs may still come to want it"]);
     assert!(!told.stdout.contains("- ConfigMap others-diff/env"), "{told:#?}");
     // Whoever may not read what the others say is told so.
     let proxy = site.cluster.fault_proxy(0).unwrap();

@@ -16,9 +16,9 @@ use crate::object::ObjectId;
 enum SimulationEvent {
     /// A commit gives an object this content, or takes it away.
     Commit(usize, Option<u32>),
-    /// The newest state cannot be read whole.
+    /// The newest state cannot be read completely.
     Incomplete,
-    /// The newest state was read whole again.
+    /// The newest state was read completely again.
     Complete,
     /// Somebody changes an object.
     Drift(usize),
