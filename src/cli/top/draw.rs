@@ -106,10 +106,7 @@ fn title(
     let nothing = match pane {
         Pane::Events if matches!(model.origin, StatusOrigin::Cluster(_)) => ": only the daemon shows them",
         _ if is_filtered => ": no match",
-        Pane::Sources => ": none",
-        Pane::Rollouts => ": none",
-        Pane::Queue => ": none",
-        Pane::NeedsAttention => ": none",
+        Pane::Sources | Pane::Rollouts | Pane::Queue | Pane::NeedsAttention => ": none",
         Pane::Events => ": none yet",
     };
     let count = match items.len() {
