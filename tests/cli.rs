@@ -271,7 +271,7 @@ fn validation_finds_everything_at_once() {
     assert_snapshot!(Fixture::new(SHOP).run("validate ./shop/web.json"), @r"
     $ rhumb validate ./shop/web.json
     --- standard error
-    1 object in 1 file: nothing wrong
+    1 object in 1 file: no errors
     --- exit code 0
     ");
     assert_snapshot!(Fixture::new(&[]).run_with_input("validate -", "kind: Pod\n"), @r"
@@ -402,7 +402,7 @@ fn wrong_usage_is_explained() {
 fn commands_of_other_tools_are_translated() {
     let tip = |word: &str| Fixture::new(&[]).run(word);
     let delete = tip("delete");
-    assert!(delete.contains("tip: `rhumb apply --prune` deletes what a source no longer names"), "{delete}");
+    assert!(delete.contains("tip: `rhumb apply --prune` deletes objects that left a source"), "{delete}");
     for word in ["delete", "generat", "get", "sync"] {
         let told = tip(word);
         assert!(!told.contains("'generate'"), "a hidden command is no tip: {told}");
@@ -523,7 +523,7 @@ fn flags_stand_before_and_after_the_command() {
         "validate --kubeconfig k a.yaml --state-directory s --system-namespace x",
     ] {
         let shown = fixture.run(line);
-        assert!(shown.ends_with("1 object in 1 file: nothing wrong\n--- exit code 0"), "{shown}");
+        assert!(shown.ends_with("1 object in 1 file: no errors\n--- exit code 0"), "{shown}");
     }
 }
 

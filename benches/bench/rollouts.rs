@@ -217,7 +217,7 @@ impl ObservedRollouts {
     }
 
     /// Returns the times from the end of each rollout to the start of the next one that it makes
-    /// room for: one, and while a rollout begins slowly a second one.
+    /// room for: one, and during a slow start a second one.
     fn lags(&self, slow: SlowStart) -> Times {
         let mut free: VecDeque<Instant> = VecDeque::new();
         let mut window = if slow == SlowStart::Yes { 1 } else { MAX_IN_FLIGHT };

@@ -154,7 +154,7 @@ impl<K: Kind> Watch<K> {
     }
 }
 
-fn shown<K: Debug>(state: Option<&K>) -> String {
+fn state_text<K: Debug>(state: Option<&K>) -> String {
     state.map_or_else(
         || "it is deleted".to_owned(),
         |object| format!("{object:?}").chars().take(600).collect(),

@@ -37,7 +37,7 @@ pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: 
 pub fn unusable(to: &Recipient) -> Option<String> {
     client::checked(&addressed(to))
         .err()
-        .map(|why| format!("{} cannot be told: {why}", notification::name(to)))
+        .map(|why| format!("{} cannot be notified: {why}", notification::name(to)))
 }
 
 async fn announce_with(
@@ -132,10 +132,7 @@ fn hand_out(
         }
     }
     for (NotificationWorker { name, .. }, lost) in workers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
-        tracing::warn!(
-            lost,
-            "{name} is not told of all that happened: too much waits for it, the oldest goes"
-        );
+        tracing::warn!(lost, "{name}: too many notifications are waiting, the oldest are dropped");
     }
 }
 
@@ -161,7 +158,7 @@ impl Drop for PendingDeliveries {
             let name = &self.name;
             tracing::warn!(
                 left,
-                "{name} was not told of what happened: it ended before that, or others are told now"
+                "{name}: a notification was not delivered before rhumb stopped or the recipients changed"
             );
         }
     }
@@ -193,7 +190,7 @@ async fn bring(
                 tokio::time::sleep(rest).await;
             }
             (Err(DeliveryError::Temporary { why, .. } | DeliveryError::Permanent(why)), _) => {
-                return tracing::warn!("{name} was not told of what happened: {why}");
+                return tracing::warn!("{name}: a notification was not delivered: {why}");
             }
         }
     }

@@ -252,7 +252,7 @@ fn describe_unfinished(pass: &PassResult) -> String {
     let lines: String = pass.held.iter().map(line).collect();
     let Some((first, _)) = pass.held.first_key_value() else { return lines };
     format!(
-        "{lines}hint: `rhumb run` carries it on; `rhumb rollout promote {}`, which needs that, lets a step go by hand\n",
+        "{lines}hint: `rhumb run` continues it; `rhumb rollout promote {}` then ends a step by hand\n",
         ObjectName::of(first)
     )
 }

@@ -284,7 +284,7 @@ async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report
             return report.add(
                 CheckLevel::Missing,
                 format!(
-                    "which kinds the server has is not known, and nothing else was asked: {}",
+                    "which kinds the server has is not known, and nothing else was checked: {}",
                     hidden_refusal_text(&error, role)
                 ),
             );
@@ -349,7 +349,7 @@ fn check_writable(folder: &Path, report: &mut CheckReport) {
     }
 }
 
-/// Returns the configuration with the sources that stand in the cluster.
+/// Returns the configuration with the sources in the cluster.
 async fn with_cluster_sources(
     config: &Config,
     cluster: &Cluster,
@@ -370,7 +370,7 @@ async fn with_cluster_sources(
     let listed = match retry_when_throttled(|| cluster.list_custom_sources(&path)).await {
         // The right to list them is asked about, and told, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => return config.clone(),
-        listed => report.record(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
+        listed => report.record(listed.map_err(CommandError::from), "the sources in the cluster"),
     };
     let read = listed.into_iter().flatten();
     let read = read.filter_map(|object| CustomSource::read(object, &config.custom_sources));
@@ -382,12 +382,13 @@ async fn with_cluster_sources(
         let name = &custom.name;
         match &custom.config {
             _ if config.names(name) => {
-                let text = format!("source {name} stands in the cluster too: that of the file is followed");
+                let text =
+                    format!("source {name} is defined in the cluster too: the one in the file is followed");
                 report.add(CheckLevel::Warning, text);
             }
-            Ok(_) => report.add(CheckLevel::Ok, format!("source {name} stands in the cluster")),
+            Ok(_) => report.add(CheckLevel::Ok, format!("source {name} is defined in the cluster")),
             Err(why) => {
-                let text = format!("source {name}, which stands in the cluster, cannot be followed: {why}");
+                let text = format!("source {name} of the cluster cannot be followed: {why}");
                 report.add(CheckLevel::Missing, text);
                 report.unread.insert(name.clone());
             }
@@ -521,7 +522,8 @@ async fn check_namespaces(
     let names = rights.namespaces.iter().filter(|name| !comes(name)).cloned().collect();
     let Ok(there) = retry_when_throttled(|| cluster.look_up(&kind, None, &names)).await else { return };
     for name in names.iter().filter(|name| matches!(there.get(*name), Some(LiveLookup::Absent))) {
-        report.add(CheckLevel::Missing, format!("namespace {name} is not there, and no source has it"));
+        report
+            .add(CheckLevel::Missing, format!("namespace {name} does not exist, and no source contains it"));
     }
 }
 

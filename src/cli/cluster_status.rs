@@ -298,7 +298,7 @@ fn find_obstacle(
     if let Some(pending) = pending {
         return Some(FoundObstacle::recorded_elsewhere(
             Obstacle::Prune,
-            format!("its deletion waits: {}", pending.reason),
+            format!("deletion pending: {}", pending.reason),
         ));
     }
     let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));

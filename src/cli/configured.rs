@@ -48,7 +48,7 @@ impl SelectedSources {
         let configured = Self { config, file, named, source_override: None };
         if configured.config.sources.is_empty() {
             return Err(CommandError::usage_error(format!("{} has no source", configured.file))
-                .hint("sources that stand in the cluster are not among those that are looked at"));
+                .hint("sources that are defined in the cluster are not included"));
         }
         match &configured.named {
             Some(named) if !configured.config.sources.iter().any(|source| source.name == *named) => {
@@ -86,7 +86,7 @@ impl SelectedSources {
             }
         };
         if configured.source_override.is_some() {
-            configured.single_source("what is named beside --config is judged as one source")?;
+            configured.single_source("files given beside --config are read as one source")?;
         }
         Ok(configured)
     }
@@ -170,6 +170,6 @@ fn parse_override(text: &str) -> Result<SourceOverride, CommandError> {
         _ => Err(CommandError::usage_error(format!(
             "{text} is no directory, and the file says where its sources are"
         ))
-        .hint("leave SOURCE out, or name a directory whose files are judged as those of a source")),
+        .hint("leave SOURCE out, or name a directory whose files are read as those of a source")),
     }
 }

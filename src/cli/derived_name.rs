@@ -100,7 +100,7 @@ pub(super) async fn settle_patiently(
     loop {
         match settle(config, naming, None, cluster).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
-                tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
+                tracing::warn!("{error}; retry in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(MAX_RETRY_DELAY);
             }

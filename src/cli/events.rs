@@ -28,10 +28,8 @@ pub(super) fn carry_out(
     let (StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path)) =
         settings::status_source(global, args.socket.socket.as_deref())?
     else {
-        return Err(CommandError::usage_error(
-            "the daemon alone tells what happened, and these flags name a cluster",
-        )
-        .hint(NO_DAEMON_HINT));
+        return Err(CommandError::usage_error("only the daemon has events, and these flags name a cluster")
+            .hint(NO_DAEMON_HINT));
     };
     let socket = DaemonSocket::new(&path);
     session::start_runtime()?.block_on(async {
@@ -50,7 +48,7 @@ pub(super) fn carry_out(
         print_events(body, args.output, terminal).await?;
         if args.follow {
             return Err(CommandError::new(ErrorClass::Transient, "the daemon ended the stream")
-                .hint("it ended itself, or so much happened that this was too slow: begin again"));
+                .hint("it stopped, or this client was too slow: start again"));
         }
         Ok(ExitStatus::Done)
     })

@@ -47,10 +47,10 @@ impl ExitStatus {
             Self::Differs => "Something differs, waits, was refused or did not parse.",
             Self::Unreadable => "Wrong usage, or nothing could be read.",
             Self::Unreachable => "The API server or the git server is not reachable, or denies access.",
-            Self::Guarded => "A guard says no: deletions wait for rhumb prune confirm.",
-            Self::TimedOut => "Timed out: not all is healthy, or an order is not acknowledged yet.",
+            Self::Guarded => "A guard stopped it: deletions need rhumb prune confirm.",
+            Self::TimedOut => "Timed out: not everything is healthy, or an order is not acknowledged yet.",
             Self::BadConfiguration => "The configuration is wrong; systemd does not start the service again.",
-            Self::Aborted => "A second signal ended it at once, whatever was on its way.",
+            Self::Aborted => "A second signal stopped it at once, whatever was in progress.",
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct ObjectFacts {
     paused: Option<(String, PauseIntent)>,
     hold: Option<HoldIntent>,
     rejection: Option<Rejection>,
-    /// The reason for which its deletion waits for a person.
+    /// The reason for which its pending deletion.
     pending: Option<String>,
     ledger: RolloutLedger,
     /// The command that mends the rollout ledger, where it cannot be read.
@@ -70,7 +70,7 @@ impl ObjectFacts {
         self.standing.phase.map_or_else(|| "Unknown".to_owned(), |phase| phase.to_string())
     }
 
-    /// Returns whether nothing of the budget object can be read.
+    /// Returns whether nothing of the rollout ledger can be read.
     fn is_unreadable(&self) -> bool {
         self.unreadable.is_some() && self.ledger.unread.is_empty()
     }
@@ -109,7 +109,7 @@ impl ObjectFacts {
             lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
         }
         if let Some(pending) = &self.pending {
-            lines.push(format!("its deletion waits: {pending}"));
+            lines.push(format!("deletion pending: {pending}"));
         }
         let unnamed = self.standing.unnamed;
         if self.standing.phase.is_none() && unnamed > 0 {
@@ -134,7 +134,7 @@ impl ObjectFacts {
         if self.is_unreadable() {
             return "rollout budget: it cannot be read".to_owned();
         }
-        let own = if self.ledger.claims.contains_key(&self.id) { ", this one among them" } else { "" };
+        let own = if self.ledger.claims.contains_key(&self.id) { ", this one included" } else { "" };
         format!("{}{own}", budget_words(&self.ledger))
     }
 }
@@ -207,7 +207,10 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
         1 => "1 workload".to_owned(),
         count => format!("{count} workloads"),
     };
-    format!("rollout budget: {workloads} with at most {} pods away{holders}", ledger.pods_away())
+    format!(
+        "rollout budget: {workloads} rolling out, at most {} pods unavailable{holders}",
+        ledger.pods_away()
+    )
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl OneShotSource {
         let prune = if args.prune { PrunePolicy::On } else { PrunePolicy::Off };
         let once = Self::read(global, &args.source, prune).map_err(|error| match &args.source.source {
             Some(text) if args.wait.is_some() && text.parse::<PositiveDuration>().is_ok() => {
-                error.hint(format!("a timeout stands behind `=`: --wait={text}"))
+                error.hint(format!("write the timeout behind `=`: --wait={text}"))
             }
             _ => error,
         })?;
@@ -82,9 +82,9 @@ impl OneShotSource {
     ) -> Result<Self, CommandError> {
         if args.source.source.is_some() || !args.source.files.is_empty() {
             return Err(CommandError::usage_error(
-                "with --config the place of a source is applied, and nothing else",
+                "with --config a source is applied from its own location only",
             )
-            .hint("`rhumb diff` takes files beside --config, and shows what would become of them"));
+            .hint("`rhumb diff` takes files beside --config, and shows what they would change"));
         }
         let config =
             SelectedSources::read(global, (file, args.source.named.as_ref()), terminal)?.into_single()?;
@@ -152,9 +152,7 @@ impl OneShotSource {
 
 /// Returns the note that only a part of a source was read.
 pub(super) fn partial_note(name: &str) -> String {
-    format!(
-        "only the named files were read: whatever else source {name} has is neither looked at nor deleted"
-    )
+    format!("only the given files were read: other objects of source {name} are neither compared nor deleted")
 }
 
 /// Reads files that are named one by one.

@@ -148,7 +148,7 @@ impl Overview {
         lines.extend(new(&self.objects, &before.objects));
         let listed = |row: &Row| self.objects.iter().any(|now| now.about == row.about);
         let gone = before.objects.iter().skip(1).filter(|row| self.more.is_none() && !listed(row));
-        lines.extend(gone.map(|row| format!("{}  is as it should be, or gone", row.about)));
+        lines.extend(gone.map(|row| format!("{}  is settled, or gone", row.about)));
         lines
     }
 }
@@ -260,7 +260,7 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
     let mut style = worst.unwrap_or(TextStyle::Added);
     if source.incomplete.is_some() {
         // The reason follows below.
-        parts.extend(parts.is_empty().then(|| "not read whole".to_owned()));
+        parts.extend(parts.is_empty().then(|| "incomplete".to_owned()));
         style = TextStyle::Error;
     } else if source.revision.is_none() && view.process.is_some() {
         parts.push("not read yet".to_owned());
@@ -283,7 +283,7 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
 /// Returns the notes about a source, a line each.
 pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     let mut notes = Vec::new();
-    notes.extend(source.incomplete.as_ref().map(|why| (TextStyle::Error, format!("not read whole: {why}"))));
+    notes.extend(source.incomplete.as_ref().map(|why| (TextStyle::Error, format!("incomplete: {why}"))));
     if let Some(why) = source.paused.as_ref().filter(|why| !why.is_empty()) {
         notes.push((TextStyle::Waiting, format!("paused: {why}")));
     }
@@ -301,7 +301,7 @@ pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     if source.prune_waiting > 0 {
         let deletions = pending_deletions_text(source.prune_waiting);
         let name = &source.name;
-        let text = format!("{deletions} for a person: `rhumb prune list --name {name}`");
+        let text = format!("{deletions}: `rhumb prune list --name {name}`");
         notes.push((TextStyle::Waiting, text));
     }
     notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));
@@ -365,7 +365,10 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
     let BoundUsage { used: workloads, of } = rollout.workloads;
     if of == 0 {
         // Nobody but the daemon knows the bounds.
-        return format!("rollout budget: {} with at most {pods} pods away", counted_workloads(workloads));
+        return format!(
+            "rollout budget: {} rolling out, at most {pods} pods unavailable",
+            counted_workloads(workloads)
+        );
     }
     let window = rollout.window;
     let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
@@ -489,7 +492,7 @@ pub(super) fn object_facts(object: &ObjectStatus, rollout: &RolloutStatus) -> Ve
     let facts = [
         ("source", Cell::plain_cell(&*object.source)),
         ("phase", Cell::styled_cell(phase_style(object.phase), object.phase.to_string())),
-        ("because", text(object.reason.as_ref())),
+        ("reason", text(object.reason.as_ref())),
         ("rollout", Cell::plain_cell(roll.map(rollout_text).unwrap_or_default())),
         ("queue", Cell::plain_cell(queued.map(waiting_text).unwrap_or_default())),
         ("revision", text(object.revision.as_ref())),

@@ -71,7 +71,7 @@ impl ServedSources {
 }
 
 impl SourceShare {
-    /// Begins to hold Leases and to look at the sources that stand in the cluster, where the
+    /// Begins to hold Leases and to look at the sources in the cluster, where the
     /// configuration asks for that.
     pub(super) fn of(
         config: &Config,
@@ -238,9 +238,8 @@ impl SourceShare {
         if lives {
             return Ok(());
         }
-        let words = format!(
-            "what looks after the {what} ended, which is a bug of rhumb; nothing is lost by starting again"
-        );
+        let words =
+            format!("what looks after the {what} ended, which is a bug in rhumb; a restart loses nothing");
         Err(CommandError::new(ErrorClass::Internal, words))
     }
 
@@ -250,7 +249,7 @@ impl SourceShare {
         if let Some(leases) = self.leases.into_inner()
             && tokio::time::timeout(LEASE_RELEASE_TIMEOUT.min(most), leases.end()).await.is_err()
         {
-            tracing::warn!("the Leases are not released in time: they run out by themselves");
+            tracing::warn!("the Leases were not released in time: they expire by themselves");
         }
     }
 }

@@ -136,7 +136,7 @@ fn confirm_all(inventories: &[NamedInventory], expected: usize) -> Result<Source
     let found = count_pending(inventory);
     if found != expected {
         let message =
-            format!("{found} deletions wait in source {source}, and not {expected}: none is confirmed");
+            format!("source {source} has {found} pending deletions, not {expected}: none is confirmed");
         return Err(CommandError::usage_error(message)
             .hint(format!("`rhumb prune list --source {source}` shows them")));
     }
@@ -183,8 +183,8 @@ fn list(
     }
     if inventories.iter().all(|(_, inventory)| count_pending(inventory) == 0) {
         terminal.report(&match name {
-            Some(source) => format!("no deletion waits for a confirmation in source {source}\n"),
-            None => "no deletion waits for a confirmation\n".to_owned(),
+            Some(source) => format!("no pending deletions in source {source}\n"),
+            None => "no pending deletions\n".to_owned(),
         });
     }
     Ok(ExitStatus::Done)
@@ -228,10 +228,8 @@ fn select_deletions(
                 }
             }
             [] => {
-                return Err(CommandError::usage_error(format!(
-                    "no deletion of {wanted} waits for a confirmation"
-                ))
-                .hint("`rhumb prune list` shows those that do"));
+                return Err(CommandError::usage_error(format!("no pending deletion of {wanted}"))
+                    .hint("`rhumb prune list` shows the pending deletions"));
             }
             [..] => {
                 return Err(CommandError::usage_error(format!(
@@ -284,12 +282,12 @@ mod tests {
         };
         let shop = || told("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
         check(&[shop()], 2, Ok(2));
-        check(&[shop()], 1, Err("2 deletions wait in source shop, and not 1: none is confirmed"));
+        check(&[shop()], 1, Err("source shop has 2 pending deletions, not 1: none is confirmed"));
         let more = told("shop", &["u1 ConfigMap a/env because"], "3");
         check(
             std::slice::from_ref(&more),
             1,
-            Err("4 deletions wait in source shop, and not 1: none is confirmed"),
+            Err("source shop has 4 pending deletions, not 1: none is confirmed"),
         );
         check(&[more], 4, Ok(1));
         check(&[shop(), told("ops", &[], "")], 2, Err("--count is about one source"));
@@ -312,6 +310,6 @@ mod tests {
         };
         check("b/configmap/env", Ok(&[("shop", "u2")]));
         check("configmap/env", Err("configmap/env is in more than one namespace or source"));
-        check("a/configmap/web", Err("no deletion of a/configmap/web waits for a confirmation"));
+        check("a/configmap/web", Err("no pending deletion of a/configmap/web"));
     }
 }

@@ -168,11 +168,11 @@ fn warn(rights: &Rights, terminal: &Terminal) -> Result<(), CommandError> {
 pub(super) fn narrowing_settings(source: &SourceConfig) -> Option<&'static str> {
     match SourceAccess::of(source) {
         SourceAccess::Observe => Some(
-            "only observes, so it may look and not write: print its roles again before `observe` is taken out. A dry run \
-             takes the rights to create and patch, so what the API server would make of a change is not shown",
+            "has `observe: true`, so it needs no right to write: print its roles again before you remove that. Without \
+             these rights there is no dry run, so the effect of a change is not checked by the API server",
         ),
         SourceAccess::Apply => Some(
-            "does not prune, so it may delete only what asks to be made anew: print its roles again before `prune` is on",
+            "does not prune, so it may delete only what asks to be recreated: print its roles again before `prune` is on",
         ),
         SourceAccess::Prune => None,
     }

@@ -49,7 +49,7 @@ pub(super) fn reload<T>(
     service.count(ReloadOutcome::Taken);
     if changes.iter().all(ConfigChange::needs_restart) {
         if changes.is_empty() {
-            tracing::info!("new configuration: nothing has changed");
+            tracing::info!("new configuration: no changes");
         }
         service.notify_ready();
         return ReloadResult::Kept;

@@ -33,7 +33,7 @@ const CLAIMABLE_RESOURCES: [&str; 3] = ["daemonsets", "deployments", "statefulse
 
 /// The verbs on Events.
 const EVENT_VERBS: [&str; 2] = ["create", "patch"];
-const EVENTS_PURPOSE: &str = "what happens is told as Events";
+const EVENTS_PURPOSE: &str = "what happens is written as Events";
 const REMAINS_PURPOSE: &str = "a source has objects of this kind in the cluster that it no longer holds";
 
 /// Events on cluster-scoped objects are in this namespace.
@@ -181,12 +181,12 @@ impl Rights {
         self.add(here, objects("coordination.k8s.io", "leases"), &["list", "create", "patch", "delete"], why);
     }
 
-    /// Adds what is needed to follow the sources that stand in the cluster, whatever they hold.
+    /// Adds what is needed to follow the sources in the cluster, whatever they hold.
     pub(super) fn add_customs(&mut self, system: &str) {
         let here = || RightScope::Namespace(system.to_owned());
-        let why = "sources that stand in the cluster";
+        let why = "sources in the cluster";
         self.add(here(), objects("rhumb.dev", "sources"), &["list"], why);
-        self.add(here(), objects("rhumb.dev", "sources/status"), &["patch"], "they are told how they stand");
+        self.add(here(), objects("rhumb.dev", "sources/status"), &["patch"], "their status is written");
         let finalizer = "one with `deletionPolicy: Delete` has a finalizer";
         self.add(here(), objects("rhumb.dev", "sources"), &["patch"], finalizer);
     }
@@ -354,9 +354,9 @@ impl Rights {
 
     fn add_workload(&mut self, conduct: SourceAccess, object: &Object) {
         let place = self.place(object);
-        let pods = "its pods tell how a rollout goes";
+        let pods = "its pods show the progress of a rollout";
         self.add(place.clone(), objects("", "pods"), &WATCH_VERBS, pods);
-        let (events, why) = (objects("", "events"), "Events tell why pods cannot be created");
+        let (events, why) = (objects("", "events"), "Events show why pods cannot be created");
         match object.id.kind() {
             "Deployment" => {
                 self.add(place.clone(), events, &["list"], why);
@@ -366,7 +366,7 @@ impl Rights {
                 self.add(place.clone(), events, &WATCH_VERBS, why);
                 self.add(place.clone(), objects("apps", "controllerrevisions"), &["list"], pods);
                 if kind == "StatefulSet" && conduct.is_writing() {
-                    let stuck = "a pod that would hold up a StatefulSet for ever is deleted";
+                    let stuck = "a pod that would block a StatefulSet forever is deleted";
                     self.add(place.clone(), objects("", "pods"), &["get", "delete"], stuck);
                 }
             }

@@ -74,7 +74,7 @@ pub(super) fn carry_out(
             () = signals.wait_for_abort() => Ok(ExitStatus::Aborted),
             ended = follow(typed, config, &signals, &service, interval) => ended,
             () = signals.wait_until_overdue(SOURCE_STOP_DEADLINE) => {
-                tracing::warn!("not all has come to its end in time; nothing is lost by that");
+                tracing::warn!("not everything finished in time; nothing is lost by that");
                 Ok(ExitStatus::Done)
             }
         };
@@ -373,7 +373,7 @@ async fn connect_when_ready(
         service.extend(LOGIN_TIMEOUT);
         match session::connect_watched(config, measures, heartbeats).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
-                tracing::warn!("{error}; asked again in {} s", wait.as_secs());
+                tracing::warn!("{error}; retry in {} s", wait.as_secs());
                 service.set_topic(StatusTopic::State, "waiting for the credential plugin of the kubeconfig");
                 service.notify_ready();
                 tokio::time::sleep(wait).await;

@@ -132,7 +132,7 @@ pub(super) async fn wait_for_state(config: &Config, cluster: &Cluster) -> Result
     loop {
         match state(config, cluster).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
-                tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
+                tracing::warn!("{error}; retry in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(Duration::from_secs(15));
             }

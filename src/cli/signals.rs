@@ -65,7 +65,7 @@ impl Signals {
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
                     if stop.is_cancelled() {
-                        tracing::warn!("told to stop a second time: ending at once");
+                        tracing::warn!("second signal: stopping at once");
                         abort.cancel();
                         return;
                     }

@@ -108,7 +108,7 @@ impl DaemonSocket {
 
     fn no_answer_error(&self) -> SocketError {
         self.broken_answer_error(&format!(
-            "it accepts a connection, and is silent for {} s",
+            "it accepts connections, but does not answer within {} s",
             ANSWER_TIMEOUT.as_secs()
         ))
     }

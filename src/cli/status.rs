@@ -153,7 +153,7 @@ async fn watch(
             Err(error) if matches!(error.exit, ExitStatus::Unreachable | ExitStatus::Unreadable) => {
                 let why = error.to_string();
                 if told != why {
-                    terminal.report(&format!("{why}; asked again\n"));
+                    terminal.report(&format!("{why}; retrying\n"));
                     told = why;
                 }
                 continue;

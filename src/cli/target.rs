@@ -67,7 +67,7 @@ impl ClusterSession {
                 Ok(vec![(named.clone(), self.read_inventory(named).await?)])
             }
             (Err(error), None) if error.class() == ErrorClass::Forbidden => Err(CommandError::from(error)
-                .hint("who may not list all sources names that of the object: --name SOURCE")),
+                .hint("without the right to list all sources, name the source of the object: --name SOURCE")),
             (inventories, _) => Ok(inventories?),
         }
     }

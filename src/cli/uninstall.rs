@@ -176,12 +176,12 @@ impl Uninstallation<'_> {
             if !self.args.delete_objects {
                 let _ = writeln!(
                     text,
-                    "source {name} ends; its {} stay as they are",
+                    "source {name} is removed; its {} stay as they are",
                     count_objects(members.len())
                 );
                 continue;
             }
-            let _ = writeln!(text, "source {name} ends, with {}:", count_objects(members.len()));
+            let _ = writeln!(text, "source {name} is removed, with {}:", count_objects(members.len()));
             for member in members {
                 let kept =
                     if member.keep == KeepPolicy::Asked { "  (stays, as its annotation asks)" } else { "" };
@@ -192,7 +192,7 @@ impl Uninstallation<'_> {
             let namespace = &self.config.namespace;
             let _ = writeln!(
                 text,
-                "what the sources share in namespace {namespace} goes too: the rollout budget, the key, the Leases"
+                "removed too, from namespace {namespace}: the rollout ledger, the key of the seals, the Leases"
             );
         }
         text
@@ -207,7 +207,7 @@ impl Uninstallation<'_> {
         match self.args.count {
             Some(expected) if expected == found => Ok(None),
             Some(expected) => Err(CommandError::usage_error(format!(
-                "{} would be deleted, and not {expected}: none is",
+                "{} would be deleted, not {expected}: none is deleted",
                 count_objects(found)
             ))
             .hint("--dry-run lists them")),
@@ -216,7 +216,7 @@ impl Uninstallation<'_> {
                 Some(Confirmation::No) => Ok(Some(ExitStatus::Guarded)),
                 None => Err(CommandError::usage_error(format!("{} would be deleted", count_objects(found)))
                     .with_exit(ExitStatus::Guarded)
-                    .hint(format!("--count {found} says that they are meant"))),
+                    .hint(format!("--count {found} confirms that"))),
             },
         }
     }
@@ -239,7 +239,7 @@ impl Uninstallation<'_> {
         let names: Vec<String> = found.iter().take(MAX_HINTED_SOURCES).map(name).collect();
         let error = CommandError::new(
             ErrorClass::Conflict,
-            format!("the object Source {namespace}/{first} would make its source again"),
+            format!("the object Source {namespace}/{first} would create its source again"),
         )
         .with_exit(ExitStatus::Guarded)
         .hint(format!("`kubectl delete sources.rhumb.dev -n {namespace} {}` ends it", names.join(" ")));
@@ -262,7 +262,7 @@ impl Uninstallation<'_> {
         // The question is removed whatever came of it.
         let struck = self.strike(names, &token).await;
         let Some(name) = served? else { return struck };
-        let message = format!("a daemon serves source {name}, and would make all of it again");
+        let message = format!("a daemon serves source {name}, and would create all of it again");
         Err(CommandError::new(ErrorClass::Conflict, message)
             .with_exit(ExitStatus::Guarded)
             .hint("stop `rhumb run`, or take the source out of its configuration, and try again"))
@@ -342,12 +342,12 @@ impl Uninstallation<'_> {
             Some(RemainingObjects::Nothing) => return Ok(true),
             Some(RemainingObjects::Unread(why) | RemainingObjects::Objects(Some(why))) => why.clone(),
             Some(RemainingObjects::Unknown) => {
-                "its inventory does not tell which kinds it had objects of".to_owned()
+                "its inventory does not name the kinds of its objects".to_owned()
             }
-            Some(RemainingObjects::Objects(None)) | None => "not all is gone yet".to_owned(),
+            Some(RemainingObjects::Objects(None)) | None => "not everything is deleted yet".to_owned(),
         };
         self.terminal.report(&format!(
-            "error: something of source {name} is left: {}\nhint: mend that, and give the same command again\n",
+            "error: something of source {name} is left: {}\nhint: repair that, and run the same command again\n",
             clean_text(&why)
         ));
         Ok(false)

@@ -38,7 +38,7 @@ fn sources(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     if let Some(path) = &args.path {
-        let source = configured.single_source("what is named beside --config is judged as one source")?;
+        let source = configured.single_source("files given beside --config are read as one source")?;
         let manifests = ManifestSet::read(path, ReadScope::All)?;
         return check(manifests, &source.namespace, &source.allow, terminal);
     }
@@ -102,7 +102,7 @@ fn check(
 
 fn report_diagnostics(found: &[Diagnostic], (documents, files): (usize, usize), terminal: &Terminal) {
     let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
-    let told = told.as_deref().unwrap_or("nothing wrong");
+    let told = told.as_deref().unwrap_or("no errors");
     terminal.report(&format!(
         "{} in {}: {told}\n",
         count_words(documents, "object"),

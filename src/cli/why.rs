@@ -95,7 +95,7 @@ async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<Expl
 /// Returns the lines of a source's record, which is all that is known of the object.
 fn recorded_lines(told: &ObjectStatus) -> Vec<KeyValueLine> {
     let mut lines = vec![("source", told.source.clone()), ("phase", told.phase.to_string())];
-    lines.extend(told.reason.clone().map(|reason| ("because", reason)));
+    lines.extend(told.reason.clone().map(|reason| ("reason", reason)));
     lines
 }
 
@@ -117,11 +117,11 @@ async fn cluster_lines(
     lines.push(("health", format!("{}{told}", health.status)));
     if is_workload(&target.id) {
         lines.push(("rollout", super::rollout_words::rollout_state(&target.object).0));
-        lines.push(("budget", facts.budget_text()));
+        lines.push(("budget", facts.budget_text().trim_start_matches("rollout budget: ").to_owned()));
         lines.extend(restart_cause(target).map(|words| ("restart", words)));
     }
     lines.push(("phase", facts.phase()));
-    lines.extend(facts.wait_reasons().into_iter().map(|wait| ("because", wait)));
+    lines.extend(facts.wait_reasons().into_iter().map(|wait| ("reason", wait)));
     Ok(lines)
 }
 
@@ -145,19 +145,19 @@ fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
     let Some((planned, origin)) = planned.and_then(|planned| Some((planned, planned.origin.as_ref()?)))
     else {
-        let unread = if plan.complete { "" } else { ", but it was not read whole" };
-        return vec![("file", format!("SOURCE does not name it{unread}"))];
+        let unread = if plan.complete { "" } else { ", but was not read completely" };
+        return vec![("file", format!("SOURCE does not contain it{unread}"))];
     };
-    vec![("file", format!("{}:{}", origin.file, origin.line)), ("asks", difference_text(planned))]
+    vec![("file", format!("{}:{}", origin.file, origin.line)), ("manifest", difference_text(planned))]
 }
 
 fn difference_text(planned: &PlannedObject) -> String {
     let because = planned.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     match planned.verdict {
-        PlannedAction::Unchanged => format!("for what there is{because}"),
-        PlannedAction::Wait => format!("it cannot be told now{because}"),
-        PlannedAction::Refuse => format!("for what is refused{because}"),
-        PlannedAction::Recreate => format!("for it to be deleted and created again{because}"),
+        PlannedAction::Unchanged => format!("as the live object{because}"),
+        PlannedAction::Wait => format!("not known now{because}"),
+        PlannedAction::Refuse => format!("refused{because}"),
+        PlannedAction::Recreate => format!("differs: the object would be deleted and created again{because}"),
         PlannedAction::Create | PlannedAction::Configure | PlannedAction::Delete => {
             let mut paths: Vec<String> =
                 planned.fields.iter().take(MAX_NAMED_FIELDS).map(|field| field.path.clone()).collect();
@@ -166,7 +166,7 @@ fn difference_text(planned: &PlannedObject) -> String {
                 more => paths.push(format!("{more} more")),
             }
             let fields = if paths.is_empty() { String::new() } else { format!(" in {}", paths.join(", ")) };
-            format!("for something else{fields}{because}")
+            format!("differs{fields}{because}")
         }
     }
 }
@@ -206,12 +206,12 @@ mod tests {
     #[test]
     fn a_source_asks_for_what_there_is_or_for_something_else() {
         let check = |planned: &PlannedObject, expected: &str| assert_eq!(difference_text(planned), expected);
-        check(&plan_of_source(PlannedAction::Unchanged, &[], None), "for what there is");
+        check(&plan_of_source(PlannedAction::Unchanged, &[], None), "as the live object");
         let few = plan_of_source(PlannedAction::Configure, &[".spec.replicas"], Some("somebody changed it"));
-        check(&few, "for something else in .spec.replicas: somebody changed it");
+        check(&few, "differs in .spec.replicas: somebody changed it");
         let many = plan_of_source(PlannedAction::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
-        check(&many, "for something else in .a, .b, .c, 2 more");
-        check(&plan_of_source(PlannedAction::Refuse, &[], Some("no")), "for what is refused: no");
+        check(&many, "differs in .a, .b, .c, 2 more");
+        check(&plan_of_source(PlannedAction::Refuse, &[], Some("no")), "refused: no");
     }
 
     #[test]
@@ -230,10 +230,10 @@ mod tests {
         assert_eq!(plan_lines(&id, &plan)[0], ("file", "deploy/web.yaml:12".to_owned()));
         // A plan also has objects to be pruned, which have no place in a file.
         plan.objects[0].origin = None;
-        assert_eq!(plan_lines(&id, &plan), [("file", "SOURCE does not name it".to_owned())]);
+        assert_eq!(plan_lines(&id, &plan), [("file", "SOURCE does not contain it".to_owned())]);
         plan.objects.clear();
         plan.complete = false;
-        let unread = "SOURCE does not name it, but it was not read whole";
+        let unread = "SOURCE does not contain it, but was not read completely";
         assert_eq!(plan_lines(&id, &plan), [("file", unread.to_owned())]);
     }
 }

@@ -20,7 +20,7 @@ const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
 /// The key of its data.
 const LEDGER_KEY: &str = "claims";
 
-/// The budget object as it was read.
+/// The rollout ledger as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetObject {
     /// Incarnation and version.
@@ -32,7 +32,7 @@ pub struct BudgetObject {
 /// The most bytes that are told of why a text cannot be read: it may quote the text.
 const MAX_PARSE_ERROR_BYTES: usize = 200;
 
-/// Says that the budget object cannot be read, what follows, and the command that mends it.
+/// Says that the rollout ledger cannot be read, what follows, and the command that mends it.
 pub fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
     let why = &why[..why.floor_char_boundary(MAX_PARSE_ERROR_BYTES)];
     format!(
@@ -65,7 +65,7 @@ impl BudgetObject {
 }
 
 impl Cluster {
-    /// Reads the budget object; none where there is none.
+    /// Reads the rollout ledger; none where there is none.
     pub async fn read_budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
         let on = ledger_subject(namespace);
         match self.call(ApiRequest::read(url(namespace), on.clone())).await {
@@ -75,7 +75,7 @@ impl Cluster {
         }
     }
 
-    /// Writes the budget object by compare-and-swap; makes it, and its namespace, where there was
+    /// Writes the rollout ledger by compare-and-swap; makes it, and its namespace, where there was
     /// none.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.

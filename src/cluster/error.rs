@@ -211,7 +211,7 @@ pub enum ClusterFault {
     #[error("this replica no longer holds the Lease of the source: nothing is written")]
     NotHeld,
     /// A part of this module ended in a panic.
-    #[error("its informer ended, which is a bug of rhumb; nothing is lost by starting again")]
+    #[error("its informer ended, which is a bug in rhumb; a restart loses nothing")]
     Bug,
 }
 

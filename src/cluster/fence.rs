@@ -195,7 +195,9 @@ mod tests {
         terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         let fence = terms.new_fence([a]);
         let underway = fence.pass().unwrap();
-        assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG_TIMEOUT));
+        assert!(
+            terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG_TIMEOUT)
+        );
         underway.mark_answered();
         assert!(!terms.is_write_unanswered("a", LONG_TIMEOUT));
         drop((fence.pass(), fence.pass()));

@@ -467,7 +467,7 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
 }
 
 impl super::Config {
-    /// The configuration with the sources that stand in the cluster beside its own. A name in both
+    /// The configuration with the sources in the cluster beside its own. A name in both
     /// is the file's.
     #[must_use]
     pub fn with_custom_sources(&self, custom: &[CustomSource]) -> Self {

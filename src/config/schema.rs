@@ -259,7 +259,7 @@ mod tests {
     };
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
-    const HEAD: &str = "# The kind `Source`, for sources that stand in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
+    const HEAD: &str = "# The kind `Source`, for sources in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
 
     #[test]
     fn the_definition_in_the_examples_is_this_one() {

@@ -1,4 +1,6 @@
-//! Carries an action out and says what came of it. Makes no choices.
+//! Carries an action out and returns its result. Decides nothing about objects. It adapts the
+//! precondition of a write: to the version that it looked at, and to the uid alone after a write of
+//! its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -18,7 +18,7 @@ fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text),
-        None => Err("it says nothing to other sources yet".into()),
+        None => Err("it has not published its claims to other sources yet".into()),
     };
     PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
 }

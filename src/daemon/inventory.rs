@@ -40,7 +40,7 @@ const ACKNOWLEDGED_KEY: &str = "acknowledged";
 /// Data key with the confirmed deletions: one uid a line.
 const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
 
-/// Data key with how many more deletions wait for a person than have room in the list.
+/// Data key with how many pending deletions have no room in the list.
 const PENDING_LEFT: &str = "pending-prunes-left";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
@@ -104,7 +104,7 @@ pub fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
-/// Returns how many more deletions wait for a person than the parent has room to tell.
+/// Returns how many pending deletions the parent has no room for.
 pub fn untold_prunes(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }

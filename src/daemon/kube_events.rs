@@ -45,10 +45,7 @@ pub async fn write_events(
         }
         let lost = writer.correlator.take_lost();
         if lost > 0 {
-            tracing::info!(
-                lost,
-                "not all that happened is told by Events: too much at once, no answer, or a refusal"
-            );
+            tracing::info!(lost, "some Events were not written: too many at once, no answer, or a refusal");
         }
         let due = writer.correlator.next_due().max(writer.rest);
         let wake = due.unwrap_or_else(Instant::now);
@@ -78,7 +75,7 @@ impl Drop for EventWriter {
     fn drop(&mut self) {
         let left = self.correlator.unwritten_count();
         if left > 0 {
-            tracing::info!(left, "not all that happened is told by Events: rhumb ended before that");
+            tracing::info!(left, "some Events were not written before rhumb ended");
         }
     }
 }

@@ -207,7 +207,7 @@ impl LeaseKeeper {
         }
         for source in &moves.lapsed {
             self.terms.end(source);
-            tracing::warn!(%source, "the Lease of the source was not renewed in time: nothing is written for it until it is");
+            tracing::warn!(%source, "the Lease of the source was not renewed in time: nothing is written for the source until it is");
         }
         let leaving = &self.leaving;
         self.lapsed.extend(moves.lapsed.into_iter().filter(|source| !leaving.contains(source)));
@@ -415,7 +415,7 @@ impl LeaseKeeper {
             match answer {
                 Ok(Some(record)) => drop(self.records.insert(name, record)),
                 Ok(None) => drop(self.records.remove(&name)),
-                Err(error) => tracing::debug!("a Lease runs out instead of being released: {error}"),
+                Err(error) => tracing::debug!("a Lease was not released, and expires by itself: {error}"),
             }
         }
     }

@@ -26,7 +26,7 @@ pub(super) async fn prove_absent(
     match cluster.find_absent_kinds(&missing).await {
         Ok(absent) => absent.iter().for_each(|kind| engine.set_kind_absent(kind)),
         Err(error) if error.is_unreachable() => return Err(error),
-        Err(error) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
+        Err(error) => tracing::debug!("it cannot be found out whether a kind is gone: {error}"),
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! One dry run: the same facts, the same decisions, and the server's own answer instead of a write.
+//! One pass of the same engine in which nothing is written: where a decision needs more than the
+//! store has, the object is read, and a server dry run stands in place of a write.
 
 mod lists;
 mod plan;
@@ -413,8 +414,8 @@ impl PreviewRun {
         question.answer_from_view(content)
     }
 
-    /// Tries an object that cannot be read by the server's dry run, whose words then stand in the
-    /// plan.
+    /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
+    /// otherwise. What cannot be read counts as changed.
     async fn inspect(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
         let question = self.comparison_request(id, want, form);
         let verified = match self.served_kind_of_version(&want.gvk) {

@@ -380,7 +380,7 @@ impl Reconciler {
             .then_some(PassEnding::Settled)
     }
 
-    /// Returns whether a kind of an inventory is still being listed: what is not wanted any more is
+    /// Returns whether a kind of an inventory is still being listed: what is no longer wanted is
     /// not known yet.
     fn is_listing(&self) -> bool {
         (0..self.engine.sources().len())
@@ -542,7 +542,7 @@ impl Reconciler {
             }
             LoopEvent::Absent(Err(error)) => {
                 self.watched.note_no_answer();
-                tracing::debug!("whether a kind is gone cannot be told: {error}");
+                tracing::debug!("it cannot be found out whether a kind is gone: {error}");
             }
             LoopEvent::Parent(source, inventory) => self.record_inventory(source, inventory),
             LoopEvent::Orders(source, object) => self.record_orders(source, object),

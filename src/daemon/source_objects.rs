@@ -75,7 +75,7 @@ impl SourceDuty {
 /// The duties, by source.
 pub type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
 
-/// The sources that stand in the cluster. Dropped, they are not looked at any more.
+/// The sources in the cluster. Dropped, they are not looked at any more.
 #[derive(Debug)]
 pub struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
@@ -201,9 +201,7 @@ impl CustomSourceFollower {
             Err(error) => {
                 let why = error.to_string();
                 if self.trouble.as_ref() != Some(&why) {
-                    tracing::warn!(
-                        "the sources that stand in the cluster: {why}; what is known of them stays in force"
-                    );
+                    tracing::warn!("the sources in the cluster: {why}; their last known specs stay in force");
                 }
                 self.trouble = Some(why);
                 return None;
@@ -217,7 +215,7 @@ impl CustomSourceFollower {
             if is_same(known, &customs) {
                 return false;
             }
-            tracing::info!("{} sources stand in the cluster", customs.len());
+            tracing::info!("{} sources in the cluster", customs.len());
             for (custom, why) in
                 customs.iter().filter_map(|custom| Some((custom, custom.config.as_ref().err()?)))
             {

@@ -19,7 +19,7 @@ pub enum FatalError {
     #[error("{0}")]
     Contested(String),
     /// A task beside the loop ended that must not.
-    #[error("{0} ended, which is a bug of rhumb; nothing is lost by starting again")]
+    #[error("{0} ended, which is a bug in rhumb; a restart loses nothing")]
     Ended(&'static str),
 }
 

@@ -77,7 +77,8 @@ pub use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
 pub use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
 pub use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub use orders::order::{
-    IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderList, OrderVerb, confirmation_text, order_text, parse_orders,
+    IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderList, OrderVerb, confirmation_text, order_text,
+    parse_orders,
 };
 pub use orders::pauses::{MAX_STATES, pause_reason};
 pub use orders::undo::{PastRevision, UndoRequest};

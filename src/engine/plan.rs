@@ -18,7 +18,7 @@ pub enum PlannedAction {
     Configure,
     /// It is as wanted.
     Unchanged,
-    /// It is not wanted any more and is deleted.
+    /// It is no longer wanted and is deleted.
     Delete,
     /// It cannot be changed in place and is deleted and created.
     Recreate,

@@ -139,8 +139,10 @@ impl CoverageWalk {
             }
             None => {
                 self.path.push(element);
-                self.found
-                    .push(CoverageGap { path: narrow_to_parent(&self.path, value), hollow: is_hollow(value, 0) });
+                self.found.push(CoverageGap {
+                    path: narrow_to_parent(&self.path, value),
+                    hollow: is_hollow(value, 0),
+                });
                 self.path.pop();
             }
         }
@@ -185,7 +187,9 @@ fn is_hollow(value: &Value, depth: usize) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => depth < MAX_VALUE_DEPTH && map.values().all(|value| is_hollow(value, depth + 1)),
+        Value::Object(map) => {
+            depth < MAX_VALUE_DEPTH && map.values().all(|value| is_hollow(value, depth + 1))
+        }
         _ => false,
     }
 }

@@ -103,7 +103,11 @@ pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
 /// Returns the parts of the annotations about dependencies that name no object.
 pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
     let parts = |key| named_in(body, key).map(move |part| (key, part));
-    DEPENDS_ON_ANNOTATIONS.into_iter().flat_map(parts).filter(|(_, part)| DependencyText::parse(part).is_none()).collect()
+    DEPENDS_ON_ANNOTATIONS
+        .into_iter()
+        .flat_map(parts)
+        .filter(|(_, part)| DependencyText::parse(part).is_none())
+        .collect()
 }
 
 fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {

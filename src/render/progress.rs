@@ -17,9 +17,9 @@ pub enum ApplyOutcome<'a> {
     Unchanged,
     /// It was deleted and created again.
     Recreated,
-    /// It was not wanted any more and is deleted.
+    /// It was no longer wanted and is deleted.
     Pruned,
-    /// It is not wanted any more, and stays.
+    /// It is no longer wanted, and stays.
     Kept(&'a str),
     /// Something that can pass holds it back.
     Waiting(&'a str),
@@ -57,7 +57,7 @@ pub fn progress_line(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette)
         }
         ApplyOutcome::Adopted(owner) => {
             let owner = owner.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{name} {word}{place}: taken over from {}\n", sanitize(&owner))
+            format!("{name} {word}{place}: adopted from {}\n", sanitize(&owner))
         }
         _ => format!("{name} {word}{place}\n"),
     }

@@ -208,8 +208,8 @@ fn what_holds_for_several_objects_is_said_once() {
             PlannedObject { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
             config("a", PlannedAction::Wait, beyond),
             config("b", PlannedAction::Wait, beyond),
-            config("c", PlannedAction::Delete, "not wanted any more"),
-            config("d", PlannedAction::Delete, "not wanted any more"),
+            config("c", PlannedAction::Delete, "no longer wanted"),
+            config("d", PlannedAction::Delete, "no longer wanted"),
             config("e", PlannedAction::Refuse, "it belongs to Helm"),
             config("f", PlannedAction::Refuse, "it belongs to Helm"),
             config("g", PlannedAction::Refuse, "it belongs to Flux"),
@@ -243,7 +243,7 @@ fn what_holds_for_several_objects_is_said_once() {
 
     + 2 objects: not checked by the server yet, as the namespace shop is made first
     ? all 2 wait: 12 of 30 objects would be pruned at once, beyond the blast radius
-    - all 2 are deleted: not wanted any more
+    - all 2 are deleted: no longer wanted
 
     2 to create, 2 to configure, 2 to delete, 0 unchanged, 1 kept, 2 waiting, 3 refused
     ");

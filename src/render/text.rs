@@ -36,7 +36,7 @@ fn is_shown(planned: &PlannedObject) -> bool {
     planned.verdict != PlannedAction::Unchanged || is_kept(planned)
 }
 
-/// Returns whether an object is not wanted any more, and stays.
+/// Returns whether an object is no longer wanted, and stays.
 fn is_kept(planned: &PlannedObject) -> bool {
     planned.verdict == PlannedAction::Unchanged && planned.reason.is_some()
 }
@@ -113,7 +113,7 @@ pub enum SummaryTense {
 }
 
 /// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned,
-/// if the source was not read whole.
+/// if the source was not read completely.
 pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {
@@ -163,7 +163,7 @@ const fn action_words(verdict: PlannedAction, tense: SummaryTense) -> &'static s
 
 fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
-    let Some(first) = errors.next() else { return "the source was not read whole".to_owned() };
+    let Some(first) = errors.next() else { return "the source was not read completely".to_owned() };
     let place = first.origin.to_string();
     let more = match errors.count() {
         0 => String::new(),

@@ -71,7 +71,7 @@ fn condition_words(standing: SourceCondition<'_>) -> ConditionText {
                     message: why.clone(),
                 }
             } else if let Some(why) = &status.incomplete {
-                let reason = if status.revision.is_none() { "Starting" } else { "NotReadWhole" };
+                let reason = if status.revision.is_none() { "Starting" } else { "SourceIncomplete" };
                 progress(reason, why.clone())
             } else if !stuck.is_empty() {
                 ConditionText {
@@ -122,13 +122,13 @@ fn kept_text(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
                 counts_text(kept)
             )
         }
-        None => format!("{}: a person asked for it, for each of them", counts_text(kept)),
+        None => format!("{}: annotations on them ask for it", counts_text(kept)),
     }
 }
 
 fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObjects>) -> ConditionText {
     let of = |stalled, reason, message| ConditionText { ready: "False", stalled, reason, message };
-    let begun = || "what it has is to be deleted, once all of that has been seen".to_owned();
+    let begun = || "its objects are deleted once all of them have been listed".to_owned();
     match (status, left) {
         (_, Some(RemainingObjects::Unknown)) => {
             let why = "its ConfigMap, which named the kinds of its objects, is gone or was made anew: what is left \
@@ -138,7 +138,7 @@ fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObject
         (_, Some(RemainingObjects::Unread(why))) => of(
             true,
             "InventoryUnread",
-            format!("{why}; with `deletionPolicy: Orphan` what it has stays, and it goes"),
+            format!("{why}; set `deletionPolicy: Orphan` to keep its objects and let the Source go"),
         ),
         (Some(status), _) if status.prune_waiting > 0 => {
             of(true, "PruneWaiting", pending_prunes_text(status))
@@ -148,7 +148,7 @@ fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObject
             of(true, "Paused", why)
         }
         (_, Some(RemainingObjects::Nothing)) => {
-            of(false, "Deleting", "nothing is left but what is kept".to_owned())
+            of(false, "Deleting", "only objects that are kept are left".to_owned())
         }
         (Some(status), Some(RemainingObjects::Objects(waits))) => {
             let left = format!("{} are left", counts_text(&status.objects));
@@ -158,7 +158,7 @@ fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObject
     }
 }
 
-/// Deletions that wait for a person, and what confirms them.
+/// Pending deletions, and what confirms them.
 fn pending_prunes_text(status: &SourceStatus) -> String {
     let SourceStatus { name, prune_waiting, unlisted, .. } = status;
     if let (Some(why), 0) = (unlisted, prune_waiting) {
@@ -166,7 +166,7 @@ fn pending_prunes_text(status: &SourceStatus) -> String {
     }
     let deletions = pending_deletions_text(*prune_waiting);
     format!(
-        "{deletions} for a person: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+        "{deletions}: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
     )
 }
 
@@ -176,9 +176,9 @@ fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     counts.join(", ")
 }
 
-/// `1 deletion waits`, `2 deletions wait`.
+/// `1 pending deletion`, `2 pending deletions`.
 pub fn pending_deletions_text(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "deletion waits" } else { "deletions wait" })
+    format!("{count} pending {}", if count == 1 { "deletion" } else { "deletions" })
 }
 
 /// Returns the status that an object should have, where it has another now; none where it says all
@@ -298,7 +298,7 @@ mod tests {
         let a = followed(&[], None, Some("not yet"));
         check(SourceCondition::Followed(&a), works, "Starting", "not yet");
         let a = followed(&[(Phase::Settled, 2)], Some("a"), Some("a.yaml is broken"));
-        check(SourceCondition::Followed(&a), works, "NotReadWhole", "a.yaml is broken");
+        check(SourceCondition::Followed(&a), works, "SourceIncomplete", "a.yaml is broken");
         // Nothing of it goes on before a person does something.
         let mut a = followed(&[(Phase::Settled, 2)], Some("a"), Some("its ConfigMap is somebody else's"));
         a.barred.clone_from(&a.incomplete);
@@ -311,12 +311,7 @@ mod tests {
             "2 objects are as wanted and healthy, 1 left alone",
         );
         let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
-        check(
-            SourceCondition::Followed(&a),
-            stuck,
-            "OptedOut",
-            "1 OptedOut: a person asked for it, for each of them",
-        );
+        check(SourceCondition::Followed(&a), stuck, "OptedOut", "1 OptedOut: annotations on them ask for it");
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);
         check(SourceCondition::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
         for phase in STUCK_PHASES {
@@ -349,7 +344,7 @@ mod tests {
         check(&unlisted, done, "PruneWaiting", "no Widgets");
         check(&status(&[(Phase::Settled, 2), (Phase::Held, 1)]), stuck, "Held", "1 Held");
         let paused = status(&[(Phase::Settled, 2), (Phase::Paused, 1)]);
-        check(&paused, stuck, "Paused", "1 Paused: a person asked");
+        check(&paused, stuck, "Paused", "1 Paused: annotations");
         let whole = SourceStatus { paused: Some("fair".to_owned()), ..paused };
         check(&whole, stuck, "Paused", "the source is paused: fair; `rhumb rollout resume shop` ends that");
         // A pause that keeps nothing back changes nothing.
@@ -380,17 +375,17 @@ mod tests {
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
         let (stalled, reason, message) = words(&tell(Some(&asks), why()));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
-        assert!(message.starts_with("1 deletion waits for a person: `rhumb prune list --name shop`"));
+        assert!(message.starts_with("1 pending deletion: `rhumb prune list --name shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
         assert_eq!(words(&tell(Some(&paused), why())).1, "Paused");
         let (stalled, reason, message) =
             words(&tell(None, Some(RemainingObjects::Unread("no Widgets".to_owned()))));
         assert_eq!((&*stalled, &*reason), ("True", "InventoryUnread"));
-        assert!(message.starts_with("no Widgets; with `deletionPolicy: Orphan`"), "{message}");
+        assert!(message.starts_with("no Widgets; set `deletionPolicy: Orphan`"), "{message}");
         let empty = followed(&[], Some("deleted"), None);
         assert_eq!(
             words(&tell(Some(&empty), Some(RemainingObjects::Nothing))).2,
-            "nothing is left but what is kept"
+            "only objects that are kept are left"
         );
         // Former objects are not forgotten before they are known to be gone.
         for left in [None, Some(RemainingObjects::Unknown), Some(RemainingObjects::Unread(String::new()))] {

@@ -130,6 +130,6 @@ impl EndpointMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let unanswered = "Requests and connections over HTTP that were not answered";
         registry.register("rhumb_http_refused", unanswered, self.unanswered.clone());
-        registry.register("rhumb_hooks", "Webhooks by what came of them", self.hooks.clone());
+        registry.register("rhumb_hooks", "Webhooks by outcome", self.hooks.clone());
     }
 }

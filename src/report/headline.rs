@@ -46,7 +46,7 @@ pub struct SourceSummary {
     pub name: Arc<str>,
     /// The revision in force; none before the first read.
     pub revision: Option<Revision>,
-    /// Indicates whether its newest state was not read whole.
+    /// Indicates whether its newest state was incomplete.
     pub incomplete: bool,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for DaemonSummary {
                 write!(f, "{} sources", many.len())?;
                 let troubled = many.iter().filter(|source| source.incomplete).count();
                 if troubled > 0 {
-                    write!(f, ", {troubled} not read whole")?;
+                    write!(f, ", {troubled} incomplete")?;
                 }
             }
         }
@@ -125,7 +125,7 @@ impl fmt::Display for SourceSummary {
             Some(revision) => write!(f, "{} at {}", self.name, revision.short_name())?,
             None => return write!(f, "{} not read yet", self.name),
         }
-        f.write_str(if self.incomplete { " (not read whole)" } else { "" })
+        f.write_str(if self.incomplete { " (incomplete)" } else { "" })
     }
 }
 
@@ -155,12 +155,12 @@ mod tests {
         check(
             vec![SourceSummary { incomplete: true, ..shop() }],
             [9, 0, 0, 0, 0],
-            "shop at 0123456789ab (not read whole): 9 objects; next resync 03:04:05 UTC",
+            "shop at 0123456789ab (incomplete): 9 objects; next resync 03:04:05 UTC",
         );
         check(
             vec![shop(), shop(), shop(), source("a", None, true)],
             [1, 0, 0, 0, 0],
-            "4 sources, 1 not read whole: 1 objects; next resync 03:04:05 UTC",
+            "4 sources, 1 incomplete: 1 objects; next resync 03:04:05 UTC",
         );
     }
 }

@@ -233,10 +233,10 @@ impl Metrics {
         let mut registry = Registry::default();
         let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         registry.register("rhumb_build", "The program", Info::new(version));
-        registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
+        registry.register("rhumb_apply", "Writes by action and outcome", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
-        let rollouts = "Rollouts that ended, by how";
+        let rollouts = "Rollouts that ended, by outcome";
         registry.register("rhumb_rollouts", rollouts, self.rollouts.clone());
         let lengths = "Seconds from the first write of a rollout to its end";
         registry.register("rhumb_rollout_seconds", lengths, self.rollout_seconds.clone());
@@ -248,7 +248,7 @@ impl Metrics {
             reloads.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
         }
         process.endpoints.register(&mut registry);
-        registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
+        registry.register("rhumb_config_reloads", "New configurations by outcome", reloads);
         if let Some(status) = status {
             register_gauges(&mut registry, status);
             register_ages(&mut registry, status);
@@ -279,9 +279,9 @@ fn register_heartbeats(registry: &mut Registry, signs: &[HeartbeatStatus], now: 
         late.get_or_create(&part).set(sign.is_late(now).into());
     }
     register_watches(registry, signs, now);
-    let since = "Seconds since each part that must make progress gave its last sign of life";
+    let since = "Seconds since the last heartbeat of each part";
     registry.register("rhumb_last_progress_seconds", since, parts);
-    registry.register("rhumb_progress_late", "Whether its next sign of life is overdue", late);
+    registry.register("rhumb_progress_late", "1 if the next heartbeat of the part is overdue", late);
 }
 
 /// Adds the age of each watch's last word from its server; of several over one kind, as of pods,
@@ -314,8 +314,12 @@ fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
     );
     gauge("rhumb_rollout_queue", "Workloads that wait to be rolled out", rollout.queue.len() as u64);
     gauge("rhumb_budget_workloads", "Workloads that may roll at a time", rollout.workloads.of.into());
-    gauge("rhumb_budget_window", "Workloads that may roll at a time just now", rollout.window.into());
-    let unavailable = "Pods that are unavailable, or may become so by what was begun";
+    gauge(
+        "rhumb_budget_window",
+        "Workloads that may roll out at a time now: it grows with each success",
+        rollout.window.into(),
+    );
+    let unavailable = "Pods that are unavailable, or may become so by running rollouts";
     gauge("rhumb_budget_pods_unavailable", unavailable, rollout.unavailable.used.into());
     let may = "Pods that may be unavailable at a time";
     gauge("rhumb_budget_pods_unavailable_max", may, rollout.unavailable.of.into());
@@ -330,9 +334,9 @@ fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
         gauge.set(value);
         queue.register(name, help, gauge);
     };
-    let unfinished = "Seconds that what is being processed has been, in sum";
+    let unfinished = "Seconds of all work in progress, in sum";
     seconds("workqueue_unfinished_work_seconds", unfinished, process.unfinished_seconds);
-    let longest = "Seconds that the longest of what is being processed has been";
+    let longest = "Seconds of the longest work in progress";
     seconds("workqueue_longest_running_processor_seconds", longest, process.longest_seconds);
     sources(registry, &status.sources);
 }
@@ -374,11 +378,11 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register("rhumb_objects", "Objects of each source by phase", objects);
     registry.register("rhumb_source_revision_info", "The revision in force; always 1", revisions);
     let complete = of(&|source| source.complete.into());
-    registry.register("rhumb_source_complete", "Whether the newest state was read whole", complete);
+    registry.register("rhumb_source_complete", "Whether the newest state was read completely", complete);
     let findings = of(&|source| source.findings as u64);
     registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
     let pending = of(&|source| source.prune_waiting as u64);
-    registry.register("rhumb_prune_pending", "Deletions that wait for a person", pending);
+    registry.register("rhumb_prune_pending", "Pending deletions", pending);
 }
 
 #[cfg(test)]

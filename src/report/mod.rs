@@ -108,7 +108,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Created => f.write_str("created"),
             Self::Configured => f.write_str("configured"),
-            Self::Adopted(owner) => write!(f, "configured: taken over from {owner}"),
+            Self::Adopted(owner) => write!(f, "configured: adopted from {owner}"),
             Self::Repaired(who) => write!(f, "configured: {who}; put back"),
             Self::Unchanged => f.write_str("unchanged"),
             Self::Pruned => f.write_str("pruned"),

@@ -33,7 +33,7 @@ pub enum EventReason {
     RevisionRead,
     /// All that a revision asks for is as wanted and healthy.
     RevisionSettled,
-    /// The newest state of a source could not be read whole.
+    /// The newest state of a source could not be read completely.
     SourceIncomplete,
     /// One of rhumb's own records in its namespace cannot be read before a person mends it.
     RecordUnreadable,
@@ -61,7 +61,7 @@ pub enum EventReason {
     Created,
     /// An object was changed.
     Configured,
-    /// An object was taken over from another owner.
+    /// An object was adopted from another owner.
     Adopted,
     /// An object that no source wants any more was deleted.
     Pruned,

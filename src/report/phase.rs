@@ -32,7 +32,7 @@ pub enum Phase {
     Held,
     /// A person has paused it.
     Paused,
-    /// It is not wanted any more, and its deletion waits.
+    /// It is no longer wanted, and its deletion waits.
     PruneWaiting,
     /// Its manifest asks to leave it alone.
     LeftAlone,
@@ -105,7 +105,7 @@ pub enum Obstacle {
     Hold,
     /// A pause, while something new waits.
     Pause,
-    /// It is not wanted any more.
+    /// It is no longer wanted.
     Prune,
     /// Its manifest asks to leave it alone.
     LeftAlone,

@@ -15,7 +15,9 @@ impl Phase {
             Self::Failed => "The object is as wanted, and its controller gave up.",
             Self::RollingOut => "The pods of the workload are being replaced.",
             Self::Waiting => "A change is pending. The reason says what it waits for.",
-            Self::Refused => "The object cannot be as wanted until somebody changes something.",
+            Self::Refused => {
+                "The object cannot be applied until somebody changes the manifest, the cluster or the configuration."
+            }
             Self::RolledBack => "The wanted content failed, and the object is back at its last good one.",
             Self::Quarantined => "The wanted content failed, and the object stays as it is.",
             Self::Held => "Somebody holds the object with `rhumb hold`. Drift is shown and not repaired.",
@@ -34,10 +36,10 @@ impl EventReason {
             Self::RevisionRead => "Another revision of the source is in force.",
             Self::RevisionSettled => "Everything that the revision asks for is as wanted and healthy.",
             Self::SourceIncomplete => {
-                "The newest state of the source could not be read whole. Nothing is pruned until it can."
+                "The newest state of the source could not be read completely. Nothing is pruned until it can."
             }
             Self::RecordUnreadable => {
-                "One of rhumb's own records in its namespace cannot be read until somebody mends it."
+                "One of rhumb's own records in its namespace cannot be read until somebody repairs it."
             }
             Self::RolloutStarted => "The pods of a workload are being replaced.",
             Self::RolloutSucceeded => "The pods are replaced, and healthy.",
@@ -106,7 +108,7 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
     ),
     reason("Reconciling", "Starting", "The source has not been read yet."),
     reason("Reconciling", "Progressing", "Changes are under way."),
-    reason("Reconciling", "NotReadWhole", "The newest state could not be read whole."),
+    reason("Reconciling", "SourceIncomplete", "The newest state could not be read completely."),
     reason(
         "Reconciling",
         "Deleting",
@@ -116,7 +118,7 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
     reason(
         "Stalled",
         "InventoryUnread",
-        "The ConfigMap of the source cannot be read or written until somebody mends it.",
+        "The ConfigMap of the source cannot be read or written until somebody repairs it.",
     ),
     reason(
         "Stalled",
@@ -124,12 +126,12 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
         "The Source was deleted, and the inventory that named its objects is gone.",
     ),
     reason("Stalled", "PruneWaiting", "The Source was deleted, and deletions wait for a confirmation."),
-    reason("Stalled", "Held", "Somebody holds objects, and nothing else is under way."),
-    reason("Stalled", "Paused", "Somebody paused objects or the source, and nothing else is under way."),
+    reason("Stalled", "Held", "Objects are on hold, and nothing else is in progress."),
+    reason("Stalled", "Paused", "Objects or the source are paused, and nothing else is in progress."),
     reason(
         "Stalled",
         "OptedOut",
-        "Annotations on live objects keep rhumb away, and nothing else is under way.",
+        "Annotations on live objects keep rhumb away, and nothing else is in progress.",
     ),
     reason("Stalled", "Invalid", "The spec is not valid; the message says why."),
     reason("Stalled", "NameTaken", "A source of the configuration file has that name."),
@@ -183,7 +185,7 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "rhumb_apply_total",
         MetricType::Counter,
         &["action", "class"],
-        "Writes by what came of them",
+        "Writes by action and outcome",
     ),
     metric_descriptor(
         "rhumb_drift_repaired_total",
@@ -195,7 +197,7 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "rhumb_rollouts_total",
         MetricType::Counter,
         &["source", "outcome"],
-        "Rollouts that ended, by how",
+        "Rollouts that ended, by outcome",
     ),
     metric_descriptor(
         "rhumb_rollout_seconds",
@@ -215,13 +217,13 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "rhumb_budget_window",
         MetricType::Gauge,
         &[],
-        "Workloads that may roll at a time just now",
+        "Workloads that may roll out at a time now: it grows with each success",
     ),
     metric_descriptor(
         "rhumb_budget_pods_unavailable",
         MetricType::Gauge,
         &[],
-        "Pods that are unavailable, or may become so by what was begun",
+        "Pods that are unavailable, or may become so by running rollouts",
     ),
     metric_descriptor(
         "rhumb_budget_pods_unavailable_max",
@@ -257,7 +259,7 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "rhumb_source_complete",
         MetricType::Gauge,
         &["source"],
-        "Whether the newest state was read whole",
+        "Whether the newest state was read completely",
     ),
     metric_descriptor(
         "rhumb_source_findings",
@@ -271,12 +273,7 @@ pub const METRICS: [MetricDescriptor; 35] = [
         &["source"],
         "Seconds since the newest state of each source was last looked at, with success",
     ),
-    metric_descriptor(
-        "rhumb_prune_pending",
-        MetricType::Gauge,
-        &["source"],
-        "Deletions that wait for a person",
-    ),
+    metric_descriptor("rhumb_prune_pending", MetricType::Gauge, &["source"], "Pending deletions"),
     metric_descriptor(
         "rhumb_api_requests_total",
         MetricType::Counter,
@@ -305,19 +302,19 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "rhumb_last_progress_seconds",
         MetricType::Gauge,
         &["part"],
-        "Seconds since each part that must make progress gave its last sign of life",
+        "Seconds since the last heartbeat of each part",
     ),
     metric_descriptor(
         "rhumb_progress_late",
         MetricType::Gauge,
         &["part"],
-        "Whether its next sign of life is overdue",
+        "1 if the next heartbeat of the part is overdue",
     ),
     metric_descriptor(
         "rhumb_config_reloads_total",
         MetricType::Counter,
         &["outcome"],
-        "New configurations by what became of them",
+        "New configurations by outcome",
     ),
     metric_descriptor(
         "rhumb_http_refused_total",
@@ -329,7 +326,7 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "rhumb_hooks_total",
         MetricType::Counter,
         &["source", "outcome"],
-        "Webhooks by what came of them",
+        "Webhooks by outcome",
     ),
     metric_descriptor(
         "workqueue_depth",
@@ -360,12 +357,12 @@ pub const METRICS: [MetricDescriptor; 35] = [
         "workqueue_unfinished_work_seconds",
         MetricType::Gauge,
         &["name"],
-        "Seconds that what is being processed has been, in sum",
+        "Seconds of all work in progress, in sum",
     ),
     metric_descriptor(
         "workqueue_longest_running_processor_seconds",
         MetricType::Gauge,
         &["name"],
-        "Seconds that the longest of what is being processed has been",
+        "Seconds of the longest work in progress",
     ),
 ];

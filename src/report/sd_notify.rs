@@ -76,7 +76,7 @@ impl ServiceNotifier {
         let socket = if haste == SendMode::Patient { patient } else { hasty };
         let sent = socket.send_to_addr(message.as_bytes(), address);
         if let Err(error) = &sent {
-            tracing::debug!("the service manager was not told {message:?}: {error}");
+            tracing::debug!("the service manager could not be notified of {message:?}: {error}");
         }
         sent.is_ok()
     }

@@ -59,7 +59,7 @@ pub struct ProcessStatus {
     pub next_resync: Timestamp,
     /// Objects with which something is to be done in this moment.
     pub queue: usize,
-    /// Seconds that what is being processed has been, in sum.
+    /// Seconds of all work in progress, in sum.
     pub unfinished_seconds: f64,
     /// Seconds that the longest of it has been.
     pub longest_seconds: f64,
@@ -97,7 +97,7 @@ pub struct SourceStatus {
     /// Objects that somebody else changed and that were repaired, since the process began.
     #[serde(default)]
     pub drift_repaired: u64,
-    /// Indicates whether its newest state was read whole: nothing is pruned otherwise.
+    /// Indicates whether its newest state was read completely: nothing is pruned otherwise.
     pub complete: bool,
     /// The reason where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub struct SourceStatus {
     /// The first of them, each as `file:line: message`: errors before warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_findings: Vec<String>,
-    /// Deletions that wait for a person.
+    /// Pending deletions.
     pub prune_waiting: usize,
     /// The reason for which nothing at all is pruned, where a person has to do something about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,14 +148,14 @@ pub struct CommitStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
-    /// Indicates whether the budget object has been read: nothing rolls before.
+    /// Indicates whether the rollout ledger has been read: none before.
     pub known: bool,
     /// The command with which a person has to mend the rollout ledger: no rollout begins before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Workloads in flight.
     pub workloads: BoundUsage,
-    /// Pods that are unavailable, or may become so by what was begun.
+    /// Pods that are unavailable, or may become so by running rollouts.
     pub unavailable: BoundUsage,
     /// Rollouts that began in the last minute.
     pub starts: BoundUsage,

@@ -61,7 +61,7 @@ impl StatusSummary {
         }
         let _ = write!(line, ": {}", counts_text(&source.objects));
         if let Some(why) = &source.incomplete {
-            let _ = write!(line, "; not read whole: {why}");
+            let _ = write!(line, "; not read completely: {why}");
         }
         if let Some(why) = &source.paused {
             let _ = write!(line, "; paused{}{why}", if why.is_empty() { "" } else { ": " });
@@ -289,7 +289,7 @@ mod tests {
                 ..source(&[(Phase::Settled, 18), (Phase::Refused, 2)])
             },
             &[object("a", "no such\nfield\u{202e}"), object("-b", "")],
-            "0123456789ab: 20 objects: 18 Settled, 2 Refused; not read whole: a.yaml is not understood",
+            "0123456789ab: 20 objects: 18 Settled, 2 Refused; not read completely: a.yaml is not understood",
             "Refused Pod shop/a: no such field\u{fffd}\nRefused Pod -b\n",
         );
         check(

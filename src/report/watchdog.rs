@@ -58,10 +58,10 @@ impl Watchdog {
         let names: BTreeSet<Arc<str>> = late.iter().map(|sign| sign.name.clone()).collect();
         for sign in late.iter().filter(|sign| !self.late.contains(&sign.name)) {
             let (silent, due) = (seconds_since(now, sign.last), seconds_since(now, sign.due));
-            tracing::error!("{} does not go on: silent for {silent} s, due {due} s ago", sign.name);
+            tracing::error!("{} is stuck: no heartbeat for {silent} s, due {due} s ago", sign.name);
         }
         for name in self.late.difference(&names) {
-            tracing::warn!("{name} goes on again");
+            tracing::warn!("{name} is running again");
         }
         if names != self.late {
             self.service.set_topic(StatusTopic::Progress, late_words(&late));
@@ -82,8 +82,8 @@ fn seconds_since(now: Instant, then: Instant) -> u64 {
 fn late_words(late: &[HeartbeatStatus]) -> String {
     match late {
         [] => String::new(),
-        [one] => format!("{} does not go on", one.name),
-        [first, rest @ ..] => format!("{} and {} more do not go on", first.name, rest.len()),
+        [one] => format!("{} is stuck", one.name),
+        [first, rest @ ..] => format!("{} and {} more are stuck", first.name, rest.len()),
     }
 }
 
@@ -98,8 +98,10 @@ mod tests {
     fn the_manager_hears_of_life_only_while_each_part_makes_progress() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let (first, second) =
-            (heartbeats.expect_part("the loop", LONG_INTERVAL), heartbeats.expect_part("source shop", LONG_INTERVAL));
+        let (first, second) = (
+            heartbeats.expect_part("the loop", LONG_INTERVAL),
+            heartbeats.expect_part("source shop", LONG_INTERVAL),
+        );
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: true };
         let mut look = |expected: &[&str]| {
             watch.check(Instant::now());
@@ -107,12 +109,12 @@ mod tests {
         };
         look(&["WATCHDOG=1"]);
         second.stall();
-        look(&["STATUS=source shop does not go on"]);
+        look(&["STATUS=source shop is stuck"]);
         look(&[]);
         first.stall();
-        look(&["STATUS=source shop and 1 more do not go on"]);
+        look(&["STATUS=source shop and 1 more are stuck"]);
         first.record(LONG_INTERVAL);
-        look(&["STATUS=source shop does not go on"]);
+        look(&["STATUS=source shop is stuck"]);
         second.record(LONG_INTERVAL);
         look(&["STATUS=", "WATCHDOG=1"]);
         // A part that is gone on purpose is not waited for.
@@ -131,7 +133,7 @@ mod tests {
         assert_eq!(manager.heard(), [""; 0]);
         heartbeat.stall();
         watch.check(Instant::now());
-        assert_eq!(manager.heard(), ["STATUS=the loop does not go on"]);
+        assert_eq!(manager.heard(), ["STATUS=the loop is stuck"]);
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
         // Two pauses of half of the interval lie between three signs.
         assert!(begun.elapsed() >= Duration::from_millis(40));
         heartbeat.stall();
-        while manager.hears() != "STATUS=the loop does not go on" {}
+        while manager.hears() != "STATUS=the loop is stuck" {}
         drop(watched);
     }
 }

@@ -99,7 +99,7 @@ pub(super) async fn serve(
                 });
             }
             Err(error) => {
-                tracing::debug!("nobody can connect: {error}");
+                tracing::debug!("no connections are accepted: {error}");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }

@@ -84,7 +84,7 @@ pub(super) async fn stream_events(
     let wish = require_query(wish)?;
     let Ok(permit) = stage.free.clone().try_acquire_owned() else {
         // A refused listener must not keep a connection from others.
-        let full = ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
+        let full = ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen already");
         return Ok(([(header::CONNECTION, "close")], full).into_response());
     };
     // A client that connects again says by the header where it was; a parameter keeps its first

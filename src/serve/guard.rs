@@ -57,7 +57,7 @@ impl RequestGuard {
     /// the token in this file, where there is one.
     pub fn new(hosts: &[String], token: Option<PathBuf>) -> Self {
         let read = |files: &[PathBuf]| match files {
-            [file] => Secret::read(file).map_err(|why| format!("nobody is let in by the token: {why}")),
+            [file] => Secret::read(file).map_err(|why| format!("no token is accepted: {why}")),
             _ => Err("a token is one file".to_owned()),
         };
         let token = token.map(|file| FileBacked::of(vec![file], StaleFallback::Nothing, read));

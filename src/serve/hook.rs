@@ -110,7 +110,7 @@ impl WebhookReceiver {
         let file = if is_there(&own) { &*own } else { common };
         Some(Secret::read(file).unwrap_or_else(|why| {
             if is_there(file) {
-                self.log_once(format!("no webhook for the source {name} is heard: {why}"));
+                self.log_once(format!("webhooks for the source {name} are not accepted: {why}"));
             }
             self.unknown.clone()
         }))
@@ -184,7 +184,7 @@ async fn receive(
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
         let why = ErrorResponse::new(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many webhooks; the source is looked at anyway",
+            "too many webhooks; the source is fetched anyway",
         );
         return Ok((later, why).into_response());
     }
@@ -203,7 +203,7 @@ async fn receive(
         return Err(refused());
     }
     let message = answer_text(process.fetch(source).await, hooks.others).ok_or_else(refused)?;
-    tracing::debug!(source, "a webhook asks for a look: {message}");
+    tracing::debug!(source, "webhook: {message}");
     Ok((StatusCode::ACCEPTED, accepted_response(message)).into_response())
 }
 
@@ -212,10 +212,10 @@ fn answer_text(fetched: Option<FetchResult>, others: UnservedSources) -> Option<
     match (fetched, others) {
         (Some(FetchResult::NoSource), UnservedSources::Nobody) => None,
         (Some(FetchResult::NoSource), UnservedSources::Replicas) => {
-            Some("this replica does not serve the source; the one that does looks at it in its interval")
+            Some("this replica does not serve the source; the one that does polls it at its interval")
         }
         // A loop that has not begun begins with a look.
-        (Some(FetchResult::Begun) | None, _) => Some("the source is looked at"),
+        (Some(FetchResult::Begun) | None, _) => Some("the source is fetched"),
     }
 }
 

@@ -44,7 +44,7 @@ pub async fn serve_endpoint(
             Err(error) => {
                 let why = error.to_string();
                 if told.as_ref() != Some(&why) {
-                    tracing::warn!("nothing is answered about the status: {why}; it is tried again");
+                    tracing::warn!("the HTTP API is not available: {why}; retrying");
                 }
                 told = Some(why);
             }

@@ -33,7 +33,8 @@ pub struct ProcessHandle {
 
 impl ProcessHandle {
     pub(super) fn inquiries(&self) -> Result<Inquiries, ErrorResponse> {
-        let none = || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
+        let none =
+            || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not started yet".to_owned());
         self.running.borrow().clone().ok_or_else(none)
     }
 

@@ -110,7 +110,7 @@ async fn reject_writes(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
-    (only, ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here")).into_response()
+    (only, ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "nothing can be changed here")).into_response()
 }
 
 /// Adds what each answer says about itself, unless it says otherwise.

@@ -53,7 +53,7 @@ impl TlsSettings {
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, agreed).await {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
-                tracing::debug!("no encryption with who connects: {error}");
+                tracing::debug!("the TLS handshake failed: {error}");
                 None
             }
             Err(_) => None,

@@ -17,7 +17,7 @@ pub(super) async fn run_bounded<T: Send + 'static>(
         // A panic message may hold file contents.
         Ok(Err(error)) => {
             let detail =
-                if error.is_panic() { "it panicked, which is a bug of rhumb" } else { "it was stopped" };
+                if error.is_panic() { "it panicked, which is a bug in rhumb" } else { "it was stopped" };
             Err(SourceError::Worker { place, detail: detail.to_owned() })
         }
         Err(_) => Err(SourceError::Silent { place, after: deadline }),

@@ -229,7 +229,7 @@ impl RemoteReference {
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<bool, SourceError> {
-        // All fetches together may take as long as one: nothing else of the source is looked at
+        // All fetches together may take as long as one: nothing else of the source is fetched
         // meanwhile.
         let deadline = self.store.settings().fetch;
         let found = tokio::time::timeout(deadline, self.is_found(lock, revision)).await;

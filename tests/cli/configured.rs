@@ -54,17 +54,11 @@ fn validate_holds_each_source_against_what_it_may_have() {
         "shop/all.yaml:13:1: error: Namespace shop is not allowed",
         "4 objects in 1 file: 3 errors",
     ];
-    let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: nothing wrong"];
+    let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: no errors"];
     check(&fixture, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
     check(&fixture, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
     check(&fixture, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
-    check(
-        &fixture,
-        "validate -c rhumb.yaml --source shop other",
-        0,
-        &["1 object in 1 file: nothing wrong"],
-        &[],
-    );
+    check(&fixture, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: no errors"], &[]);
     let told = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
     check(&fixture, "validate --config one.yaml other", 1, &told, &[]);
 }
@@ -93,7 +87,7 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
     std::fs::write(fixture.path().join("shop/env.yaml"), "not: [read").unwrap();
     let path = std::env::var("PATH").unwrap();
     for (file, code, text) in [
-        ("rhumb.yaml", 0, "1 object in 1 file: nothing wrong"),
+        ("rhumb.yaml", 0, "1 object in 1 file: no errors"),
         ("signed.yaml", 2, "is refused: it has no SSH signature; only what is signed by a key of"),
     ] {
         let output =
@@ -135,8 +129,8 @@ fn what_is_meant_must_be_plain() {
         ("diff --source shop", 2, &["--config <FILE>"]),
         ("apply --config rhumb.yaml", 2, &["one source is applied at a time", "--source: shop, ops"]),
         ("apply --config rhumb.yaml --source ops", 2, &["source ops only observes, so nothing is applied"]),
-        ("apply --config one.yaml other", 2, &["the place of a source is applied, and nothing else"]),
-        ("apply --config one.yaml -f other", 2, &["the place of a source is applied, and nothing else"]),
+        ("apply --config one.yaml other", 2, &["a source is applied from its own location only"]),
+        ("apply --config one.yaml -f other", 2, &["a source is applied from its own location only"]),
         ("apply --config one.yaml --prune", 2, &["'--config <FILE>' cannot be used with '--prune'"]),
     ] {
         check(&fixture, line, code, said, &[]);

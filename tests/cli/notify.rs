@@ -25,10 +25,10 @@ fn check_says_who_cannot_be_told() {
     let place = fixture.path().display();
     for line in [
         format!(
-            "missing acme/shop at api.github.com cannot be told: {place}/gone: No such file or directory (os error 2)"
+            "missing acme/shop at api.github.com cannot be notified: {place}/gone: No such file or directory (os error 2)"
         ),
         format!(
-            "missing the channel of {place}/url cannot be told: its URL is not https, and not http on this machine"
+            "missing the channel of {place}/url cannot be notified: its URL is not https, and not http on this machine"
         ),
         "warning no commit status of the source files at acme/shop: it is a directory, and has no commits"
             .to_owned(),

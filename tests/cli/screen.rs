@@ -264,9 +264,9 @@ fn keys_come_through() {
         screen.types("4\r");
         screen.shows("deploy/env.yaml:3");
         screen.types("\u{1b}");
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         screen.types("/nowhere\r");
-        screen.shows("nothing of that kind");
+        screen.shows("no match");
         // An arrow is no Esc.
         screen.types("\u{1b}[B?");
         screen.shows("Shift-Tab");
@@ -277,11 +277,11 @@ fn keys_come_through() {
 #[test]
 fn another_size_is_another_picture() {
     on_a_screen(|screen, _| {
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         screen.resize(40, 10);
         screen.shows("; Tab: Rollouts");
         screen.resize(120, 40);
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         screen.types("q");
     });
 }
@@ -293,11 +293,11 @@ fn what_cannot_go_to_the_background_comes_back() {
         screen.types("\u{1a}");
         screen.shows(LEFT);
         screen.shows(ENTERED);
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         assert!(screen.is_raw());
         // A shell that has had the terminal meanwhile leaves it in its own modes.
         screen.signal(Signal::CONT);
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         assert!(screen.is_raw());
         screen.types("q");
     });

@@ -17,7 +17,7 @@ fn an_object_of_nobody_is_taken_over_by_default_and_the_diff_says_so() {
     let site = TestNamespace::new("adopt-default");
     by_hand(&site, "env", &json!({}));
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
-    site.diff(folder.path(), &[]).ends(1).says(&["it exists and is taken over"]);
+    site.diff(folder.path(), &[]).ends(1).says(&["it exists and is adopted"]);
     site.apply(folder.path(), &[]).ends(0).says(&["configmap/env", "configured"]);
     assert_eq!(site.data("env", "key"), "ours");
     // A field that it does not name is not its business.
@@ -54,7 +54,7 @@ fn the_policy_always_takes_over_what_carries_another_owners_mark() {
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
     site.apply(folder.path(), &[]).ends(1).says(&["Argo CD Application shop"]);
-    let from = "taken over from Argo CD Application shop";
+    let from = "adopted from Argo CD Application shop";
     site.diff(folder.path(), &["--adopt", "always"]).ends(1).says(&["it exists and is ", from]);
     let run = site.apply(folder.path(), &["--adopt", "always"]).ends(0);
     run.says(&[&format!("configmap/env configured (adopt-always): {from}")]);
@@ -79,7 +79,7 @@ fn whom_a_daemon_takes_an_object_from_is_told() {
     let daemon = site.daemon_with(repo.path(), &["--adopt", "always"]);
     for (name, owner) in [("env", "Argo CD Application shop"), ("own", "source adopt-before")] {
         site.await_data(name, "key", "ours");
-        let words = format!("taken over from {owner}");
+        let words = format!("adopted from {owner}");
         daemon.says(&[&format!("configured: {words}")]);
         until("an Event names the owner before", || {
             let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));

@@ -67,7 +67,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     // As in the status: both sources are told of it.
     for (shown, summary) in [(&one, "0 to create, 0 to"), (&two, "1 to create, 0 to")] {
         assert!(shown.contains(summary), "{shown}");
-        assert!(shown.contains("as the first of them asks, which has it"), "{shown}");
+        assert!(shown.contains("the first of them applies it"), "{shown}");
     }
     let alone = estate.rhumb(&["diff", "--source", "two"]).ends(1);
     assert_eq!(alone.stdout.trim(), two.trim());
@@ -78,7 +78,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
     assert!(one.contains("= ConfigMap configured/both") && one.contains("source two wants it"), "{one}");
     assert!(two.contains("~ ConfigMap configured/both"), "{two}");
-    assert!(two.contains("it is taken over from another source"), "{two}");
+    assert!(two.contains("it is adopted from another source"), "{two}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn one_source_is_applied_with_its_own_settings() {
     estate.rhumb(&["apply", "--source", "one"]).ends(0);
     assert!(site.has("ConfigMap", "renamed") && !site.has("ConfigMap", "one"));
     let stand = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
-    stand.says(&["the place of a source is applied, and nothing else"]);
+    stand.says(&["a source is applied from its own location only"]);
 }
 
 #[test]

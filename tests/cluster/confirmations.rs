@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::orders::{grant, orders_of};
-use crate::support::{Folder, Repo, SOON, TestNamespace, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 /// A ConfigMap whose deletion waits for a confirmation.
 fn asking(name: &str) -> String {
@@ -27,7 +27,7 @@ fn files() -> Vec<(String, String)> {
 #[track_caller]
 fn await_waiting(site: &TestNamespace<'_>, source: &str, name: &str) {
     let expected = format!("{}/configmap/{name}\n", site.name);
-    eventually("its deletion is listed", SOON, || {
+    eventually("its deletion is listed", DEFAULT_TIMEOUT, || {
         let list = site.rhumb(&["prune", "list", "-o", "name", "--source", source]).stdout;
         if list == expected { Ok(()) } else { Err(list) }
     });
@@ -96,7 +96,7 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
         json!({"verb": "confirm", "object": "ConfigMap/confirm-team/theirs", "uids": [uid]}).to_string();
     site.api.merge(&orders_of(&site, "confirm-team"), "somebody", &json!({"data": {"1-a": order}}));
     let told = "1-a nothing was confirmed: of what is named, nothing waits for its deletion in confirm-team";
-    eventually("it is refused", SOON, || {
+    eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
         if said.contains(told) { Ok(()) } else { Err(said) }
     });

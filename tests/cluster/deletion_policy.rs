@@ -153,7 +153,7 @@ fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
     site.api.merge(&slow, "somebody", &json!({"metadata": {"finalizers": ["example.org/slow"]}}));
     site.api.delete(&path(&site, "shop"));
     let command = "rhumb prune confirm --name shop OBJECT...";
-    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 deletion waits", command]);
+    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 pending deletion", command]);
     await_condition(&site, "shop", "Ready", &["False PruneWaiting"]);
     eventually("the deletion of the other one has begun", DEFAULT_TIMEOUT, || {
         let deleted = site.api.value(&slow, "/metadata/deletionTimestamp");

@@ -123,5 +123,5 @@ fn while_neither_writes_nor_leases_are_answered() {
     proxy.clear();
     silenced(&proxy, Requests::any());
     ends(&mut daemon);
-    daemon.says(&["run out by themselves"]);
+    daemon.says(&["expire by themselves"]);
 }

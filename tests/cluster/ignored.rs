@@ -172,7 +172,7 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     let diff = site.diff(repo.path(), &[]).ends(0);
     diff.says(&["3 kept"]);
     diff.says(&["its annotation asks not to reconcile it"]);
-    diff.says(&["somebody put kustomize.toolkit.fluxcd.io/reconcile on it"]);
+    diff.says(&["kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
     // No source names it any more, and it stays.
     repo.remove("flux.yaml");
     repo.commit("Remove");
@@ -212,13 +212,13 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
     until("an Event names the annotation", || {
         let told = events(&site, "a");
         // No author stands behind it: nobody knows who it was.
-        let words = "\"somebody put rhumb.dev/reconcile on it: it is neither changed nor repaired while that stands \
-                     there\"";
+        let words = "\"rhumb.dev/reconcile is set on the live object: it is neither changed nor repaired until that is \
+                     removed\"";
         told.contains(&format!("\"OptedOut\" {words}"))
     });
     let told = site.rhumb(&["status"]).ends(0);
     told.says(&["opted-out", "1 left alone by annotation"]);
-    told.says(&["configmap/a", "OptedOut", "somebody put rhumb.dev/reconcile on it"]);
+    told.says(&["configmap/a", "OptedOut", "rhumb.dev/reconcile is set on the live object"]);
     annotate(&site, "a", "rhumb.dev/reconcile", &Value::Null);
     until("its end is told", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
     until("all is well again", || status(&site).ends_with("2 objects, as wanted and healthy"));
@@ -231,7 +231,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
     let mut first = site.daemon(repo.path());
     site.await_data("b", "a", "1");
     annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
-    first.says(&["opted out: somebody put rhumb.dev/reconcile on it"]);
+    first.says(&["opted out: rhumb.dev/reconcile is set on the live object"]);
     until("it is recorded that it was told", || {
         site.inventory().unwrap().pointer("/data/told-opt-outs").is_some()
     });
@@ -239,7 +239,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
     let second = site.daemon(repo.path());
     // It sees both, and tells of what is new alone.
     annotate(&site, "b", "rhumb.dev/reconcile", &json!("disabled"));
-    second.says(&["opted out: somebody put rhumb.dev/reconcile on it", "opted-out-once/b"]);
+    second.says(&["opted out: rhumb.dev/reconcile is set on the live object", "opted-out-once/b"]);
     until("both are counted", || status(&site).ends_with("2 objects: 2 OptedOut"));
     let log = second.log();
     assert_eq!(log.matches("opted out: ").count(), 1, "{log}");
@@ -264,7 +264,7 @@ fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
     until("that it has no effect is told", || {
         events(&site, "map")
             .iter()
-            .any(|event| event.contains("OptedOut") && event.contains("optOut of the source is denied"))
+            .any(|event| event.contains("OptedOut") && event.contains("`optOut: denied`"))
     });
 }
 

@@ -270,10 +270,10 @@ fn a_source_that_is_only_observed_says_so_of_kinds_that_come_later() {
     let mut command = site.bare_command();
     command.args(["run", "-v", "--config"]).arg(file);
     let daemon = Daemon::start(command);
-    daemon.says(&["ConfigMap kinds-observed/env", "only observed"]);
+    daemon.says(&["ConfigMap kinds-observed/env", "observe: true"]);
     let window = site.window();
     repo.change("web.yaml", &yaml::service("web", "web"));
-    daemon.says(&["Service kinds-observed/web", "only observed"]);
+    daemon.says(&["Service kinds-observed/web", "observe: true"]);
     window.assert_silent();
 }
 

@@ -203,7 +203,7 @@ fn an_address_that_is_taken_is_tried_again() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let open = ServingDaemon::start("doors-taken", &format!("listen: 127.0.0.1:{port}"));
-    open.daemon.says(&["nothing is answered about the status", &port.to_string()]);
+    open.daemon.says(&["the HTTP API is not available", &port.to_string()]);
     open.site.await_data("env", "a", "one");
     drop(taken);
     open.daemon.says(&["answering on http://127.0.0.1:"]);
@@ -303,7 +303,7 @@ fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
         let answer = ask(port, "GET /v1/status", &head);
         assert_eq!(code(&answer), 401, "{answer}");
     }
-    daemon.says(&["nobody is let in by the token", "serve-token"]);
+    daemon.says(&["no token is accepted", "serve-token"]);
     std::fs::remove_dir(&token).unwrap();
     std::fs::write(&token, TOKEN).unwrap();
     assert_eq!(code(&ask(port, "GET /livez", &with(TOKEN))), 200);
@@ -333,7 +333,7 @@ fn it_answers_while_a_credential_plugin_is_waited_for() {
     assert_eq!(code(&ask(probes, "GET /livez", here)), 200);
     assert_eq!(code(&ask(probes, "GET /readyz", here)), 503);
     let status = ask(port, "GET /v1/status", here);
-    assert!(code(&status) == 503 && status.contains("the loop has not begun yet"), "{status}");
+    assert!(code(&status) == 503 && status.contains("the loop has not started yet"), "{status}");
     let counted = ask(port, "GET /metrics", here);
     assert!(counted.contains("the credential plugin of the kubeconfig"), "{counted}");
     assert_eq!(open.daemon.stop().code(), Some(0));

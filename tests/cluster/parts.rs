@@ -31,7 +31,7 @@ fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
     let env = folder.path().join("env.yaml");
     let diff = site.diff(&env, &[]).ends(1);
     diff.says(&["~ ConfigMap parts/env"]);
-    diff.says(&["only the named files were read", "nor deleted"]);
+    diff.says(&["only the given files were read", "nor deleted"]);
     diff.says(&["0 to create, 1 to configure, 0 to delete, 0 unchanged"]);
     assert!(!diff.all().contains("parts/other"), "{}", diff.all());
     let applied = site.rhumb(&["apply", "-f", env.to_str().unwrap()]).ends(0);

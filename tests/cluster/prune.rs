@@ -1,4 +1,4 @@
-//! Deletion of what is not wanted any more, and its guards.
+//! Deletion of what is no longer wanted, and its guards.
 
 use serde_json::json;
 
@@ -159,9 +159,9 @@ fn a_confirmation_names_what_waits() {
     let folder = Folder::new(&many(4));
     site.rhumb(&["prune", "list"]).ends(2).says(&["there is no source confirm-unknown"]);
     site.apply(folder.path(), &[]).ends(0);
-    site.rhumb(&["prune", "list"]).ends(0).says(&["no deletion waits"]);
+    site.rhumb(&["prune", "list"]).ends(0).says(&["no pending deletions"]);
     let wrong = site.rhumb(&["prune", "confirm", "confirm-unknown/configmap/c000"]).ends(2);
-    wrong.says(&["no deletion of confirm-unknown/configmap/c000 waits"]);
+    wrong.says(&["no pending deletion of confirm-unknown/configmap/c000"]);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn an_object_that_asks_to_be_kept_is_kept() {
         folder.remove(&format!("{file}.yaml"));
     }
     let apply = site.apply(folder.path(), &["--prune"]).ends(0);
-    apply.says(&["configmap/ours (kept) kept: ", "what stands on it asks to keep it"]);
+    apply.says(&["configmap/ours (kept) kept: ", "as an annotation of it asks"]);
     apply.says(&["1 pruned, 1 unchanged, 7 kept"]);
     for name in all.into_iter().chain(["rest"]) {
         assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
@@ -317,7 +317,7 @@ fn an_object_that_asks_to_be_kept_is_kept() {
     // As it was asked for: no difference.
     let diff = site.diff(folder.path(), &[]).ends(0);
     diff.says(&["= ConfigMap kept/argo"]);
-    diff.says(&["= all 7 are kept: ", "what stands on it asks to keep it"]);
+    diff.says(&["= all 7 are kept: ", "as an annotation of it asks"]);
     diff.says(&["0 to delete, 1 unchanged, 7 kept"]);
 }
 

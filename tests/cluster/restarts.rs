@@ -234,7 +234,7 @@ fn a_config_map_that_breaks_pods_goes_back_with_them() {
     at_rest(&site);
     let told = site.rhumb(&["why", "deploy/web"]).ends(0);
     told.says(&["phase", "RolledBack"]);
-    told.says(&["because", "restarted as the data of ConfigMap env changed"]);
+    told.says(&["reason", "restarted as the data of ConfigMap env changed"]);
     assert_eq!(site.value("Deployment", "web", HASH), Value::Null);
     drop(first);
     site.api.delete(&site.at("ResourceQuota", "full"));

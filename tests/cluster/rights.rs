@@ -254,7 +254,7 @@ fn a_check_says_what_is_wrong_beside_rights() {
                  metadata: {name: rights-made}}";
     repo.write("homes.yaml", homes);
     let unmade = site.rhumb(&["check", &source]).ends(1);
-    unmade.says(&["missing namespace rights-nowhere is not there, and no source has it"]);
+    unmade.says(&["missing namespace rights-nowhere does not exist, and no source contains it"]);
     assert!(!unmade.stdout.contains("rights-made"), "{unmade:#?}");
     repo.remove("homes.yaml");
     // An object that is held back for an error would be missing in the roles.

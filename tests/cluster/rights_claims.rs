@@ -109,7 +109,8 @@ fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_th
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    second.says(&["Deployment rights-claims-stays/web", "are rolling: StatefulSet rights-claims-gone/db"]);
+    second
+        .says(&["Deployment rights-claims-stays/web", "are rolling out: StatefulSet rights-claims-gone/db"]);
     let change = || if stays.has("app:2") { Ok(()) } else { Err(second.log()) };
     eventually("the other one rolls", RECLAIMED, change);
     let forbidden: Vec<_> = window.calls().into_iter().filter(|call| call.code == 403).collect();
@@ -139,8 +140,8 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    let told = ["whether StatefulSet claims-hidden-gone/db still rolls is not known", "cannot list"];
-    second.says(&[&["WARN", "what another daemon has claimed counts"], &told[1..]].concat());
+    let told = ["not known whether StatefulSet claims-hidden-gone/db is still rolling out", "cannot list"];
+    second.says(&[&["WARN", "the claim of another daemon counts"], &told[1..]].concat());
     second.says(&[&["Deployment claims-hidden-stays/web"], &told[..]].concat());
     eventually("it is told why", DEFAULT_TIMEOUT, || {
         let mut command = stays.site.bare_command();
@@ -162,7 +163,7 @@ fn the_claim_of_a_daemon_that_is_gone_counts_as_long_as_its_workload_rolls() {
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    second.says(&["Deployment claims-long-stays/web", "are rolling: Deployment claims-long-gone/db"]);
+    second.says(&["Deployment claims-long-stays/web", "are rolling out: Deployment claims-long-gone/db"]);
     let done = || if gone.is_done("app:2") { Ok(()) } else { Err(gone.value("/status").to_string()) };
     eventually("the first one is rolled out", RECLAIMED, done);
     assert!(!stays.has("app:2"), "both rolled at once, and one may: {}", second.log());

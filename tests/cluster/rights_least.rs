@@ -41,10 +41,10 @@ fn who_only_observes_may_only_look_and_writes_nothing() {
     for verb in ["create", "patch", "delete"] {
         assert!(!printed.contains(&format!("- {verb}\n")), "{printed}");
     }
-    site.with_config(&["check"], &text).ends(0).says(&["ok ", "only observes"]);
+    site.with_config(&["check"], &text).ends(0).says(&["ok ", "observe: true"]);
     let window = site.window();
     let daemon = Daemon::start(site.command_with_config(&["run", "-v"], &text));
-    daemon.says(&["Deployment rights-observed/web", "only observed"]);
+    daemon.says(&["Deployment rights-observed/web", "observe: true"]);
     daemon.says(&["ConfigMap rights-observed/env", "it is released together with"]);
     // A wait is in the rollout ledger within some 2 s; the second resync from now is later than
     // that.
@@ -141,7 +141,7 @@ fn a_check_names_what_a_source_has_and_no_longer_holds() {
     }
     let window = site.window();
     let daemon = site.daemon(repo.path());
-    daemon.says(&["3 deletions wait for a person"]);
+    daemon.says(&["3 pending deletions"]);
     let listed = site.rhumb(&["prune", "list", "-o", "name"]).ends(0).stdout;
     let words: Vec<&str> = ["prune", "confirm"].into_iter().chain(listed.lines()).collect();
     site.rhumb(&words).ends(0);

@@ -470,7 +470,7 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(130));
     // Without the second it waits three seconds for the answer.
     assert!(told.elapsed() < Duration::from_secs(2), "it took {:?}", told.elapsed());
-    daemon.says(&["ending at once"]);
+    daemon.says(&["second signal: stopping at once"]);
 }
 
 #[test]

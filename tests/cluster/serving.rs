@@ -403,6 +403,6 @@ fn what_keeps_the_socket_from_opening_keeps_nothing_else() {
     let mut command = site.command(&["run", repo.path().to_str().unwrap()]);
     command.env("RUNTIME_DIRECTORY", runtime.path());
     let daemon = Daemon::start(command);
-    daemon.says(&["nothing is answered about the status", "no socket"]);
+    daemon.says(&["the HTTP API is not available", "no socket"]);
     site.await_data("env", "a", "one");
 }

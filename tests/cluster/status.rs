@@ -97,7 +97,7 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
     // The queue of a budget object that is new is told anew once that has settled.
     eventually("the cluster tells why it waits", DEFAULT_TIMEOUT, || {
         let shown = told.cluster(&[]).all();
-        if shown.contains("1 of 1 workloads are rolling") { Ok(()) } else { Err(shown) }
+        if shown.contains("1 of 1 workloads are rolling out") { Ok(()) } else { Err(shown) }
     });
     for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
         told.says(&[name, "1 rolling, 1 waiting"]);
@@ -105,12 +105,12 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
         told.says(&[
             "/deployment.apps/",
             "Waiting",
-            "number 1 in the rollout queue: 1 of 1 workloads are rolling",
+            "number 1 in the rollout queue: 1 of 1 workloads are rolling out",
         ]);
         assert!(!told.stdout.contains("configmap/env"), "{told:#?}");
     }
     told.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
-    told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload with at most"]);
+    told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, at most"]);
     one_source_or_object(&told);
     what_happened(&told);
 }
@@ -176,10 +176,10 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     }
     let named = site.rhumb(&["why", "cm/c00"]).ends(0);
     named.says(&["phase    Refused"]);
-    named.says(&["because  last told by the daemon: its manifest has an error"]);
+    named.says(&["reason   last reported by the daemon: its manifest has an error"]);
     let unnamed = site.rhumb(&["why", "cm/c24"]).ends(0);
     unnamed.says(&["phase    Unknown"]);
-    unnamed.says(&["because  it may be one of 5 that are not as wanted"]);
+    unnamed.says(&["reason   it may be one of 5 that are not as wanted"]);
 }
 
 /// No list by label shows it, so only its seal tells whose it is.
@@ -289,8 +289,8 @@ fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
     let answers = [
         (
             "503 Service Unavailable",
-            "{\"message\": \"the loop has not begun yet\"}",
-            "the daemon says: the loop has not begun yet",
+            "{\"message\": \"the loop has not started yet\"}",
+            "the daemon says: the loop has not started yet",
         ),
         ("200 OK", "{\"kind\": \"Another\"}", "is in no form that this version of rhumb knows"),
     ];

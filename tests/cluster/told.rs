@@ -59,7 +59,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
     site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
     let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
     why.says(&["phase    Waiting"]);
-    why.says(&["because  last told by the daemon: 1 of 1 workloads are rolling"]);
+    why.says(&["reason   last reported by the daemon: 1 of 1 workloads are rolling out"]);
     let _next = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
     eventually("d1 waits again", DEFAULT_TIMEOUT, || {
         let status = site.rhumb(&["rollout", "status"]).all();
@@ -71,7 +71,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
 fn whoever_waits_is_told_its_place_and_why() {
     let site = TestNamespace::new("told-queue");
     let (repo, _daemon) = two_that_wait(&site);
-    let rolling = "as 1 of 1 workloads are rolling: Deployment told-queue/d0";
+    let rolling = "as 1 of 1 workloads are rolling out: Deployment told-queue/d0";
     let place = format!("waiting in the rollout queue: 2nd of 2, {rolling}");
     eventually("d2 is told its place", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/d2"]).all();
@@ -145,23 +145,23 @@ fn why_tells_the_file_and_what_it_asks_for() {
     let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
     let line = both.lines().position(|line| line == "---").unwrap() + 2;
     why.says(&["file", &format!(" deploy/web.yaml:{line}")]);
-    why.says(&["asks", "for what there is"]);
+    why.says(&["manifest", "as the live object"]);
     // Not committed, as `rhumb diff` reads it, or in a folder of its own.
     repo.write("deploy/web.yaml", &both.replace("nginx:1", "nginx:2"));
     let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
-    why.says(&["asks", "for something else in .spec.template.spec.containers"]);
+    why.says(&["manifest", "differs in .spec.template.spec.containers"]);
     let why = site.rhumb(&["why", "cm/env", path, "--path", "deploy"]).ends(0);
     why.says(&["file", " web.yaml:1"]);
-    why.says(&["asks", "for what there is"]);
+    why.says(&["manifest", "as the live object"]);
     let why = site.rhumb(&["why", "deploy/web", path, "--ref", "HEAD"]).ends(0);
-    why.says(&["asks", "for what there is"]);
+    why.says(&["manifest", "as the live object"]);
     // A fault of the source is reported, and the cluster answers all the same.
     let why = site.rhumb(&["why", "deploy/web", "/nowhere/at/all"]).ends(2);
     why.says(&["phase", "Settled"]);
     why.says(&["error: /nowhere/at/all: no such file or directory"]);
     repo.write("deploy/web.yaml", &yaml::config_map("other", "a", "one"));
     let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
-    why.says(&["file", "SOURCE does not name it"]);
+    why.says(&["file", "SOURCE does not contain it"]);
     site.rhumb(&["why", "deploy/web", "--path", "deploy"])
         .ends(2)
         .says(&["--ref and --path are of a SOURCE"]);
@@ -215,7 +215,7 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
     until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
     site.apply(folder.path(), &["--wait=20s"])
         .ends(0)
-        .says(&["deployment.apps/web", "somebody put kustomize.toolkit.fluxcd.io/reconcile on it"]);
+        .says(&["deployment.apps/web", "kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
         repo.remove(name);
     }
     repo.commit("Remove three");
-    third.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/a: "]);
+    third.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/a: "]);
     until("they are written down", || data("pending-prunes").lines().count() == 3);
     third.kill();
     assert_eq!(lines(&third, "settled: "), 0, "{}", third.whole_log());
@@ -282,7 +282,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     repo.write("a.yaml", &yaml::config_map("a", "a", "1"));
     repo.remove("d.yaml");
     repo.commit("Remove another one");
-    fourth.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/d: "]);
+    fourth.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/d: "]);
     fourth.kill();
     assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
 }

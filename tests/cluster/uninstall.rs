@@ -103,7 +103,7 @@ fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
     }
     site.api.delete(&at("Source", &site.system(), "customs"));
     declare("other");
-    uninstall(&site, &[]).ends(4).says(&["Source customs-rhumb/other would make its source again"]);
+    uninstall(&site, &[]).ends(4).says(&["Source customs-rhumb/other would create its source again"]);
     assert!(site.inventory().is_some());
     uninstall(&site, &["customs"]).ends(0);
     assert!(site.inventory().is_none() && site.has("ConfigMap", "env"));
@@ -123,7 +123,7 @@ fn a_daemon_that_only_observes_does_not_hold_it_up_and_makes_nothing_again() {
     uninstall(&site, &[&site.name]).ends(0);
     let window = site.window();
     repo.change("web.yaml", &yaml::service("web", "web"));
-    daemon.says(&["Service leaving-watched/web", "only observed"]);
+    daemon.says(&["Service leaving-watched/web", "observe: true"]);
     window.assert_silent();
     assert!(site.inventory().is_none());
 }

@@ -53,7 +53,7 @@ impl Pod {
     }
 
     pub(crate) fn is_terminating(&self) -> bool {
-        at(&self.0, &["metadata", "deletionTimestamp"]).is_some()
+        value_at(&self.0, &["metadata", "deletionTimestamp"]).is_some()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -215,7 +215,7 @@ impl Harness {
     }
 
     fn is_observed(&self) -> bool {
-        let generation = at(&self.live, &["metadata", "generation"]).and_then(Value::as_u64);
+        let generation = value_at(&self.live, &["metadata", "generation"]).and_then(Value::as_u64);
         Some(self.status("observedGeneration")) >= generation
     }
 
@@ -238,14 +238,14 @@ impl Harness {
 
     /// A count of the status.
     pub(crate) fn status(&self, key: &str) -> u64 {
-        at(&self.live, &["status", key]).and_then(Value::as_u64).unwrap_or(0)
+        value_at(&self.live, &["status", key]).and_then(Value::as_u64).unwrap_or(0)
     }
 
     /// Returns whether there are as many pods as there should be, all of one image, and available.
     pub(crate) fn is_all(&self, image: &str) -> bool {
         let wanted = match self.live["kind"].as_str() {
             Some("DaemonSet") => 4,
-            _ => at(&self.live, &["spec", "replicas"]).and_then(Value::as_u64).unwrap_or(1),
+            _ => value_at(&self.live, &["spec", "replicas"]).and_then(Value::as_u64).unwrap_or(1),
         };
         let available = self.status("availableReplicas") + self.status("numberAvailable");
         self.pods.len() as u64 == wanted && self.ready(image) as u64 == wanted && available == wanted

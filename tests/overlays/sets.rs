@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rhumb::engine::{
     NodePod, NodeState, NodeStep, OrdinalPod, Overlay, OverlayState, PodAvailability, PromotionRequest,
-    StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, count_nodes, next,
-    select_evictions, stuck,
+    StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, count_nodes, find_stuck_pod, next,
+    select_evictions,
 };
 use rhumb::object::text_at;
 use serde_json::json;
@@ -86,13 +86,13 @@ async fn a_stateful_set_that_waits_for_a_bad_pod_is_freed_by_its_deletion() {
         current: revision("currentRevision"),
     };
     let pods: Vec<OrdinalPod> = db.pods.iter().map(|(name, pod)| ordinal(name, pod)).collect();
-    let bad = stuck(&set, &pods, Duration::from_mins(1)).unwrap();
+    let bad = find_stuck_pod(&set, &pods, Duration::from_mins(1)).unwrap();
     assert_eq!(&*bad.name, "stuck-2");
     plane().kubectl(&["delete", "pod", &bad.name, "--wait=false"]).unwrap();
     db.until("back", |db| db.is_all(OLD_IMAGE)).await;
     assert_eq!(db.worst.ready, 2);
     let pods: Vec<OrdinalPod> = db.pods.iter().map(|(name, pod)| ordinal(name, pod)).collect();
-    assert_eq!(stuck(&set, &pods, Duration::ZERO), None);
+    assert_eq!(find_stuck_pod(&set, &pods, Duration::ZERO), None);
 }
 
 fn ordinal(name: &str, pod: &Pod) -> OrdinalPod {

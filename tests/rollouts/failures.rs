@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::replay::{Bounds, Most};
+use crate::replay::{Bounds, PeakCounts};
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 pub(crate) const BUDGET: &str =
@@ -189,7 +189,7 @@ fn pods_that_take_their_time_are_waited_for() {
         await_image(&site, name, "app:2");
     }
     site.await_free_budget();
-    assert_eq!(observer.judge(BOUNDS), Most { workloads: 2, pods: 2 });
+    assert_eq!(observer.judge(BOUNDS), PeakCounts { workloads: 2, pods: 2 });
 }
 
 /// Objects that the bad commit added go, those that it would have removed stay.
@@ -300,7 +300,7 @@ fn what_failed_counts_until_it_is_back() {
     }
     await_image(&site, "web", "app:1");
     site.await_free_budget();
-    assert_eq!(observer.judge(ONE), Most { workloads: 1, pods: 1 });
+    assert_eq!(observer.judge(ONE), PeakCounts { workloads: 1, pods: 1 });
 }
 
 /// A held unit that is retried is held again when it fails again, and its last good content is

@@ -1,4 +1,4 @@
-//! The budget object, when somebody else takes it away, empties it or writes into it what nobody
+//! The rollout ledger, when somebody else takes it away, empties it or writes into it what nobody
 //! can read.
 
 use serde_json::{Value, json};

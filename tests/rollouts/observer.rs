@@ -10,7 +10,7 @@ use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::replay::{Bounds, Moment, Most, replay};
+use crate::replay::{Bounds, ObjectEvent, PeakCounts, replay};
 use crate::support::{Api, TestNamespace, at, until};
 
 const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Pod"];
@@ -19,7 +19,7 @@ const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// All that the watches have told, in the order in which it came.
-type ObservedEvents = Arc<Mutex<Vec<Moment>>>;
+type ObservedEvents = Arc<Mutex<Vec<ObjectEvent>>>;
 
 /// Watches a namespace until it is asked for its judgement.
 pub(crate) struct Observer {
@@ -38,7 +38,7 @@ fn uid(object: &Value) -> String {
 }
 
 fn tell(told: &ObservedEvents, kind: &'static str, object: Value, gone: bool) {
-    let moment = Moment { version: version(&object), kind, object, gone };
+    let moment = ObjectEvent { version: version(&object), kind, object, gone };
     told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
 }
 
@@ -77,9 +77,9 @@ async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &Ob
     let there: BTreeSet<String> = objects.iter().map(uid).collect();
     let known = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let of_kind = known.into_iter().filter(|moment| moment.kind == kind);
-    let newest: BTreeMap<String, Moment> = of_kind.map(|moment| (uid(&moment.object), moment)).collect();
+    let newest: BTreeMap<String, ObjectEvent> = of_kind.map(|moment| (uid(&moment.object), moment)).collect();
     for (_, lost) in newest.into_iter().filter(|(uid, moment)| !moment.gone && !there.contains(uid)) {
-        let moment = Moment { version: version(&list), gone: true, ..lost };
+        let moment = ObjectEvent { version: version(&list), gone: true, ..lost };
         told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
     }
     for object in objects {
@@ -110,7 +110,7 @@ impl Observer {
         Self { api, namespace: namespace.to_owned(), told, watches }
     }
 
-    fn told(&self) -> Vec<Moment> {
+    fn told(&self) -> Vec<ObjectEvent> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -118,7 +118,7 @@ impl Observer {
     fn is_abreast(&self) -> bool {
         let told = self.told();
         KINDS.into_iter().all(|kind| {
-            let newest: BTreeMap<String, &Moment> = told
+            let newest: BTreeMap<String, &ObjectEvent> = told
                 .iter()
                 .filter(|moment| moment.kind == kind)
                 .map(|moment| (uid(&moment.object), moment))
@@ -133,7 +133,7 @@ impl Observer {
 
     /// Holds every state since the beginning against a budget; tells the most that there was.
     #[track_caller]
-    pub(crate) fn judge(&self, bounds: Bounds) -> Most {
+    pub(crate) fn judge(&self, bounds: Bounds) -> PeakCounts {
         until("the observer has seen all", || self.is_abreast());
         replay(self.told(), bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
     }

@@ -7,7 +7,7 @@ use controlplane::{AuditEvent, Fault, Requests, ResponseCut, Rule};
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
-use crate::support::is_overlapping::holders;
+use crate::support::shares::holders;
 use crate::support::{
     Daemon, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, await_shares, eventually, shared_name, source,
 };

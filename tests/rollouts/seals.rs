@@ -127,7 +127,7 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
     observer.judge(BOUNDS);
 }
 
-/// A text of the budget object as an older version wrote it.
+/// A text of the rollout ledger as an older version wrote it.
 fn as_of_old(text: &str, content: &str, good: &str) -> String {
     let mut told: Value = serde_json::from_str(text).unwrap();
     let members = told["past"].as_array_mut().unwrap().iter_mut();
@@ -181,7 +181,7 @@ fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
     push(&repo, &[files(&Web::new("web", "app:2"), "two"), vec![alone("app:2")]].concat(), "Change all");
     await_image(&site, "alone", "app:2");
     daemon.says(&["Secret seals-rights-rhumb/config-key.rhumb.dev", "none is released with a Secret"]);
-    let waits = "what is recorded of Secrets is sealed, and the key for that cannot be had";
+    let waits = "the recorded hashes of Secrets are sealed, and the key for that cannot be had";
     eventually("it is told", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/web"]).ends(0).all();
         if why.contains(waits) { Ok(()) } else { Err(why) }
@@ -209,7 +209,7 @@ fn commands_without_the_right_to_the_key_touch_nothing_that_they_cannot_read() {
     let diff = site.diff(repo.path(), &[]);
     assert!(diff.all().contains("is sealed by a key that is not known here"), "{diff:?}");
     let apply = site.apply(repo.path(), &[]).all();
-    assert!(apply.contains("what is recorded of Secrets is sealed, and the key"), "{apply}");
+    assert!(apply.contains("the recorded hashes of Secrets are sealed, and the key"), "{apply}");
     assert!(window.to("deployments", "web").is_empty() && window.to("secrets", "password").is_empty());
     // With it they see what the daemon sees.
     proxy.remove(rule);

@@ -66,7 +66,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
         if why.contains(waits) { Ok(()) } else { Err(why) }
     });
     assert!(!is_new(&site, "a") && !is_new(&site, "b"));
-    site.rhumb(&["rollout", "status"]).says(&["with at most 2 pods away"]);
+    site.rhumb(&["rollout", "status"]).says(&["at most 2 pods unavailable"]);
     // New ones take their place, of which nobody tells either: they are looked at.
     for pod in &sick {
         site.api.delete(pod);
@@ -99,7 +99,7 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     let waits_for_a_minute = |name: &str| {
         eventually("it waits for the minute to pass", DEFAULT_TIMEOUT, || {
             let why = site.rhumb(&["why", &format!("deploy/{name}")]).all();
-            if why.contains("2 rollouts have begun in this minute") { Ok(()) } else { Err(why) }
+            if why.contains("2 rollouts have started in the last minute") { Ok(()) } else { Err(why) }
         });
     };
     until("two have begun", || new() >= 2);
@@ -152,7 +152,7 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
     assert!(is_new(&site, "slow") && is_new(&site, "web"));
     site.rhumb(&["rollout", "status"])
         .ends(0)
-        .says(&["rollout budget: 0 workloads with at most 0 pods away"]);
+        .says(&["rollout budget: 0 workloads rolling out, at most 0 pods unavailable"]);
     let most = observer.judge(BOUNDS);
     assert_eq!((most.workloads, most.pods), (1, 1));
 }

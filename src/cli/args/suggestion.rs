@@ -12,7 +12,7 @@ use crate::config::PositiveDuration;
 const FOREIGN_COMMANDS: [(&str, &str); 8] = [
     (
         "delete",
-        "`rhumb apply --prune` deletes what a source no longer names; `rhumb uninstall --delete-objects` all it has",
+        "`rhumb apply --prune` deletes objects that left a source; `rhumb uninstall --delete-objects` deletes all of them",
     ),
     ("get", "`rhumb status` shows sources and objects; `rhumb why NAME` explains one object"),
     ("describe", "`rhumb why NAME` explains one object"),
@@ -28,7 +28,7 @@ const FOREIGN_COMMANDS: [(&str, &str); 8] = [
 
 /// Flags of kubectl, each with the way that rhumb has for it.
 const FOREIGN_FLAGS: [(&str, &str); 6] = [
-    ("--timeout", "`--wait=TIMEOUT` waits at most so long"),
+    ("--timeout", "`--wait=TIMEOUT` waits at most this long"),
     ("-k", "`kubectl kustomize DIR | rhumb diff -f -` reads what kustomize renders"),
     ("--kustomize", "`kubectl kustomize DIR | rhumb diff -f -` reads what kustomize renders"),
     ("-R", "a directory is read with all that is below it"),
@@ -65,7 +65,7 @@ fn find_detached_timeout(words: &[OsString]) -> Option<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
     let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());
     let value = detached.find(|value| value.parse::<PositiveDuration>().is_ok())?;
-    Some(format!("a timeout stands behind `=`: --wait={value}"))
+    Some(format!("write the timeout behind `=`: --wait={value}"))
 }
 
 fn is_dry_run(word: &OsStr) -> bool {
@@ -99,9 +99,9 @@ mod tests {
             let told = parse(words.map(Into::into)).unwrap_err().to_string();
             assert!(told.contains(expected), "{line}: {told}");
         };
-        check("apply deploy --wait 3m", "a timeout stands behind `=`: --wait=3m");
-        check("apply --wait 3m deploy", "a timeout stands behind `=`: --wait=3m");
-        check("apply -f a.yaml --wait 3m", "a timeout stands behind `=`: --wait=3m");
+        check("apply deploy --wait 3m", "write the timeout behind `=`: --wait=3m");
+        check("apply --wait 3m deploy", "write the timeout behind `=`: --wait=3m");
+        check("apply -f a.yaml --wait 3m", "write the timeout behind `=`: --wait=3m");
         check("apply deploy --timeout=3m", "`--wait=TIMEOUT`");
         check("apply deploy --dry-run=server", "`--dry-run` takes no value");
         check("apply -k deploy", "kubectl kustomize DIR");

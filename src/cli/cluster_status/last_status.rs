@@ -8,10 +8,10 @@ use crate::object::ObjectId;
 use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
 /// Stands before each reason that comes from the record.
-const SOURCE_OF_REASON: &str = "last told by the daemon";
+const SOURCE_OF_REASON: &str = "last reported by the daemon";
 
-/// Stands before the reason for which a source was not read whole.
-const NOT_READ_WHOLE: &str = "; not read whole: ";
+/// Stands before the reason for which a source was not read completely.
+const NOT_READ_WHOLE: &str = "; not read completely: ";
 
 /// The status in a source's inventory ConfigMap.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl LastStatus {
         }
     }
 
-    /// Returns why the newest state was not read whole, as the daemon told it last.
+    /// Returns why the newest state was not read completely, as the daemon told it last.
     pub(super) fn incomplete_reason(&self) -> Option<String> {
         self.incomplete.clone()
     }
@@ -116,7 +116,7 @@ mod tests {
                     Failed Deployment.apps shop/db: old\n\
                     and 7 more: 3 Waiting, 4 RollingOut\n";
         LastStatus::read(&BTreeMap::from([
-            ("status".to_owned(), "0123: 4 objects: 4 Refused; not read whole: env.yaml".to_owned()),
+            ("status".to_owned(), "0123: 4 objects: 4 Refused; not read completely: env.yaml".to_owned()),
             ("not-as-wanted".to_owned(), open.to_owned()),
             ("left-alone".to_owned(), "LeftAlone ConfigMap shop/own: so\n".to_owned()),
         ]))

@@ -63,7 +63,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     UnlabelledObjects { proven, notes }
 }
 
-/// Returns the source of one object that was read whole, as its seal proves it.
+/// Returns the source of one object that was read completely, as its seal proves it.
 pub(in crate::cli) async fn source_by_seal(
     session: &ClusterSession,
     id: &ObjectId,

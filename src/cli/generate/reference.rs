@@ -67,7 +67,7 @@ fn annotations() -> String {
         (
             AnnotationPlace::Inventory,
             "On rhumb's own ConfigMaps",
-            "They stand in the namespace of rhumb, `rhumb-system` unless the configuration says otherwise.",
+            "They are in the namespace of rhumb, `rhumb-system` unless the configuration says otherwise.",
         ),
     ];
     for (place, heading, lead) in sections {
@@ -102,9 +102,7 @@ fn annotations() -> String {
 /// Returns the effect of another tool's key, as Markdown.
 fn effect_text(effect: WordEffect) -> String {
     match effect {
-        WordEffect::Keep(KeepPolicy::Confirm) => {
-            "as `rhumb prune confirm` asks: its deletion waits".to_owned()
-        }
+        WordEffect::Keep(KeepPolicy::Confirm) => "its deletion waits for `rhumb prune confirm`".to_owned(),
         WordEffect::Keep(_) => format!("as `{PRUNE}: never`"),
         WordEffect::Leave(ReconcilePolicy::OnlyCreate) => {
             "created where it is missing, then left alone".to_owned()

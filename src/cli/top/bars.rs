@@ -119,10 +119,10 @@ pub(super) fn budget_line(rollout: &RolloutStatus, columns: usize, palette: Pale
         ));
     }
     let window = rollout.window;
-    let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
+    let now = if (1..of).contains(&window) { format!(" (max {window} now)") } else { String::new() };
     let gauges = [
         ("workloads", rollout.workloads, now.as_str()),
-        ("pods away", rollout.unavailable, ""),
+        ("unavailable", rollout.unavailable, ""),
         ("starts a minute", rollout.starts, ""),
     ];
     let all = gauges.len();

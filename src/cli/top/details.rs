@@ -73,10 +73,10 @@ impl DetailPane {
         match &self.subject {
             DetailSubject::Source(name) => match view.sources.iter().find(|source| source.name == *name) {
                 Some(source) => add_source(&mut page, view, source),
-                None => page.add_value("state", &Cell::plain_cell("there is no such source any more")),
+                None => page.add_value("state", &Cell::plain_cell("the source is gone")),
             },
             DetailSubject::Object { status, .. } => match status {
-                ObjectDetail::Pending => page.add_value("phase", &Cell::plain_cell("is asked for")),
+                ObjectDetail::Pending => page.add_value("phase", &Cell::plain_cell("loading")),
                 ObjectDetail::Gone => page.add_value("phase", &Cell::plain_cell("no source has it")),
                 ObjectDetail::Found(status) => {
                     for (key, cell) in overview::object_facts(status, &view.rollout) {
@@ -104,8 +104,8 @@ fn add_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
         ("author", source.author.clone()),
         ("subject", source.subject.clone()),
         ("since", when(source.since)),
-        ("looked at", when(source.looked)),
-        ("repaired", (repaired > 0).then(|| format!("{repaired} changes of others"))),
+        ("checked", when(source.looked)),
+        ("repaired", (repaired > 0).then(|| format!("{repaired} drifted objects"))),
     ];
     for (key, value) in facts {
         page.add_value(key, &Cell::plain_cell(value.unwrap_or_default()));
@@ -114,7 +114,7 @@ fn add_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
         source.objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
     page.add_value("objects", &Cell::plain_cell(phases.join(", ")));
     if !source.changes.is_empty() {
-        page.add_heading("the newest commits that changed its manifests");
+        page.add_heading("recent commits");
         for commit in &source.changes {
             let revision = Revision::new(&commit.revision).short_name().to_owned();
             page.add_row(
@@ -170,7 +170,7 @@ impl DetailPage {
         if meant.is_empty() {
             return;
         }
-        self.add_heading("what happened last");
+        self.add_heading("events");
         for notice in meant {
             let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
             let first = format!("{} {}", clock_text(now, notice.at), notice.reason);

@@ -17,18 +17,18 @@ use crate::render::TextStyle;
 
 /// The keys and their actions.
 const KEY_HELP: [(&str, &str); 12] = [
-    ("Tab, Right, l", "the next pane; Shift-Tab, Left or h: the one before"),
-    ("1 to 5", "this pane"),
-    ("Up, Down, k, j", "a row up or down"),
-    ("PageUp, PageDown", "a page; also Ctrl-B, Ctrl-F and the space bar"),
-    ("Home, End, g, G", "the first row, the last one"),
-    ("Enter", "all that is known of it, and what happened to it"),
-    ("Esc", "goes back; drops the text that is looked for; else the end"),
-    ("/", "rows with a text alone: Enter keeps it, Esc drops it"),
-    ("s", "what is of the source of this row alone; again: all"),
-    ("Ctrl-L", "draws everything anew"),
-    ("Ctrl-Z", "to the background, until `fg`"),
-    ("q, Ctrl-C", "the end"),
+    ("Tab, Right, l", "next pane; Shift-Tab, Left or h: previous pane"),
+    ("1 to 5", "pane by number"),
+    ("Up, Down, k, j", "previous or next row"),
+    ("PageUp, PageDown", "previous or next page; also Ctrl-B, Ctrl-F, Space"),
+    ("Home, End, g, G", "first or last row"),
+    ("Enter", "details and events of the row"),
+    ("Esc", "go back; clear the filter; else quit"),
+    ("/", "filter rows by a text: Enter keeps it, Esc clears it"),
+    ("s", "show only the source of this row; again: all"),
+    ("Ctrl-L", "redraw"),
+    ("Ctrl-Z", "suspend, until `fg`"),
+    ("q, Ctrl-C", "quit"),
 ];
 
 /// Draws all of it.
@@ -105,14 +105,9 @@ fn title(
     let is_focused = model.focus == pane;
     let is_filtered = !model.text.is_empty() || model.only.is_some();
     let nothing = match pane {
-        Pane::Events if matches!(model.origin, StatusOrigin::Cluster(_)) => {
-            ": the daemon alone tells them here"
-        }
-        _ if is_filtered => ": nothing of that kind",
-        Pane::Sources => ": none",
-        Pane::Rollouts => ": nothing rolls",
-        Pane::Queue => ": nobody waits",
-        Pane::NeedsAttention => ": nothing",
+        Pane::Events if matches!(model.origin, StatusOrigin::Cluster(_)) => ": only the daemon shows them",
+        _ if is_filtered => ": no match",
+        Pane::Sources | Pane::Rollouts | Pane::Queue | Pane::NeedsAttention => ": none",
         Pane::Events => ": none yet",
     };
     let count = match items.len() {

@@ -68,7 +68,7 @@ impl Pane {
             Self::Sources => "Sources",
             Self::Rollouts => "Rollouts",
             Self::Queue => "Queue",
-            Self::NeedsAttention => "Not as it should be",
+            Self::NeedsAttention => "Needs attention",
             Self::Events => "Events",
         }
     }

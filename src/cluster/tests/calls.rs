@@ -290,8 +290,13 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
             .unwrap();
     });
     let look = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(fake.asked().len(), 3);
+        let begun = async {
+            while fake.asked().len() < 3 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), begun).await.unwrap();
+        // A fourth write would have been sent before this read.
         fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
         assert_eq!(fake.asked().len(), 4);
     };

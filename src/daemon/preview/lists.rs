@@ -160,7 +160,7 @@ impl PreviewRun {
         let complete = tokio::time::timeout(SCALER_LIST_TIMEOUT, listed).await.unwrap_or(false);
         drop(informer);
         if !complete {
-            tracing::warn!("the autoscalers cannot be listed; counts that others set are left to them");
+            tracing::warn!("the autoscalers cannot be listed; replicas that others set are left to them");
             return;
         }
         self.engine.set_autoscaled(targets.into_values().flatten().map(|target| target.id).collect());

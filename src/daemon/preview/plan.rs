@@ -167,7 +167,7 @@ impl PreviewRun {
             }
             (_, Err(error)) if self.is_missing_own_namespace(&base.id, &error) => {
                 let namespace = base.id.namespace().unwrap_or_default();
-                let why = format!("the namespace {namespace} is made first");
+                let why = format!("the namespace {namespace} is created first");
                 self.plan_unchecked(base, &why).await
             }
             (before, Err(error)) => self.plan_refused(base, apply, &error, before.ok().flatten(), &body),
@@ -228,7 +228,7 @@ impl PreviewRun {
             Some(want) => self.content(want, ApplyVariant::PLAIN).await,
             None => None,
         };
-        let note = format!("not checked by the server yet, as {why}");
+        let note = format!("not checked by the API server yet, as {why}");
         PlannedObject { verdict: PlannedAction::Create, ..plan_differences(base, None, after, Some(note)) }
     }
 
@@ -241,7 +241,7 @@ impl PreviewRun {
             DeletionReason::Prune => {
                 let other = self.engine.possible_claimant(self.source, &base.id);
                 let other = other.map(|name| format!("; source {name} may still come to want it"));
-                (PlannedAction::Delete, Some(format!("not wanted any more{}", other.unwrap_or_default())))
+                (PlannedAction::Delete, Some(format!("no longer wanted{}", other.unwrap_or_default())))
             }
             DeletionReason::Recreate => (PlannedAction::Recreate, None),
         };
@@ -252,11 +252,11 @@ impl PreviewRun {
 fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
         ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.previous_owner(apply) {
-            Some(owner) => format!("it exists and is taken over from {owner}"),
-            None => "it exists and is taken over".to_owned(),
+            Some(owner) => format!("it exists and is adopted from {owner}"),
+            None => "it exists and is adopted".to_owned(),
         }),
         ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
-        ApplyPurpose::Step => Some("its rollout goes on".to_owned()),
+        ApplyPurpose::Step => Some("its rollout continues".to_owned()),
         ApplyPurpose::Restart => {
             let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))

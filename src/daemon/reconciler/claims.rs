@@ -19,7 +19,7 @@ use crate::engine::{
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
 
-/// The shortest wait before the budget object is asked for again.
+/// The shortest wait before the rollout ledger is asked for again.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
 const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
@@ -113,7 +113,7 @@ fn holder() -> String {
 }
 
 impl Reconciler {
-    /// Reads the budget object where that has to be done, and writes it where it does not say what
+    /// Reads the rollout ledger where that has to be done, and writes it where it does not say what
     /// it should.
     pub(super) fn keep_budget(&mut self) {
         let now = Instant::now();
@@ -166,7 +166,7 @@ impl Reconciler {
         }
     }
 
-    /// Takes over what the budget object says, where it can be opened.
+    /// Takes over what the rollout ledger says, where it can be opened.
     fn take_ledger(&mut self, text: &str) -> Result<(), ParseLedgerError> {
         self.keeper.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
@@ -191,12 +191,12 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Says once what of the budget object cannot be read, and what mends it; and that all can be
+    /// Says once what of the rollout ledger cannot be read, and what mends it; and that all can be
     /// read again.
     fn log_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
             if self.keeper.unreadable.take().is_some() {
-                tracing::info!("the budget object can be read again");
+                tracing::info!("the rollout ledger can be read again");
             }
             return;
         };
@@ -215,7 +215,7 @@ impl Reconciler {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
         if self.keeper.told.as_ref() != Some(&why) {
-            tracing::warn!("the budget object: {why}; no rollout begins before one that goes on is over");
+            tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
         }
         self.keeper.told = Some(why);
     }
@@ -226,7 +226,7 @@ impl Reconciler {
         let why = self.engine.seal_obstacle().map(|reason| reason.to_string());
         if self.configs.is_blind() && self.keeper.told != why {
             let why = why.as_deref().unwrap_or_default();
-            tracing::warn!("the budget object: {why}; nothing that restarts pods is begun");
+            tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
         }
         self.keeper.told = why;
     }
@@ -281,14 +281,14 @@ impl Reconciler {
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {
                 if self.engine.note_hidden_workload(id, error.to_string().into()) {
-                    tracing::warn!(object = %id, "what another daemon has claimed counts, as it may not be looked at: {error}");
+                    tracing::warn!(object = %id, "the claim of another daemon counts, as its workload may not be read: {error}");
                 }
             }
             Err(error) => tracing::debug!(object = %id, "another daemon's claim: {error}"),
         }
     }
 
-    /// Says what ends the process: its last loop takes the queue out of the budget object.
+    /// Says what ends the process: its last loop takes the queue out of the rollout ledger.
     #[must_use]
     pub fn with_end_token(mut self, end: CancellationToken) -> Self {
         self.keeper.end = end;
@@ -337,7 +337,7 @@ impl Reconciler {
                 Err(error) => Err(error),
             };
             if let Err(error) = &told {
-                tracing::warn!("the budget object: {error}; {}", self.remaining_text());
+                tracing::warn!("the rollout ledger: {error}; {}", self.remaining_text());
                 return;
             }
             self.record_budget_answer(told);
@@ -347,11 +347,9 @@ impl Reconciler {
     /// Returns what a budget object that cannot be written goes on saying.
     fn remaining_text(&self) -> &'static str {
         match self.until {
-            StopCondition::Stopped => {
-                "it shows a queue that nobody works on before the next daemon writes its own"
-            }
+            StopCondition::Stopped => "it shows an old queue until the next daemon writes its own",
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
-                "what was claimed counts until it has long rested"
+                "its claims count until their workloads have been at rest"
             }
         }
     }
@@ -376,7 +374,7 @@ impl Reconciler {
                 self.keeper.telling.note_failure(&mut self.engine);
             }
             Err(error) => {
-                tracing::warn!("the budget object: {error}");
+                tracing::warn!("the rollout ledger: {error}");
                 self.keeper.telling.note_failure(&mut self.engine);
                 self.keeper.stale = true;
                 let wait = match error.class() {

@@ -229,15 +229,15 @@ impl Reconciler {
                 }
             }
             DataChange::Failed(why, ErrorClass::Internal) => {
-                tracing::error!(object = %id, "what is in it is not followed any more: {why}");
+                tracing::error!(object = %id, "its data is no longer followed: {why}");
                 self.engine.set_config_data(&id, ReadState::Unreadable(why));
             }
             DataChange::Failed(why, ErrorClass::Transient) => {
-                tracing::debug!(object = %id, "what is in it cannot be read now: {why}");
+                tracing::debug!(object = %id, "its data cannot be read now: {why}");
             }
             DataChange::Failed(why, _) => {
                 if self.configs.unreadable.insert(teller) {
-                    tracing::warn!(object = %id, "what is in it cannot be read, so nothing is restarted for it: {why}");
+                    tracing::warn!(object = %id, "its data cannot be read, so nothing is restarted for it: {why}");
                 }
                 if self.configs.tellers.get(&id) == Some(&account) && self.configs.is_readable(&id) {
                     self.configs.tellers.remove(&id);

@@ -74,7 +74,7 @@ impl Reconciler {
                 let name = &self.engine.source(*other).name;
                 return Some((
                     (false, id),
-                    format!("{id}: source {name} wants it, and has not taken it over"),
+                    format!("{id}: source {name} wants it, and has not adopted it yet"),
                 ));
             }
             let reason = self.open.get(id)?;

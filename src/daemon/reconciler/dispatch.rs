@@ -18,7 +18,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
 use crate::report::Outcome;
 
-/// The longest rest after somebody else wrote first: the next view is on its way.
+/// The longest rest after another client wrote first: the next view is on its way.
 const MAX_CONFLICT_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum number of conflicts in a row after which an object is decided on as soon as the

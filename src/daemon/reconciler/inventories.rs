@@ -332,7 +332,7 @@ impl Reconciler {
             if let Some(why) = &why {
                 tracing::warn!(%source, "{why}");
             } else {
-                tracing::info!(%source, "what kept it from pruning is over");
+                tracing::info!(%source, "it can prune again");
             }
             store.told = why;
         }

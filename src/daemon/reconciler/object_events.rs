@@ -46,9 +46,9 @@ struct SourceEventState {
     worked: bool,
     /// The events of an earlier process.
     earlier: PreviousProcess,
-    /// The reason for which it was not read whole.
+    /// The reason for which it was not read completely.
     incomplete: Option<String>,
-    /// The objects whose deletion waits for a person.
+    /// The objects with a pending deletion.
     pending: BTreeSet<ObjectId>,
     /// The objects that an annotation takes out of our hands.
     opt_outs: OptOutHistory,
@@ -361,7 +361,7 @@ impl Reconciler {
         let (count, name) = (stand.prune_waiting, &stand.name);
         let deletions = pending_deletions_text(count);
         let message = format!(
-            "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+            "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
         self.notice(EventReason::PruneWaiting, source, None, (message, head));
@@ -431,10 +431,10 @@ fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (
     match (&turn.course, &turn.back) {
         (RolloutProgress::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
         (RolloutProgress::Started, Some(_)) if is_known => {
-            (EventReason::RolloutStarted, format!("it goes back to revision {revision}"))
+            (EventReason::RolloutStarted, format!("going back to revision {revision}"))
         }
         (RolloutProgress::Started, Some(why)) => {
-            (EventReason::RolloutStarted, format!("{why}; it goes back to revision {revision}"))
+            (EventReason::RolloutStarted, format!("{why}; going back to revision {revision}"))
         }
         (RolloutProgress::Succeeded, None) => {
             (EventReason::RolloutSucceeded, format!("revision {revision} is rolled out"))
@@ -472,10 +472,10 @@ fn event_reason(told: &Outcome) -> Option<EventReason> {
 
 fn message(reason: EventReason, told: &Outcome) -> String {
     match told {
-        Outcome::Created if reason == EventReason::DriftRepaired => "somebody else had deleted it".to_owned(),
-        Outcome::Adopted(owner) => format!("taken over from {owner}"),
+        Outcome::Created if reason == EventReason::DriftRepaired => "it had been deleted".to_owned(),
+        Outcome::Adopted(owner) => format!("adopted from {owner}"),
         Outcome::Repaired(who) => format!("{who}; put back"),
-        _ if reason == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
+        _ if reason == EventReason::DriftRepaired => "it had been changed".to_owned(),
         Outcome::Waiting(reason) | Outcome::Refused(reason) => reason.to_string(),
         done => done.to_string(),
     }

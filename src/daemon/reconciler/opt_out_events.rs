@@ -86,10 +86,10 @@ impl Reconciler {
         let news = self.history.opt_outs(source).note(now, is_all_seen);
         for (id, word) in news.begun {
             let message = if is_denied {
-                format!("somebody put {word} on it, without effect: optOut of the source is denied")
+                format!("{word} is set on the live object, without effect: the source has `optOut: denied`")
             } else {
                 format!(
-                    "somebody put {word} on it: it is neither changed nor repaired while that stands there"
+                    "{word} is set on the live object: it is neither changed nor repaired until that is removed"
                 )
             };
             self.notice(EventReason::OptedOut, source, Some(&id), (message, head.clone()));

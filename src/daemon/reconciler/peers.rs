@@ -37,7 +37,7 @@ impl Reconciler {
             }
             // Objects that wait for it go on waiting, as nothing is deleted on doubt.
             Err(error) => {
-                tracing::warn!("what other sources of the cluster want cannot be read: {error}");
+                tracing::warn!("the claims of other sources of the cluster cannot be read: {error}");
                 let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
                 self.spawn(async move {
                     tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
@@ -55,7 +55,7 @@ impl Reconciler {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             self.tasks.spawn(async move {
                 while let Err(error) = retire_source(&cluster, &namespace, &source).await {
-                    tracing::debug!(%source, "that nobody serves it cannot be told: {error}");
+                    tracing::debug!(%source, "it cannot be found out whether a daemon serves it: {error}");
                     tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
                         .await;
                 }

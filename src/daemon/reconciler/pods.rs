@@ -74,7 +74,7 @@ impl Reconciler {
     /// Deletes the pods for which a StatefulSet's controller would wait for ever.
     pub(super) fn free_stuck(&mut self, now: Instant) {
         for pod in self.engine.stuck_pods(now) {
-            tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it for ever");
+            tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it forever");
             let cluster = self.cluster_for(&pod.of).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();

@@ -142,7 +142,7 @@ impl Reconciler {
         let cluster = &self.executor.cluster;
         let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
             if let Err(error) = cluster.save_inventory(&self.namespace, name, Some(known), &wanted).await {
-                tracing::debug!(source = %name, "where it stands at the end is not told: {error}");
+                tracing::debug!(source = %name, "its last status is not written: {error}");
             }
         };
         stream::iter(changed).for_each_concurrent(CONCURRENT_FINAL_WRITES, write).await;

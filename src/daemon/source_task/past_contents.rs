@@ -108,6 +108,8 @@ fn require_followed(
             "revision {short} was never in force here and is no ancestor of {}, which the source is at; merge it first",
             head.short_name()
         )),
-        Err(error) => Err(format!("whether revision {short} was ever followed cannot be told: {error}")),
+        Err(error) => {
+            Err(format!("it cannot be found out whether revision {short} was ever followed: {error}"))
+        }
     }
 }

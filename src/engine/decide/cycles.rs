@@ -64,9 +64,9 @@ fn cycle_text(cycle: &[ObjectId]) -> String {
         cycle.iter().take(MAX_NAMED_IN_CYCLE).chain(cycle.first()).map(ToString::to_string).collect();
     match (cycle.len().checked_sub(MAX_NAMED_IN_CYCLE), names.split_last()) {
         (Some(more @ 1..), Some((first, others))) => {
-            format!("it waits for itself: {} → {more} more → {first}", others.join(" → "))
+            format!("dependency cycle: {} → {more} more → {first}", others.join(" → "))
         }
-        _ => format!("it waits for itself: {}", names.join(" → ")),
+        _ => format!("dependency cycle: {}", names.join(" → ")),
     }
 }
 

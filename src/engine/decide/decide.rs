@@ -323,7 +323,7 @@ pub(super) fn decide_present(
     }))
 }
 
-/// The content is there, and its rollout goes one step on, or is let go, or its pods use other
+/// The content is there, and its rollout continuese step on, or is let go, or its pods use other
 /// data.
 pub(super) fn decide_step(
     view: &DecisionInput<'_>,

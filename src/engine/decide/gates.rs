@@ -123,7 +123,7 @@ impl Engine {
                 match self.live_object(need) {
                     None => held("is not there yet"),
                     Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
-                        held("goes back first")
+                        held("is rolled back first")
                     }
                     Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => {
                         None

@@ -32,7 +32,7 @@ pub enum WriteFailure {
 impl std::fmt::Display for WriteFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Conflict(_) => f.write_str("somebody else wrote first"),
+            Self::Conflict(_) => f.write_str("another client wrote first"),
             Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
         }
     }
@@ -182,7 +182,7 @@ impl Engine {
                 // again.
                 entry.looked = None;
                 entry.written = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
-                entry.failed = (!rest.is_zero()).then(|| (now + rest, "somebody else wrote first".into()));
+                entry.failed = (!rest.is_zero()).then(|| (now + rest, "another client wrote first".into()));
             }
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {

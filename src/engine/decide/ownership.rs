@@ -12,7 +12,7 @@ use crate::engine::{
 
 /// Returns why the others do not get what the first of several sources has.
 pub(in crate::engine) fn first_source_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
-    format!("{}; it is as the first of them asks, which has it", two_sources_reason(wants)).into()
+    format!("{}; the first of them applies it", two_sources_reason(wants)).into()
 }
 
 pub(super) fn two_sources_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str> {

@@ -556,7 +556,7 @@ impl Engine {
     }
 }
 
-/// Keeps what was read whole before: a newer revision that is not takes nothing back.
+/// Keeps what was read completely before: a newer revision that is not takes nothing back.
 fn merge_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
     match (progress, told.map(|told| &told.progress)) {
         (

@@ -44,7 +44,7 @@ pub enum SourceProgress {
     Follows {
         /// The place of the repository, without credentials, and the reference in it.
         repository: Arc<str>,
-        /// The newest revision that was read whole.
+        /// The newest revision that was read completely.
         read: Option<Revision>,
     },
 }
@@ -232,7 +232,7 @@ impl PeerSource {
                 )
             }
             None => DeletionConsent::Withheld(
-                format!("source {name} of the same repository may want it: it has not been read whole")
+                format!("source {name} of the same repository may want it: it has not been read completely")
                     .into(),
             ),
         }

@@ -1,9 +1,9 @@
 //! The prune guard: the unwanted objects that may be deleted now, and the reasons for the others.
 //!
 //! This is the one place that decides about deletion. An object gets here only when a source that
-//! was read whole does not want it, and no other source does. It is in that source's inventory by
-//! its label *and* by our own managedFields entry. Only the seal of its release annotation makes it
-//! one that may go. The guard always judges the whole pending set: half a set inside the blast
+//! was read completely does not want it, and no other source does. It is in that source's inventory
+//! by its label *and* by our own managedFields entry. Only the seal of its release annotation makes
+//! it one that may go. The guard always judges the whole pending set: half a set inside the blast
 //! radius is not safer than the set.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
-/// One object that is not wanted any more.
+/// One object that is no longer wanted.
 #[derive(Clone, Debug)]
 pub struct PruneCandidate {
     /// The object.
@@ -40,7 +40,7 @@ impl PruneCandidate {
     }
 }
 
-/// The policy by an object's annotations for the time when it is not wanted any more.
+/// The policy by an object's annotations for the time when it is no longer wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepPolicy {
     /// It may be pruned, when the other changes of its unit are healthy.
@@ -74,7 +74,7 @@ impl KeepPolicy {
 #[derive(Clone, Debug)]
 pub struct PruneGuard<'a> {
     /// The decision for all objects where nothing is pruned; none when the source prunes and was
-    /// read whole.
+    /// read completely.
     pub closed: Option<PruneDecision>,
     /// The place that the inventory was made from, where it is not the present one.
     pub other_place: Option<Arc<str>>,
@@ -147,7 +147,7 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
         return PruneDecision::Leave(why.clone());
     }
     if pending.keep == KeepPolicy::Asked {
-        return PruneDecision::Keep("not wanted any more; what stands on it asks to keep it".into());
+        return PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into());
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();
@@ -192,7 +192,9 @@ fn unconfirmed_reasons(
         let kind = pending.id.group_kind();
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
         let why = if let Some(place) = &guard.other_place {
-            Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
+            Some(format!(
+                "this inventory was made from {place}; nothing of it is pruned until it is confirmed"
+            ))
         } else if let Some(kind) = data_loss_reason(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))
         } else if pending.keep == KeepPolicy::Confirm {

@@ -58,7 +58,7 @@ impl Engine {
         judge(&pending, &guard)
     }
 
-    /// Facts about what is not wanted any more. Where all that must come first is taken for done,
+    /// Facts about what is no longer wanted. Where all that must come first is taken for done,
     /// none of it waits for other changes.
     pub(in crate::engine) fn prune_candidates(
         &self,
@@ -105,10 +105,10 @@ impl Engine {
         match state.prune {
             PrunePolicy::On => {}
             PrunePolicy::Off => {
-                return Some(PruneDecision::Keep("not wanted any more; pruning is off".into()));
+                return Some(PruneDecision::Keep("no longer wanted; `prune` is off".into()));
             }
             PrunePolicy::Partial => {
-                return Some(PruneDecision::Keep("not in the files that were named".into()));
+                return Some(PruneDecision::Keep("not in the given files".into()));
             }
         }
         match self.release_key_obstacle() {
@@ -118,7 +118,7 @@ impl Engine {
             Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked_seal_reason(&why))),
             Some(_) => {
                 return Some(PruneDecision::Later(
-                    "nothing is pruned before the key of seals was read".into(),
+                    "nothing is pruned until the key of the seals is read".into(),
                 ));
             }
         }
@@ -129,16 +129,17 @@ impl Engine {
             return Some(PruneDecision::Later(why.into()));
         }
         if let Some((file, kind)) = self.unscoped_file(source) {
-            let why =
-                format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
+            let why = format!(
+                "nothing is pruned until {file} is readable: it is not known whether {kind} is namespaced"
+            );
             return Some(PruneDecision::Later(why.into()));
         }
         if let Some(why) = &state.incomplete {
-            let why = format!("nothing is pruned, as the source was not read whole: {why}");
+            let why = format!("nothing is pruned, as the source was not read completely: {why}");
             return Some(PruneDecision::Keep(why.into()));
         }
         if state.inventory.is_none() {
-            return Some(PruneDecision::Later("nothing is pruned before the inventory was read".into()));
+            return Some(PruneDecision::Later("nothing is pruned until the inventory is read".into()));
         }
         let later =
             |kind| PruneDecision::Later(format!("nothing is pruned while {kind} cannot be listed").into());

@@ -266,7 +266,7 @@ struct AllowListPosition(&'static str, &'static str);
 
 /// The list of a source.
 const SOURCE_LIST: AllowListPosition = AllowListPosition("allow", "source");
-/// The list of all sources that stand in the cluster.
+/// The list of all sources in the cluster.
 const CUSTOM_SOURCES_LIST: AllowListPosition = AllowListPosition("customSources.objects", "configuration");
 
 impl fmt::Display for AllowViolation {

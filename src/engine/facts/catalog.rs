@@ -185,7 +185,7 @@ impl Catalog {
                     WantedObject::Unusable(held) => (held.gvk.clone(), held.origin.clone()),
                 };
                 let places = join_places(several.iter().map(WantedObject::origin), several.len());
-                let reason = format!("it stands {} times: {places}", several.len()).into();
+                let reason = format!("it is defined {} times: {places}", several.len()).into();
                 Some(WantedObject::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
             }
         }
@@ -263,7 +263,7 @@ mod tests {
             catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
         }
         let Some(WantedObject::Unusable(held)) = catalog.wanted_object(&id) else { panic!("it is not held") };
-        let expected = "it stands 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
+        let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
         assert_eq!(&*held.reason, expected);
         let found = catalog.diagnostics();
         assert_eq!(found.len(), 40);

@@ -172,7 +172,7 @@ pub(in crate::engine) struct SealState {
     seals: HashSeals,
     /// Indicates whether something has to be sealed, or opened.
     wanted: bool,
-    /// Indicates whether the budget object says something else than was last read, and cannot be
+    /// Indicates whether the rollout ledger says something else than was last read, and cannot be
     /// read.
     locked: bool,
 }
@@ -188,7 +188,7 @@ impl Engine {
         self.configs.sealed.wanted = true;
     }
 
-    /// The budget object cannot be read without a key: until there is one, nothing new is begun.
+    /// The rollout ledger cannot be read without a key: until there is one, nothing new is begun.
     pub fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
@@ -200,7 +200,7 @@ impl Engine {
         self.wake_topic(&WaitTopic::Inventory(source));
     }
 
-    /// Returns the budget object as it was last read or written.
+    /// Returns the rollout ledger as it was last read or written.
     pub fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
         self.rollouts.ledger.as_ref()
     }

@@ -164,7 +164,7 @@ impl Engine {
         (taken + bytes > MAX_RECORD_BYTES).then(|| {
             let (is, full) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
             let why = format!(
-                "the budget object has no room for what is released together with {first}: rollouts that are not \
+                "the rollout ledger has no room for what is released together with {first}: rollouts that are not \
                  over take {is} of {full} kB"
             );
             Reason::Retrying(why.into(), ROOM_RETRY_DELAY)

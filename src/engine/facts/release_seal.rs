@@ -314,7 +314,7 @@ impl Engine {
 }
 
 /// The reason for which an unproven object is never deleted.
-pub(in crate::engine) const UNPROVEN_REASON: &str = "not wanted any more; \
+pub(in crate::engine) const UNPROVEN_REASON: &str = "no longer wanted; \
      kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell that it made it: \
      delete it by kubectl if nobody needs it";
 

@@ -23,7 +23,7 @@ pub struct Inventory {
     /// The place that it was made from, where that is not the source's place now.
     pub other_place: Option<Arc<str>>,
     /// It does not name the present location beside the others yet. An object written before it
-    /// does would pass for one of theirs that is not wanted any more.
+    /// does would pass for one of theirs that is no longer wanted.
     pub unplaced: bool,
     /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
@@ -73,7 +73,7 @@ pub struct SourceState {
     pub head: Option<Revision>,
     /// The authors of revisions that the ledger does not have yet.
     pub(in crate::engine) authors: Vec<(Revision, Authorship)>,
-    /// The reason for which its newest state was not read whole; none when it was.
+    /// The reason for which its newest state was not read completely; none when it was.
     pub incomplete: Option<Arc<str>>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
@@ -210,7 +210,7 @@ pub struct SourceReading {
     pub authored: Option<Authorship>,
     /// Files that changed, with what they hold now; nothing for one that is gone.
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
-    /// The reason for which it was not read whole, beyond files that were not understood.
+    /// The reason for which it was not read completely, beyond files that were not understood.
     pub incomplete: Option<Arc<str>>,
     /// The files that could hold manifests and are not read at all, each with its reason.
     pub refused: Vec<Diagnostic>,

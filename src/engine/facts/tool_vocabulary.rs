@@ -72,13 +72,13 @@ const KEEP: WordEffect = WordEffect::Keep(KeepPolicy::Asked);
 const KEEP_UNTIL_CONFIRMED: WordEffect = WordEffect::Keep(KeepPolicy::Confirm);
 const LEAVE_ALONE: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
 const APPLY_ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
-const DEFAULT_BEHAVIOUR: WordEffect = WordEffect::Ignored("that is so here without a word");
+const DEFAULT_BEHAVIOUR: WordEffect = WordEffect::Ignored("this is the default here");
 const NOT_UNDERSTOOD: WordEffect = WordEffect::HeldBack("is not understood");
-const OWNER_MARK: WordEffect = WordEffect::Ignored("tells whose a live object is");
-const HOOKS_ONLY: WordEffect = WordEffect::Ignored("says something of hooks alone");
-const DISPLAY_ONLY: WordEffect = WordEffect::Ignored("changes only what Argo CD shows or compares");
-const ITS_OWN: WordEffect = WordEffect::Ignored("speaks to Argo CD, of an object of its own");
-const HOOK_REASON: &str = "asks to run it at one moment of a sync or release, and rhumb has no such moments";
+const OWNER_MARK: WordEffect = WordEffect::Ignored("identifies the owner of a live object");
+const HOOKS_ONLY: WordEffect = WordEffect::Ignored("only concerns hooks");
+const DISPLAY_ONLY: WordEffect = WordEffect::Ignored("only affects what Argo CD shows or compares");
+const ITS_OWN: WordEffect = WordEffect::Ignored("concerns Argo CD's own objects");
+const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs no hooks";
 
 /// All words of other tools that are known.
 pub const TOOL_WORDS: &[ToolWord] = &[
@@ -145,7 +145,7 @@ pub const TOOL_WORDS: &[ToolWord] = &[
     label_word("helm.toolkit.fluxcd.io/namespace", OWNER_MARK),
     flux_word("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT_BEHAVIOUR)]),
     label_word("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
-    any_value_word("event.toolkit.fluxcd.io/", WordEffect::Ignored("goes into Flux's events alone")),
+    any_value_word("event.toolkit.fluxcd.io/", WordEffect::Ignored("only appears in Flux's events")),
     flux_word("fluxcd.controlplane.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
     flux_word(
         "fluxcd.controlplane.io/reconcile",
@@ -164,10 +164,10 @@ pub const TOOL_WORDS: &[ToolWord] = &[
     any_value_word("kapp.k14s.io/noop", LEAVE_ALONE),
     any_value_word("kapp.k14s.io/exists", LEAVE_ALONE),
     exact_word("kapp.k14s.io/update-strategy", &[("skip", APPLY_ONCE)], DEFAULT_BEHAVIOUR),
-    any_value_word("kapp.k14s.io/create-strategy", WordEffect::Ignored("`adopt` of the source says that")),
+    any_value_word("kapp.k14s.io/create-strategy", WordEffect::Ignored("use `adopt` of the source")),
     any_value_word(
         "kapp.k14s.io/owned-for-deletion",
-        WordEffect::Ignored("asks for what controllers make to be deleted"),
+        WordEffect::Ignored("asks to delete what controllers create"),
     ),
 ];
 
@@ -185,12 +185,12 @@ const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
     ("Delete=true", DEFAULT_BEHAVIOUR),
     ("Force=true", WordEffect::Recreate),
     ("Force=false", DEFAULT_BEHAVIOUR),
-    ("Replace=true", WordEffect::Ignored("a server-side apply needs no replacing")),
+    ("Replace=true", WordEffect::Ignored("server-side apply needs no replace")),
     ("Replace=false", DEFAULT_BEHAVIOUR),
     ("ServerSideApply=true", DEFAULT_BEHAVIOUR),
     ("ServerSideApply=false", WordEffect::Ignored("everything is applied by the server")),
     ("ClientSideApplyMigration=true", DEFAULT_BEHAVIOUR),
-    ("ClientSideApplyMigration=false", WordEffect::Ignored("what kubectl has set is always taken over")),
+    ("ClientSideApplyMigration=false", WordEffect::Ignored("fields that kubectl set are always taken over")),
     ("Validate=true", DEFAULT_BEHAVIOUR),
     ("Validate=false", WordEffect::Ignored("the API server checks everything")),
     ("SkipDryRunOnMissingResource=true", DEFAULT_BEHAVIOUR),
@@ -205,7 +205,7 @@ const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
     ("CreateNamespace=false", DEFAULT_BEHAVIOUR),
     ("FailOnSharedResource=true", DEFAULT_BEHAVIOUR),
     ("FailOnSharedResource=false", DEFAULT_BEHAVIOUR),
-    ("RespectIgnoreDifferences=true", WordEffect::Ignored("`rhumb.dev/ignore-fields` says that")),
+    ("RespectIgnoreDifferences=true", WordEffect::Ignored("use `rhumb.dev/ignore-fields`")),
     ("RespectIgnoreDifferences=false", DEFAULT_BEHAVIOUR),
     ("", DEFAULT_BEHAVIOUR),
 ];
@@ -307,12 +307,12 @@ pub(in crate::engine) fn objection(
 ) -> Option<(String, &'static str)> {
     let Some(word) = ToolWord::of(key) else {
         return is_reserved(key)
-            .then(|| ("is not understood".to_owned(), "take it out, or say it in a word of rhumb.dev"));
+            .then(|| ("is not understood".to_owned(), "remove it, or use an annotation of rhumb.dev"));
     };
     let hint = if word.key.ends_with("/hook") {
-        "take it out of what is followed, or take the annotation away to have it applied like any other object"
+        "remove the object from the source, or remove the annotation to apply it like any other object"
     } else {
-        "write it as its tool reads it, or take it out"
+        "write it as its tool reads it, or remove it"
     };
     let parts = word.read(carrier, value);
     parts.into_iter().find_map(|(part, meaning)| match meaning {

@@ -48,7 +48,7 @@ impl Engine {
         state.confirming.extend(new);
         let left = uids.len() - found.len();
         let rest =
-            if left == 0 { String::new() } else { format!("; {left} of those named do not wait for it") };
+            if left == 0 { String::new() } else { format!("; {left} of the given ones are not pending") };
         let words = match found.len() - 1 {
             0 => format!("the deletion of {first}"),
             1 => format!("the deletions of {first} and 1 other"),

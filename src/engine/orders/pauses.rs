@@ -159,7 +159,7 @@ impl Engine {
                     "; it was changed, and is not repaired"
                 }
                 Action::Apply(_) => "; a newer content waits",
-                Action::Delete(..) => "; its deletion waits",
+                Action::Delete(..) => "; its deletion is pending",
                 Action::Nothing if decision.reason.is_none() => "",
                 _ => {
                     let again = decision.again.map_or(left, |again| again.min(left));

@@ -116,7 +116,9 @@ impl Engine {
             member.good == LastGood::Unknown && self.has_left(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
-            return format!("nothing to undo: nobody knows what {lost} was before; name a revision");
+            return format!(
+                "nothing to undo: the earlier content of {lost} is not known; name a revision with `--to-revision`"
+            );
         }
         let to = match unit.members.get(id).map(|member| &member.good) {
             Some(LastGood::Release(good)) => good.revision.short_name().to_owned(),

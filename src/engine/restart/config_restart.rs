@@ -496,7 +496,7 @@ impl Engine {
             .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
         let because = because.unwrap_or_default();
         if self.is_only_restarted(unit, id) {
-            let hint = "rhumb cannot bring back what is not in git; another change of it is tried again";
+            let hint = "rhumb cannot bring back what is not in git; change it again to retry";
             return format!("{id}{because}, failed: {why}; {hint}");
         }
         let foreign = started.is_some_and(|started| self.is_restarted_by_others(id, started));

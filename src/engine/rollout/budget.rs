@@ -277,7 +277,7 @@ pub enum BudgetShortage {
     Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
     Shared(Box<BudgetShortage>, Arc<str>),
-    /// The budget object was made anew, and others have so many seconds in all to write again what
+    /// The rollout ledger was made anew, and others have so many seconds in all to write again what
     /// they had claimed.
     Recovering(u64),
 }
@@ -318,39 +318,42 @@ impl fmt::Display for BudgetShortage {
             Self::Workloads(scope, most, rolling) => {
                 // Claims that cannot be read name none.
                 let count = rolling.len().max(*most as usize);
-                write!(f, "{count} of {most} workloads{scope} are rolling: ")?;
+                write!(f, "{count} of {most} workloads{scope} are rolling out: ")?;
                 if rolling.is_empty() {
-                    f.write_str("nobody can read which")
+                    f.write_str("their claims cannot be read")
                 } else {
                     write_names(f, rolling)
                 }
             }
             Self::SlowStart(most, rolling) => {
-                write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
+                write!(f, "slow start: at most {most} at a time until rollouts succeed: ")?;
                 write_names(f, rolling)
             }
             Self::Pods(scope, cost, away, most) if away > most => {
-                write!(f, "{away} pods{scope} are unavailable, {most} may be, and it takes down {cost} more")
+                write!(
+                    f,
+                    "{away} pods{scope} are unavailable, at most {most} may be, and this one takes down {cost} more"
+                )
             }
             Self::Pods(scope, cost, away, most) => write!(
                 f,
-                "{away} of {most} pods{scope} that may be unavailable are, and it takes down {cost} more"
+                "{away} of at most {most} pods{scope} are unavailable, and this one takes down {cost} more"
             ),
             Self::TooMany(scope, cost, most) => {
                 write!(
                     f,
-                    "it takes down {cost} pods at once, and {most}{scope} may be unavailable (maxUnavailable)"
+                    "it takes down {cost} pods at once, and at most {most}{scope} may be unavailable (maxUnavailable)"
                 )
             }
-            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have begun in this minute"),
+            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have started in the last minute"),
             Self::Behind(first) => write!(f, "{first} goes first"),
             Self::Hidden(short, claimed, why) => {
-                write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
+                write!(f, "{short}; it is not known whether {claimed} is still rolling out: {why}")
             }
             Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
             Self::Recovering(seconds) => write!(
                 f,
-                "the budget object was made anew, and whoever holds anything of it has {seconds} s to write that again"
+                "the rollout ledger was recreated; other daemons have {seconds} s to write their claims again"
             ),
         }
     }

@@ -374,14 +374,14 @@ impl Engine {
         told.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
-    /// Says if the budget object is to be read again soon, as others may change what a write waits
+    /// Says if the rollout ledger is to be read again soon, as others may change what a write waits
     /// for.
     pub fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.asks.is_empty() && others()
     }
 
-    /// Says if other processes keep anything in the budget object.
+    /// Says if other processes keep anything in the rollout ledger.
     pub fn has_shared_budget(&self) -> bool {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }

@@ -1,7 +1,7 @@
 //! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
 //!
 //! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is
-//! written into the budget object by compare-and-swap; only when that has come back the write goes
+//! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
 //! out.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -268,7 +268,7 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// Takes over what the budget object says; `Book::default()` where there is none.
+    /// Takes over what the rollout ledger says; `Book::default()` where there is none.
     pub fn set_ledger(&mut self, ledger: RolloutLedger) {
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
@@ -309,7 +309,7 @@ impl Engine {
         self.dirty.extend(opened);
     }
 
-    /// The budget object cannot be read before a person mends it, and why: nothing new is claimed
+    /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
     /// until it can be.
     pub fn set_ledger_unreadable(&mut self, why: &str) {
         self.mend_ledger(Some(why.into()));
@@ -429,7 +429,7 @@ impl Engine {
 
 /// The end of a process.
 impl Engine {
-    /// Returns what the budget object should say once this process has ended; none where it says
+    /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
     pub fn last_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;

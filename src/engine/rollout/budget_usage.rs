@@ -17,7 +17,7 @@ pub struct BudgetUsage {
     pub starts: (u32, u32),
     /// The action after a failure, where nothing narrower says otherwise.
     pub on_failure: OnFailure,
-    /// Indicates whether the budget object has been read: nothing rolls before.
+    /// Indicates whether the rollout ledger has been read: none before.
     pub known: bool,
 }
 

@@ -44,7 +44,7 @@ impl Engine {
         self.rollouts.untold = true;
     }
 
-    /// Returns whether what the budget object says of this inventory is this process's to keep.
+    /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
     pub(in crate::engine) fn is_responsible_for(&self, applyset: &Arc<str>) -> bool {
         self.applysets.contains(applyset) || self.rollouts.retired.contains(applyset)
     }

@@ -223,7 +223,7 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
 }
 
 impl RolloutLedger {
-    /// Returns the text of the budget object. A claim that cannot be read is an
+    /// Returns the text of the rollout ledger. A claim that cannot be read is an
     /// [`UnreadableClaim`], any other record is left out; a hash that is sealed by another key is
     /// [`ContentHash::UNREADABLE`].
     ///

@@ -170,7 +170,7 @@ impl Rollouts {
 }
 
 impl Engine {
-    /// Returns the budget object that is made before anything has to be claimed: one that is old by
+    /// Returns the rollout ledger that is made before anything has to be claimed: one that is old by
     /// then can be relied on at once. None where there is one, or nobody here writes workloads.
     pub fn initial_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
@@ -180,7 +180,7 @@ impl Engine {
         (is_needed && is_absent && first.begun.is_some()).then_some(first)
     }
 
-    /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
+    /// Says if anything would be lost with the rollout ledger: it is read again and again meanwhile.
     pub fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))

@@ -100,7 +100,7 @@ impl QueuedObjectText {
 /// The part of its queue that this process has published, and the time.
 #[derive(Debug, Default)]
 pub struct QueuePublication {
-    /// None where nobody knows what the budget object says of it.
+    /// None where nobody knows what the rollout ledger says of it.
     told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
     looked: Option<Instant>,
@@ -109,7 +109,7 @@ pub struct QueuePublication {
 }
 
 impl QueuePublication {
-    /// Returns the budget object with the queue in it, where that has changed and nothing else is
+    /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
     /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks, and never while
     /// nothing has changed.
     pub fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
@@ -184,12 +184,12 @@ impl Engine {
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
-    /// Without what the budget object says of the sources of this process.
+    /// Without what the rollout ledger says of the sources of this process.
     pub fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
 
-    /// Returns what the budget object should say once nobody works on the queue of this process;
+    /// Returns what the rollout ledger should say once nobody works on the queue of this process;
     /// none where it says so.
     pub fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;

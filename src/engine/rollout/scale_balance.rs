@@ -238,8 +238,8 @@ impl Engine {
         }
         let told: Option<Arc<str>> = match (&balance, &takeback.why) {
             (ScaleBalance::Even, _) => None,
-            (_, Some(why)) => Some(format!("they cannot be taken back: {why}").into()),
-            (_, None) => Some("they are taken back as pods of the old template are available instead".into()),
+            (_, Some(why)) => Some(format!("they cannot be removed: {why}").into()),
+            (_, None) => Some("they are removed as old pods become available".into()),
         };
         if takeback.told != told {
             takeback.told = told;
@@ -296,7 +296,7 @@ impl Engine {
         let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
         match told.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
             Some(told) => {
-                let words = format!("a scale gave the new template pods beyond its step: {told}");
+                let words = format!("scaling gave the new template more pods than its step allows: {told}");
                 decision.with_reason(Reason::Step(words.into()))
             }
             None => decision,

@@ -20,7 +20,7 @@ use crate::object::ObjectId;
 /// The time for which a start counts.
 const START_WINDOW: Duration = Duration::from_mins(1);
 
-/// Starts are kept for so long in the budget object: another host's clock may be late by the rest
+/// Starts are kept for so long in the rollout ledger: another host's clock may be late by the rest
 /// of it.
 const START_RETENTION: Duration = Duration::from_mins(2);
 
@@ -67,7 +67,7 @@ pub(in crate::engine) struct StartHistory {
     clock: Option<(Instant, Timestamp)>,
     /// Those of the last minute, each with the moment from which it counts, the oldest first.
     counted: Vec<(Instant, RolloutStart)>,
-    /// All that the budget object said when it was last read, those that no longer count too.
+    /// All that the rollout ledger said when it was last read, those that no longer count too.
     told: Vec<RolloutStart>,
     /// The newest start of each workload that was taken for a token.
     taken: BTreeMap<ObjectId, Timestamp>,
@@ -113,7 +113,7 @@ impl StartHistory {
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
-    /// Takes over what the budget object says.
+    /// Takes over what the rollout ledger says.
     pub(in crate::engine) fn read(&mut self, ledger: &RolloutLedger) {
         let Some((now, wall)) = self.clock else { return };
         let known = std::mem::take(&mut self.counted);

@@ -93,7 +93,7 @@ fn only_what_the_source_has_and_wants_no_more_is_confirmed() {
     // One that is wanted, and another incarnation.
     check(&["3"], &nothing, &[]);
     check(&["9"], &nothing, &[]);
-    let some = "confirmed: the deletion of PersistentVolumeClaim shop/b; 2 of those named do not wait for it";
+    let some = "confirmed: the deletion of PersistentVolumeClaim shop/b; 2 of the given ones are not pending";
     check(&["2", "3", "9"], some, &["2"]);
 }
 

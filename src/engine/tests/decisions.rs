@@ -301,7 +301,7 @@ fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
     harness.read(reading("r1", &files));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
+    let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     assert_eq!(reason(&mut harness, &a), cycle);
     assert_eq!(reason(&mut harness, &b), cycle);
     assert_eq!(reason(&mut harness, &c), "needs ConfigMap shop/a, which is not there yet");

@@ -247,7 +247,7 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     }
     assert_eq!(log(&fleet), ["node-1"]);
     assert_eq!(fleet.done(&content(2, &words)), ["node-1"]);
-    let told = "1 of 1 pods that may be unavailable are, and it takes down 1 more";
+    let told = "1 of at most 1 pods are unavailable, and this one takes down 1 more";
     assert!(fleet.reason().ends_with(told), "{}", fleet.reason());
     for _ in 0..50 {
         missing(&mut fleet, 2);

@@ -72,7 +72,11 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     let behind = || Ok(says(follows(REPOSITORY, Some("c1")), &[], &[]));
     check(here(), behind(), "source other of the same repository may want it: it has read revision c1");
     let unread = || Ok(says(follows(REPOSITORY, None), &[], &[]));
-    check(here(), unread(), "source other of the same repository may want it: it has not been read whole");
+    check(
+        here(),
+        unread(),
+        "source other of the same repository may want it: it has not been read completely",
+    );
     let elsewhere = || follows("host/other HEAD", Some("c2"));
     check(here(), Ok(says(elsewhere(), &[], &[])), "after a time");
     check(here(), Ok(says(elsewhere(), &[&id], &[])), "source other wants it");
@@ -322,7 +326,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
     let why = decision.reason.unwrap().to_string();
-    assert_eq!(why, "2 sources want it: a:1 and b:1; it is as the first of them asks, which has it");
+    assert_eq!(why, "2 sources want it: a:1 and b:1; the first of them applies it");
 }
 
 #[test]
@@ -347,7 +351,7 @@ fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     let (engine, id) = rivals(false);
     check(&engine, &id, [None, None]);
     let (mut engine, id) = rivals(true);
-    let both = "2 sources want it: a:1 and b:1; it is as the first of them asks, which has it";
+    let both = "2 sources want it: a:1 and b:1; the first of them applies it";
     check(&engine, &id, [None, Some((both, true))]);
     engine.read(0, reading("c2", &[("a", None)]));
     let theirs = format!("source {OTHER} wants it");

@@ -211,7 +211,7 @@ impl Harness {
         self.engine.decide(id, self.now)
     }
 
-    /// Writes the budget object and the parent, as the loop does at the end of each turn.
+    /// Writes the rollout ledger and the parent, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
         self.tell_failures();
         self.resolve();
@@ -226,7 +226,7 @@ impl Harness {
         }
     }
 
-    /// Writes the budget object.
+    /// Writes the rollout ledger.
     pub(super) fn keep_claims(&mut self) {
         if self.in_flight.is_some() {
             return;

@@ -176,7 +176,7 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     assert!(harness.world.is_free());
 }
 
-/// The process before left the record of the unit in the budget object, and this one is just about
+/// The process before left the record of the unit in the rollout ledger, and this one is just about
 /// to take it away.
 #[test]
 fn a_record_that_is_being_taken_away_is_made_again() {

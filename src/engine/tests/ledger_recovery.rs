@@ -30,9 +30,9 @@ fn changes(harness: &mut Harness) {
 }
 
 /// Beside the one that another process has claimed.
-const BEGINS_SLOWLY: &str = "a rollout begins slowly, with 1 at a time";
+const BEGINS_SLOWLY: &str = "slow start: at most 1 at a time";
 
-const WAITS: &str = "the budget object was made anew, and whoever holds anything of it has ";
+const WAITS: &str = "the rollout ledger was recreated; other daemons have ";
 
 #[test]
 fn what_was_claimed_is_written_into_an_object_that_was_made_anew() {

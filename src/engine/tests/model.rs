@@ -88,7 +88,7 @@ fn told_of(place: usize) -> ObjectId {
 enum ModelStep {
     /// The loop decides about one object.
     Turn,
-    /// The budget object is written.
+    /// The rollout ledger is written.
     Claims,
     /// The parent is written.
     Parents,

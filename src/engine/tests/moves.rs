@@ -47,7 +47,7 @@ fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was
     engine.read(0, reading("c2", &[("a", None)]));
     let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
     engine.read(1, SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
-    let why = "source two of the same repository may want it: it has not been read whole";
+    let why = "source two of the same repository may want it: it has not been read completely";
     assert_eq!(fate(&mut engine, &id, now), format!("not pruned now: {why}"));
     let for_long = fate(&mut engine, &id, now + Duration::from_mins(2));
     assert_eq!(for_long, format!("{why}; see `rhumb prune list`"));

@@ -198,7 +198,7 @@ fn a_retry_ends_an_undo() {
     order(&mut harness, &workload("web"), "1-a undo");
     order(&mut harness, &workload("web"), "2-b retry");
     shows(&harness, 2, "r2");
-    assert_eq!(told(&harness), "retried: 2 objects, of which was said: revision r2 undone by hand");
+    assert_eq!(told(&harness), "retried: 2 objects, rejected before: revision r2 undone by hand");
     assert!(harness.world.rejections.is_empty());
     assert_eq!(reason(&mut harness, &workload("web")), "");
 }

@@ -31,7 +31,7 @@ fn words(queue: &[QueuedObject]) -> Vec<String> {
     queue.iter().map(|queued| format!("{} is {queued}", queued.id.name())).collect()
 }
 
-const FULL_BUDGET_REASON: &str = "1 of 1 workloads are rolling: Deployment shop/a";
+const FULL_BUDGET_REASON: &str = "1 of 1 workloads are rolling out: Deployment shop/a";
 
 fn expected() -> Vec<String> {
     vec![

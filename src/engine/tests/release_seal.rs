@@ -168,19 +168,19 @@ fn only_what_its_seal_proves_is_pruned() {
         assert_eq!(deleted, expected == "Delete", "{judged}");
     };
     check(Some(&release_key()), right(), "Delete");
-    check(None, right(), "Keep(\"not wanted any more; kept, as its annotation");
-    check(Some(&other_key()), right(), "Keep(\"not wanted any more; kept, as its annotation");
+    check(None, right(), "Keep(\"no longer wanted; kept, as its annotation");
+    check(Some(&other_key()), right(), "Keep(\"no longer wanted; kept, as its annotation");
     check(
         Some(&release_key()),
         ReadState::Value(other_key()),
-        "Keep(\"not wanted any more; kept, as its annotation",
+        "Keep(\"no longer wanted; kept, as its annotation",
     );
     check(
         Some(&release_key()),
         ReadState::Unreadable("forbidden".into()),
         "Later(\"nothing is pruned, as seals cannot",
     );
-    check(Some(&release_key()), ReadState::Reading, "Later(\"nothing is pruned before the key of seals");
+    check(Some(&release_key()), ReadState::Reading, "Later(\"nothing is pruned until the key of the seals");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn a_configuration_does_not_land_before_its_workload_may_restart() {
     assert_eq!(harness.world.log, wrote(&[workload("a")]));
     assert_eq!(
         reason(&mut harness, &config("env")),
-        "it is released together with Deployment shop/web, which has not begun to roll"
+        "it is released together with Deployment shop/web, which has not started to roll out"
     );
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));
@@ -280,7 +280,7 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
     harness.read(reading("r3", &both(env(3), web(1, &["tls"]))));
     harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
-    assert_eq!(reason(&mut harness, &config("env")), "what is in ConfigMap shop/tls is being read");
+    assert_eq!(reason(&mut harness, &config("env")), "reading ConfigMap shop/tls, whose data its pods use");
     tell(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));

@@ -68,7 +68,7 @@ fn a_configuration_never_lands_before_its_workload_may_roll() {
     assert_eq!(harness.world.log, [changed(workload("a"))]);
     assert_eq!(
         reason(&mut harness, &config("env")),
-        "it is released together with Deployment shop/web, which has not begun to roll"
+        "it is released together with Deployment shop/web, which has not started to roll out"
     );
     harness.settle();
     assert_eq!(harness.world.log[1..], [changed(config("env")), changed(workload("web"))]);
@@ -274,7 +274,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
 fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
-    let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
+    let told = "1 of 1 workloads are rolling out: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
                 source";
     assert_eq!(reason(&mut harness, &workload("web")), told);
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&other));
@@ -329,8 +329,8 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));
     harness.settle();
-    let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; whether Deployment elsewhere/api still rolls is \
-                not known: you cannot list it; Deployment elsewhere/api is claimed by another source";
+    let told = "1 of 1 workloads are rolling out: Deployment elsewhere/api; it is not known whether Deployment \
+                elsewhere/api is still rolling out: you cannot list it; Deployment elsewhere/api is claimed by another source";
     assert_eq!(reason(&mut harness, &workload("web")), told);
     for rest in [0, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");

@@ -113,7 +113,8 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
         &widget("shop"),
         World::live(&widget("shop"), &WorldObject::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
     );
-    let why = "nothing is pruned before w is read again: where Widget.example.com lives is not known";
+    let why =
+        "nothing is pruned until w is readable: it is not known whether Widget.example.com is namespaced";
     assert_eq!(judged(&mut engine, 0, &widget("shop")), why);
     engine.read(0, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
     assert_eq!(judged(&mut engine, 0, &widget("shop")), "wanted");

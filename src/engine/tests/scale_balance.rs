@@ -339,8 +339,8 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
     assert_eq!(due(&mut harness), [""; 0], "one after another");
     harness.now = harness.engine.next_due(harness.now).unwrap();
     assert_eq!(due(&mut harness), ["new-set 9 to 1 at 9"]);
-    let words = "a scale gave the new template pods beyond its step: they are taken back as pods of the old \
-                 template are available instead";
+    let words = "scaling gave the new template more pods than its step allows: they are removed as old pods \
+                 become available";
     assert_eq!(reason(&mut harness), words);
     answer(&mut harness, &ScaleResult::Done);
     told(&mut harness, 100, 1);
@@ -367,8 +367,7 @@ fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
         harness.pass_time(Duration::from_millis(500));
     }
     assert!((8..16).contains(&tries), "{tries}");
-    let words =
-        "a scale gave the new template pods beyond its step: they cannot be taken back: the user may not";
+    let words = "scaling gave the new template more pods than its step allows: they cannot be removed: the user may not";
     assert_eq!(reason(&mut harness), words);
 }
 

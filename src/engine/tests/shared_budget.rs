@@ -97,7 +97,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
         assert!(!harness.world.log.is_empty(), "it waits for nobody");
     };
     let short = |away: u32, most: u32| {
-        format!("{away} of {most} pods that may be unavailable are, and it takes down 1 more")
+        format!("{away} of at most {most} pods are unavailable, and this one takes down 1 more")
     };
     let sick =
         |pods: u32| format!("{pods} pods of Deployment elsewhere/api of source theirs are unavailable");
@@ -281,7 +281,7 @@ fn starts_of_other_processes_count_and_are_kept() {
     harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.settle();
-    assert_eq!(reason(&mut harness, "web"), "2 rollouts have begun in this minute");
+    assert_eq!(reason(&mut harness, "web"), "2 rollouts have started in the last minute");
     harness.pass_time(Duration::from_mins(1));
     harness.settle();
     assert_eq!(harness.world.log.len(), 1);

@@ -16,9 +16,9 @@ use crate::object::ObjectId;
 enum SimulationEvent {
     /// A commit gives an object this content, or takes it away.
     Commit(usize, Option<u32>),
-    /// The newest state cannot be read whole.
+    /// The newest state cannot be read completely.
     Incomplete,
-    /// The newest state was read whole again.
+    /// The newest state was read completely again.
     Complete,
     /// Somebody changes an object.
     Drift(usize),
@@ -183,7 +183,10 @@ impl Simulation {
                 Action::Apply(apply) => {
                     assert!(self.complete || self.defended.contains(id) || existed, "{id} was made on doubt");
                     let begins = wrote.contains(&AuditEntry::Changed(id.clone())) && self.rolling() > rolling;
-                    assert!(!begins || self.rolling() <= MAX_WORKLOADS as usize, "{apply:?} exceeds the budget");
+                    assert!(
+                        !begins || self.rolling() <= MAX_WORKLOADS as usize,
+                        "{apply:?} exceeds the budget"
+                    );
                 }
                 _ => {}
             }

@@ -68,7 +68,7 @@ fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
             harness.read(reading("r2", &files(2)));
             harness.engine.rollouts.window = 4;
             harness.settle();
-            let why = format!("; it cannot go back, as nobody knows what {unknown} was before");
+            let why = format!("; it cannot go back, as the earlier content of {unknown} is not known");
             assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
         }
     }

@@ -152,7 +152,7 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
         harness.now,
     );
     drain(&mut harness);
-    assert_eq!(reason(&mut harness, &a), "our own last write has not come back yet");
+    assert_eq!(reason(&mut harness, &a), "waiting for the watch to show rhumb's last write");
     harness.pass_time(WRITE_ECHO_TIMEOUT);
     harness.engine.mark(&a);
     harness.settle();

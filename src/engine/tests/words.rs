@@ -62,7 +62,7 @@ fn words_that_cannot_be_read_hold_their_object_back() {
     );
 }
 
-const MOMENT: &str = "which asks to run it at one moment of a sync or release, and rhumb has no such moments";
+const MOMENT: &str = "which asks to run it as a hook, and rhumb runs no hooks";
 
 #[test]
 fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
@@ -153,7 +153,7 @@ fn the_reference_names_each_word_of_another_tool() {
 fn objects_that_wait_for_each_other_are_told_before_anything_is_applied() {
     let on = |what: &str| json!({"rhumb.dev/depends-on": what});
     let circle = [object(config("a"), &on("ConfigMap/b")), object(config("b"), &on("ConfigMap/a"))];
-    let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
+    let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     let expected = [format!("error: ConfigMap shop/a: {cycle}"), format!("error: ConfigMap shop/b: {cycle}")];
     assert_eq!(told(&find_self_waits(&circle)), expected);
     let long: Vec<Object> = (10..60)

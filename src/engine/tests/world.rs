@@ -170,7 +170,7 @@ pub(super) struct World {
     pub(super) events: Vec<(ObjectId, Option<WorldObject>)>,
     pub(super) log: Vec<AuditEntry>,
     pub(super) clock: u64,
-    /// The budget object.
+    /// The rollout ledger.
     pub(super) ledger: RolloutLedger,
     /// The rejections in the inventory.
     pub(super) rejections: Vec<Rejection>,

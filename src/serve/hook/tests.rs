@@ -61,10 +61,10 @@ fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
         assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
     };
     check(Some(FetchResult::NoSource), UnservedSources::Nobody, None);
-    check(Some(FetchResult::NoSource), UnservedSources::Replicas, Some("in its interval"));
+    check(Some(FetchResult::NoSource), UnservedSources::Replicas, Some("at its interval"));
     for others in [UnservedSources::Nobody, UnservedSources::Replicas] {
-        check(Some(FetchResult::Begun), others, Some("is looked at"));
-        check(None, others, Some("is looked at"));
+        check(Some(FetchResult::Begun), others, Some("is fetched"));
+        check(None, others, Some("is fetched"));
     }
 }
 

@@ -24,7 +24,9 @@ async fn watch(location: ResolvedLocation) -> ChangeHints {
 }
 
 async fn wakes(hints: &ChangeHints, what: &str) {
-    tokio::time::timeout(EVENT_TIMEOUT, hints.next_hint()).await.unwrap_or_else(|_| panic!("no hint: {what}"));
+    tokio::time::timeout(EVENT_TIMEOUT, hints.next_hint())
+        .await
+        .unwrap_or_else(|_| panic!("no hint: {what}"));
     quiet(hints).await;
 }
 

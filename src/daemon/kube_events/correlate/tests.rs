@@ -287,7 +287,7 @@ fn of_so_many_objects_is_remembered_what_was_said() {
     assert!(keys.len() <= MAX_SIMILAR + 1, "{}", keys.len());
 }
 
-/// The budget object has it, which people may write.
+/// The rollout ledger has it, which people may write.
 #[test]
 fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
     let mut fixture = CorrelatorFixture::new();

@@ -128,7 +128,7 @@ impl Engine {
                 })
             }
             RollbackContent::Stay if self.has_left(id, member) => {
-                Some(format!("it cannot go back, as nobody knows what {id} was before"))
+                Some(format!("it cannot go back, as the earlier content of {id} is not known"))
             }
             _ => None,
         }

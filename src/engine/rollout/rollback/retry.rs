@@ -32,7 +32,7 @@ impl Engine {
         // The write in flight may take the record away.
         let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
-        let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
+        let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.has_not_left(source, &known);
         let retrying = if keeps { &mut self.orders.restored } else { &mut self.orders.dropped };
         if !retrying.contains(&(source, known.clone())) {
@@ -189,7 +189,7 @@ impl Engine {
     }
 }
 
-/// Returns whether the budget object has the record of a unit, or of a newer one that has taken
+/// Returns whether the rollout ledger has the record of a unit, or of a newer one that has taken
 /// over from it.
 fn has_record(ledger: &RolloutLedger, unit: &Unit) -> bool {
     ledger.units.iter().any(|known| is_overlapping(known, unit))
