@@ -24,12 +24,12 @@ use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
 /// The rests between the tries, in seconds: some ten minutes altogether. Who asks for a longer one
 /// has it.
-const RESTS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
+const RETRY_DELAYS_SECONDS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
 /// Sends each recorded event to these recipients from now on. A recipient that stays in the
 /// configuration keeps its outbox; the outbox of any other is dropped.
 pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: EventRecorder) {
-    announce_with(recipients, &recorder, &RESTS.map(Duration::from_secs)).await;
+    announce_with(recipients, &recorder, &RETRY_DELAYS_SECONDS.map(Duration::from_secs)).await;
 }
 
 /// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or

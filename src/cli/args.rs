@@ -238,7 +238,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub location: LocationArgs,
     /// How often a remote repository is asked [default: 1m]
-    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = PositiveDuration::regular)]
+    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = PositiveDuration::parse_interval)]
     pub interval: Option<PositiveDuration>,
     /// Delete nothing that the source no longer names
     #[arg(long, help_heading = "Source")]
@@ -417,21 +417,21 @@ fn adopt(word: &str) -> Result<AdoptPolicy, String> {
 
 /// Reads a command line; help and version are "errors" too, as clap has it.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
-    let mut command = command();
+    let mut command = command_line();
     let words: Vec<OsString> = words.into_iter().collect();
     let matches = command.try_get_matches_from_mut(&words);
-    let mut matches = matches.map_err(|error| suggestion::with_known_tips(error, &command, &words))?;
+    let mut matches = matches.map_err(|error| suggestion::add_known_tips(error, &command, &words))?;
     CommandLine::from_arg_matches_mut(&mut matches)
 }
 
 /// Returns the command line. Commands that read files alone accept the flags of clusters and
 /// sources, but do not list them.
-pub(super) fn command() -> clap::Command {
+pub(super) fn command_line() -> clap::Command {
     let whole = CommandLine::command();
-    let under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
+    let flags_under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);
-    let cluster: Vec<clap::Arg> = under("Cluster").map(needless).collect();
-    let source: Vec<clap::Arg> = under("Source").map(needless).collect();
+    let cluster: Vec<clap::Arg> = flags_under("Cluster").map(needless).collect();
+    let source: Vec<clap::Arg> = flags_under("Source").map(needless).collect();
     let beside_namespace =
         source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
     let own_namespace = |help: &'static str| {

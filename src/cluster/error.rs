@@ -130,7 +130,7 @@ pub enum ClusterFault {
     #[error("it does not exist")]
     NoObject,
     /// The content breaks the API's rules.
-    #[error("{}", wrong_text(.message, .fields))]
+    #[error("{}", invalid_text(.message, .fields))]
     Invalid {
         /// The fields at fault; empty where the server names none.
         fields: Vec<InvalidField>,
@@ -138,7 +138,7 @@ pub enum ClusterFault {
         message: String,
     },
     /// The content changes a field that can be set only at creation.
-    #[error("{}", wrong_text(.message, .fields))]
+    #[error("{}", invalid_text(.message, .fields))]
     Immutable {
         /// The fields at fault; empty where the server names none.
         fields: Vec<InvalidField>,
@@ -235,7 +235,7 @@ impl ClusterError {
     }
 
     /// Returns the subject of the call.
-    pub fn on(&self) -> &CallSubject {
+    pub fn subject(&self) -> &CallSubject {
         &self.subject
     }
 
@@ -354,7 +354,7 @@ fn claims_text(claims: &[FieldConflict]) -> String {
     format!("it exists already, with other values in {}", owned.join("; "))
 }
 
-fn wrong_text(message: &str, fields: &[InvalidField]) -> String {
+fn invalid_text(message: &str, fields: &[InvalidField]) -> String {
     if !message.is_empty() {
         return message.to_owned();
     }

@@ -41,7 +41,7 @@ impl DnsLabel {
         if is_plain && (1..=63).contains(&label.len()) {
             return Self(label);
         }
-        let hash = ContentHash::of_bytes(place.as_bytes()).to_string();
+        let hash = ContentHash::hash_bytes(place.as_bytes()).to_string();
         let (head, tail) = (label.get(..LONGEST_HEAD).unwrap_or(&label), hash.get(..HASH_DIGITS));
         let head = if head.is_empty() { "source" } else { head.trim_end_matches('-') };
         Self(format!("{head}-{}", tail.unwrap_or_default()))

@@ -40,11 +40,11 @@ mod tasks;
 mod watchers;
 
 pub use inventory::{
-    PendingPrune, acknowledged, is_made_from, pending_prunes, place, rejections, unlisted, untold_prunes,
+    PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of, untold_prunes,
 };
 pub use kube_events::write_events;
 pub use leases::{Leases, SourceNames};
-pub use objects::{GatheredManifests, SourceObjects, gathered};
+pub use objects::{GatheredManifests, SourceObjects, gather_manifests};
 pub use pass_result::{PassEnding, PassResult};
 pub use preview::{PreviewError, preview, preview_all, preview_of};
 pub use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
@@ -53,7 +53,7 @@ pub use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDut
 pub use tasks::FatalError;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.
-fn random() -> f64 {
+fn random_fraction() -> f64 {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     // Each RandomState has keys of its own.
     (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64

@@ -34,13 +34,13 @@ pub enum Coverage {
 /// A null needs no cover; `{}` and `[]` do. A node covers its whole subtree only when it is exactly
 /// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`,
 /// `kind` and the object's names count as covered.
-pub fn uncovered(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
-    gaps(content, entry).into_iter().map(|gap| gap.path).collect()
+pub fn uncovered_paths(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
+    coverage_gaps(content, entry).into_iter().map(|gap| gap.path).collect()
 }
 
 /// Tells whether our FieldsV1 text covers a content, and what to do when it does not.
-pub fn coverage(content: &Value, entry: Option<&str>) -> Coverage {
-    let gaps = gaps(content, entry);
+pub fn field_coverage(content: &Value, entry: Option<&str>) -> Coverage {
+    let gaps = coverage_gaps(content, entry);
     let lost = gaps.iter().any(|gap| !gap.hollow);
     let paths: Vec<FieldPath> =
         gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
@@ -53,7 +53,7 @@ pub fn coverage(content: &Value, entry: Option<&str>) -> Coverage {
 
 /// Returns the topmost paths that our entry owns and the content does not have (any more). The next
 /// apply gives them up, which deletes those that nobody else owns.
-pub fn surplus(content: &Value, entry: &str) -> Vec<FieldPath> {
+pub fn surplus_paths(content: &Value, entry: &str) -> Vec<FieldPath> {
     let Some(entry) = ManagedEntry::parse(entry) else { return Vec::new() };
     let mut walk = SurplusWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
     walk.node(content, entry.root());
@@ -84,7 +84,7 @@ struct CoverageGap {
     hollow: bool,
 }
 
-fn gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
+fn coverage_gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
     let entry = entry.and_then(ManagedEntry::parse);
     let mut walk = CoverageWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
     walk.root(content, entry.as_ref().map(ManagedEntry::root));

@@ -33,7 +33,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
     }
     match value {
         Value::Object(map) => {
-            let (mut kept, others) = (Map::new(), indexed(others));
+            let (mut kept, others) = (Map::new(), index_children(others));
             for child in ours.children() {
                 let ChildKey::Field(name) = child.child() else { continue };
                 let theirs: Vec<EntryNode<'_>> =
@@ -44,7 +44,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
             (!kept.is_empty()).then_some(Value::Object(kept))
         }
         Value::Array(items) => {
-            let (mut kept, others) = (vec![Value::Null; items.len()], indexed(others));
+            let (mut kept, others) = (vec![Value::Null; items.len()], index_children(others));
             let mut places = ItemIndex::of(items);
             for child in ours.children() {
                 let Some(nth) = places.place(child) else { continue };
@@ -73,7 +73,7 @@ fn item(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
     }
 }
 
-fn indexed<'e>(nodes: &[EntryNode<'e>]) -> Vec<ChildIndex<'e>> {
+fn index_children<'e>(nodes: &[EntryNode<'e>]) -> Vec<ChildIndex<'e>> {
     nodes.iter().map(|node| ChildIndex::of(*node)).collect()
 }
 

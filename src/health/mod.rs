@@ -127,7 +127,7 @@ pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
 }
 
 /// Returns whether a Job or a Pod has ended, well or not; no other kind ever ends.
-pub fn finished(kind: &GroupKind, object: &Value) -> bool {
+pub fn is_finished(kind: &GroupKind, object: &Value) -> bool {
     let view = HealthView::new(object);
     match (&*kind.group, &*kind.kind) {
         ("batch", "Job") => job::is_finished(&view),

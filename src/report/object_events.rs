@@ -18,13 +18,13 @@ use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
 
 /// The number of events kept for later listeners.
-const KEPT: usize = 512;
+const MAX_KEPT_EVENTS: usize = 512;
 
 /// The number of events after which a slow listener misses some, and learns that.
-const BEHIND: usize = 1024;
+const MAX_LISTENER_LAG: usize = 1024;
 
 /// A message is cut to so many bytes: the API server takes no longer one in an Event.
-const LONGEST: usize = 1024;
+const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// The reason word of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -243,7 +243,7 @@ impl EventRecorder {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Self(Arc::new(RecorderState {
             told: Mutex::default(),
-            listeners: broadcast::Sender::new(BEHIND),
+            listeners: broadcast::Sender::new(MAX_LISTENER_LAG),
             first,
         }))
     }
@@ -251,7 +251,7 @@ impl EventRecorder {
     /// Tells all who listen.
     pub fn record(&self, now: Timestamp, draft: EventDraft) {
         let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
-        message.truncate(message.floor_char_boundary(LONGEST));
+        message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let mut told = self.backlog();
         let EventBacklog { kept, followers } = &mut *told;
         let notice = Arc::new(EventRecord {
@@ -266,7 +266,7 @@ impl EventRecorder {
             subject,
             regarding,
         });
-        if kept.len() == KEPT {
+        if kept.len() == MAX_KEPT_EVENTS {
             kept.pop_front();
         }
         kept.push_back(notice.clone());
@@ -384,12 +384,12 @@ mod tests {
     #[test]
     fn so_many_are_kept_and_each_is_so_long() {
         let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
-        for number in 0..=KEPT {
-            recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(LONGEST))));
+        for number in 0..=MAX_KEPT_EVENTS {
+            recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(MAX_EVENT_MESSAGE_BYTES))));
         }
         let past = recorder.subscribe_after(0).past;
-        assert_eq!(past.len(), KEPT);
-        assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= LONGEST);
+        assert_eq!(past.len(), MAX_KEPT_EVENTS);
+        assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= MAX_EVENT_MESSAGE_BYTES);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, SOON, Site, eventually, until, yaml};
+use crate::support::{Repo, DEFAULT_TIMEOUT, TestNamespace, eventually, until, yaml};
 
 /// A ConfigMap with annotations in flow style, and two keys.
 fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
@@ -15,12 +15,12 @@ fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
 const IGNORE_A: &str = "rhumb.dev/ignore-fields: .data.a";
 
 /// Somebody else writes into a ConfigMap.
-fn theirs(site: &Site<'_>, name: &str, data: &Value) {
+fn theirs(site: &TestNamespace<'_>, name: &str, data: &Value) {
     site.api.merge(&site.at("ConfigMap", name), "somebody", &json!({ "data": data }));
 }
 
 /// Waits until all that was written to ConfigMaps before has been seen and answered.
-fn pass(site: &Site<'_>, repo: &Repo, turn: &str) {
+fn pass(site: &TestNamespace<'_>, repo: &Repo, turn: &str) {
     repo.change("other.yaml", &yaml::config_map("other", "a", turn));
     site.await_data("other", "a", turn);
     theirs(site, "other", &json!({"a": "drift"}));
@@ -28,14 +28,14 @@ fn pass(site: &Site<'_>, repo: &Repo, turn: &str) {
 }
 
 /// Puts an annotation on a ConfigMap, or takes it off.
-fn annotate(site: &Site<'_>, name: &str, key: &str, value: &Value) {
+fn annotate(site: &TestNamespace<'_>, name: &str, key: &str, value: &Value) {
     let change = json!({"metadata": {"annotations": {key: value}}});
     site.api.merge(&site.at("ConfigMap", name), "kubectl-annotate", &change);
 }
 
 #[test]
 fn another_writer_keeps_an_ignored_field_and_all_else_is_repaired() {
-    let site = Site::new("ignored-field");
+    let site = TestNamespace::new("ignored-field");
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     let _daemon = site.daemon(repo.path());
     // It is made as its manifest has it.
@@ -69,7 +69,7 @@ fn another_writer_keeps_an_ignored_field_and_all_else_is_repaired() {
 
 #[test]
 fn a_field_that_is_ignored_from_now_on_is_not_reset() {
-    let site = Site::new("ignored-later");
+    let site = TestNamespace::new("ignored-later");
     let scaled = |annotations: &str, replicas: &str, image: &str| {
         let text = yaml::deployment("web", 2, &format!("registry.example/web:{image}"));
         let text = text
@@ -83,7 +83,7 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
     let replicas = || site.value("Deployment", "web", "/spec/replicas");
     let image = |tag: &str| {
         let wanted = format!("registry.example/web:{tag}");
-        eventually("the image is there", SOON, || {
+        eventually("the image is there", DEFAULT_TIMEOUT, || {
             let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
             if image == wanted.as_str() { Ok(()) } else { Err(image.to_string()) }
         });
@@ -105,7 +105,7 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
     let ours = owners.as_array().unwrap().iter().find(|entry| entry["manager"] == "rhumb").unwrap();
     assert!(ours["fieldsV1"]["f:spec"]["f:replicas"].is_null(), "{ours}");
     repo.change("web.yaml", &scaled("", "  replicas: 5\n", "4"));
-    eventually("git's count is there", SOON, || match replicas() {
+    eventually("git's count is there", DEFAULT_TIMEOUT, || match replicas() {
         count if count == 5 => Ok(()),
         count => Err(count.to_string()),
     });
@@ -113,7 +113,7 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
 
 #[test]
 fn what_was_applied_by_kubectl_keeps_its_ignored_fields_when_it_is_taken_over() {
-    let site = Site::new("ignored-adopted");
+    let site = TestNamespace::new("ignored-adopted");
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     let file = site.state.path().join("map.yaml");
     std::fs::write(&file, marked("map", "", "theirs", "0")).unwrap();
@@ -124,7 +124,7 @@ fn what_was_applied_by_kubectl_keeps_its_ignored_fields_when_it_is_taken_over() 
 
 #[test]
 fn a_diff_says_which_fields_it_does_not_look_at() {
-    let site = Site::new("ignored-shown");
+    let site = TestNamespace::new("ignored-shown");
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     site.apply(repo.path(), &[]).ends(0);
     theirs(&site, "map", &json!({"a": "theirs"}));
@@ -145,7 +145,7 @@ fn a_diff_says_which_fields_it_does_not_look_at() {
 
 #[test]
 fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
-    let site = Site::new("left-alone");
+    let site = TestNamespace::new("left-alone");
     let off = "rhumb.dev/reconcile: disabled";
     let repo = Repo::new(&[
         ("map.yaml", marked("map", "", "1", "1")),
@@ -189,20 +189,20 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
 }
 
 /// The reasons of the Events on a ConfigMap, each with its message.
-pub(crate) fn events(site: &Site<'_>, name: &str) -> Vec<String> {
+pub(crate) fn events(site: &TestNamespace<'_>, name: &str) -> Vec<String> {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
     let of = all.iter().filter(|event| event["involvedObject"]["name"] == json!(name));
     of.map(|event| format!("{} {}", event["reason"], event["message"])).collect()
 }
 
-pub(crate) fn status(site: &Site<'_>) -> String {
+pub(crate) fn status(site: &TestNamespace<'_>) -> String {
     let inventory = site.inventory().unwrap_or_default();
     inventory.pointer("/data/status").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 #[test]
 fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healthy() {
-    let site = Site::new("opted-out");
+    let site = TestNamespace::new("opted-out");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let _daemon = site.daemon(repo.path());
     site.await_data("b", "a", "1");
@@ -226,7 +226,7 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
 
 #[test]
 fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
-    let site = Site::new("opted-out-once");
+    let site = TestNamespace::new("opted-out-once");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let mut first = site.daemon(repo.path());
     site.await_data("b", "a", "1");
@@ -247,7 +247,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
 
 #[test]
 fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
-    let site = Site::new("opt-out-denied");
+    let site = TestNamespace::new("opt-out-denied");
     let repo = Repo::new(&[("map.yaml", marked("map", "", "1", "1"))]);
     let settings = site.configuration(repo.path(), "budget: {soak: 0s}");
     let settings = settings.replacen("spec:\n", "spec:\n  optOut: denied\n", 1);
@@ -270,7 +270,7 @@ fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
 
 #[test]
 fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
-    let site = Site::new("left-alone-pass");
+    let site = TestNamespace::new("left-alone-pass");
     let off = marked("map", "rhumb.dev/reconcile: disabled", "1", "1");
     let repo = Repo::new(&[("map.yaml", off), ("other.yaml", yaml::config_map("other", "a", "1"))]);
     let run = site.apply(repo.path(), &["--wait"]).ends(0);
@@ -280,7 +280,7 @@ fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
 
 #[test]
 fn what_is_only_to_be_created_is_made_again_and_never_changed() {
-    let site = Site::new("only-created");
+    let site = TestNamespace::new("only-created");
     let once = "kustomize.toolkit.fluxcd.io/ssa: IfNotPresent";
     let repo = Repo::new(&[("map.yaml", marked("map", once, "1", "1"))]);
     let _daemon = site.daemon(repo.path());

@@ -20,7 +20,7 @@ mod custom_replicas;
 mod customs;
 mod deletion_policy;
 mod discovery;
-mod doors;
+mod listening;
 mod drift;
 mod ends;
 mod events;

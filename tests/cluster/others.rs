@@ -2,12 +2,12 @@
 
 use controlplane::{Answer, Fault, Requests, Rule};
 
-use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{Folder, Repo, SOON, TestNamespace, eventually, yaml};
 
 /// Another process serves a source that waits for an object of this one.
 #[test]
 fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to_want_it() {
-    let mut site = Site::new("others-diff");
+    let mut site = TestNamespace::new("others-diff");
     let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "one"));
     let folder = Folder::new(&["env", "old", "kept", "more"].map(map));
     site.apply(folder.path(), &[]).ends(0);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Browser, Daemon, Repo, Site, eventually, until, yaml};
+use crate::support::{Browser, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 10m}";
@@ -15,7 +15,7 @@ const LARGE: (u32, u32) = (1280, 900);
 const SMALL: (u32, u32) = (360, 740);
 
 /// A daemon in the middle of a rollout, with something of everything to show.
-fn shop(site: &Site<'_>, repo: &Repo) -> (Daemon, String) {
+fn shop(site: &TestNamespace<'_>, repo: &Repo) -> (Daemon, String) {
     let settings = format!("{BUDGET}\nserve: {{listen: '127.0.0.1:0'}}");
     let daemon = site.configured(&site.configuration(repo.path(), &settings));
     let line = daemon.says(&["answering on http://127.0.0.1:"]);
@@ -50,7 +50,7 @@ fn manifests() -> Vec<(&'static str, String)> {
 #[test]
 fn the_page_shows_what_runs_and_what_does_not() {
     let Some(mut browser) = Browser::start() else { return };
-    let site = Site::new("page");
+    let site = TestNamespace::new("page");
     let repo = Repo::new(&manifests());
     let (daemon, address) = shop(&site, &repo);
     browser.open(&address, LARGE, "light");
@@ -102,7 +102,7 @@ fn fits(browser: &mut Browser, address: &str, pictures: &Path) {
 }
 
 #[track_caller]
-fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
+fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace<'_>) {
     let at = |kind: &str, name: &str| format!("{address}#/object/{kind}/{}/{name}", site.name);
     // Whichever of the two waits differs from what is asked for.
     let difference =
@@ -157,7 +157,7 @@ fn keys_are_enough(browser: &mut Browser, address: &str) {
     browser.open("about:blank", LARGE, "light");
     browser.open(address, LARGE, "light");
     browser.shows(&["Not as it should be"]);
-    eventually("the keys lead to an object", crate::support::SOON, || {
+    eventually("the keys lead to an object", crate::support::DEFAULT_TIMEOUT, || {
         browser.press("Tab", 9);
         let there = browser.value("document.activeElement.getAttribute('href') || ''");
         let there = there.as_str().unwrap().to_owned();
@@ -173,7 +173,7 @@ fn keys_are_enough(browser: &mut Browser, address: &str) {
 }
 
 #[track_caller]
-fn news_come_by_themselves(browser: &mut Browser, address: &str, site: &Site<'_>, repo: &Repo) {
+fn news_come_by_themselves(browser: &mut Browser, address: &str, site: &TestNamespace<'_>, repo: &Repo) {
     browser.open("about:blank", LARGE, "light");
     browser.open(address, LARGE, "light");
     browser.shows(&["Not as it should be", "live"]);
@@ -208,7 +208,7 @@ fn a_browser_signs_in_with_the_token() {
     let keys = format!(
         "serve: {{listen: '127.0.0.1:0', tls: {{cert: {at}/cert, key: {at}/key}}, token: {at}/token}}"
     );
-    let site = Site::new("sign-in");
+    let site = TestNamespace::new("sign-in");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let daemon = site.configured(&site.configuration(repo.path(), &keys));
     let line = daemon.says(&["answering on https://127.0.0.1:"]);

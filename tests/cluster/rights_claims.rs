@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, run, source, until, yaml};
+use crate::support::{Daemon, Repo, DEFAULT_TIMEOUT, TestNamespace, at, eventually, run, source, until, yaml};
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
 const RECLAIMED: Duration = Duration::from_mins(4);
 
 /// One of two daemons on the same budget.
-struct Side<'a> {
-    site: Site<'a>,
+struct ClaimingDaemon<'a> {
+    site: TestNamespace<'a>,
     file: PathBuf,
     repo: Repo,
     namespace: String,
     workload: (&'static str, &'static str),
 }
 
-impl<'a> Side<'a> {
-    fn new(site: &Site<'a>, name: &str, workload: (&'static str, &'static str)) -> Self {
+impl<'a> ClaimingDaemon<'a> {
+    fn new(site: &TestNamespace<'a>, name: &str, workload: (&'static str, &'static str)) -> Self {
         let namespace = format!("{}-{name}", site.name);
         let made = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         site.api.create("/api/v1/namespaces", "setup", &made);
@@ -54,7 +54,7 @@ impl<'a> Side<'a> {
     }
 
     fn check_says(&self, text: &str) {
-        eventually("the check tells", SOON, || {
+        eventually("the check tells", DEFAULT_TIMEOUT, || {
             let mut command = self.site.bare_command();
             command.args(["check", "--config"]).arg(&self.file);
             let told = run(command);
@@ -68,7 +68,7 @@ impl<'a> Side<'a> {
         let daemon = Daemon::start(command);
         eventually(
             "it is rolled out",
-            SOON,
+            DEFAULT_TIMEOUT,
             || if self.is_done("app:1") { Ok(()) } else { Err("it is not") },
         );
         daemon
@@ -99,9 +99,9 @@ impl<'a> Side<'a> {
 
 #[test]
 fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_that_are_printed() {
-    let site = Site::new("rights-claims");
-    let gone = Side::new(&site, "gone", ("StatefulSet", "db")).granted();
-    let stays = Side::new(&site, "stays", ("Deployment", "web")).granted();
+    let site = TestNamespace::new("rights-claims");
+    let gone = ClaimingDaemon::new(&site, "gone", ("StatefulSet", "db")).granted();
+    let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web")).granted();
     let (mut first, second) = (gone.start(), stays.start());
     site.await_free_budget();
     let window = stays.site.window();
@@ -118,9 +118,9 @@ fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_th
 
 #[test]
 fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
-    let site = Site::new("claims-hidden");
-    let gone = Side::new(&site, "gone", ("StatefulSet", "db")).granted();
-    let stays = Side::new(&site, "stays", ("Deployment", "web")).granted();
+    let site = TestNamespace::new("claims-hidden");
+    let gone = ClaimingDaemon::new(&site, "gone", ("StatefulSet", "db")).granted();
+    let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web")).granted();
     let (mut first, second) = (gone.start(), stays.start());
     site.await_free_budget();
     // As printed by an older version.
@@ -142,7 +142,7 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
     let told = ["whether StatefulSet claims-hidden-gone/db still rolls is not known", "cannot list"];
     second.says(&[&["WARN", "what another daemon has claimed counts"], &told[1..]].concat());
     second.says(&[&["Deployment claims-hidden-stays/web"], &told[..]].concat());
-    eventually("it is told why", SOON, || {
+    eventually("it is told why", DEFAULT_TIMEOUT, || {
         let mut command = stays.site.bare_command();
         command.args(["why", "Deployment/web", "-n", &stays.namespace, "--name", &stays.namespace]);
         let why = run(command);
@@ -152,9 +152,9 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
 
 #[test]
 fn the_claim_of_a_daemon_that_is_gone_counts_as_long_as_its_workload_rolls() {
-    let site = Site::new("claims-long");
-    let gone = Side::new(&site, "gone", ("Deployment", "db"));
-    let stays = Side::new(&site, "stays", ("Deployment", "web"));
+    let site = TestNamespace::new("claims-long");
+    let gone = ClaimingDaemon::new(&site, "gone", ("Deployment", "db"));
+    let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web"));
     let (mut first, second) = (gone.start(), stays.start());
     site.await_free_budget();
     // Longer than a claim counts whose workload rests.

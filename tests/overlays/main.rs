@@ -5,4 +5,4 @@
 
 mod deployments;
 mod sets;
-mod stand;
+mod harness;

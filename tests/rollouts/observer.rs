@@ -11,21 +11,21 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::replay::{Bounds, Moment, Most, replay};
-use crate::support::{Api, Site, at, until};
+use crate::support::{Api, TestNamespace, at, until};
 
 const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Pod"];
 
 /// Time between two tries while the server is away.
-const AGAIN: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// All that the watches have told, in the order in which it came.
-type Told = Arc<Mutex<Vec<Moment>>>;
+type ObservedEvents = Arc<Mutex<Vec<Moment>>>;
 
 /// Watches a namespace until it is asked for its judgement.
 pub(crate) struct Observer {
     api: Api,
     namespace: String,
-    told: Told,
+    told: ObservedEvents,
     watches: Vec<JoinHandle<()>>,
 }
 
@@ -37,19 +37,19 @@ fn uid(object: &Value) -> String {
     object.pointer("/metadata/uid").and_then(Value::as_str).unwrap().to_owned()
 }
 
-fn tell(told: &Told, kind: &'static str, object: Value, gone: bool) {
+fn tell(told: &ObservedEvents, kind: &'static str, object: Value, gone: bool) {
     let moment = Moment { version: version(&object), kind, object, gone };
     told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
 }
 
 /// Follows one kind from a version on. A watch that breaks goes on where it was: the server keeps
 /// the events.
-async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: Told) {
+async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: ObservedEvents) {
     loop {
         let uri = format!("{path}?watch=1&resourceVersion={from}");
         let request = http::Request::get(uri).body(Vec::new()).unwrap();
         let Ok(events) = client.request_events::<Value>(request).await else {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
         let mut events = pin!(events);
@@ -71,7 +71,7 @@ async fn follow(client: kube::Client, path: String, kind: &'static str, mut from
 }
 
 /// Tells what is there, and what no longer is, as of one version.
-async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &Told) -> Option<u64> {
+async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &ObservedEvents) -> Option<u64> {
     let list: Value = client.request(http::Request::get(path).body(Vec::new()).ok()?).await.ok()?;
     let objects = list["items"].as_array()?;
     let there: BTreeSet<String> = objects.iter().map(uid).collect();
@@ -90,13 +90,13 @@ async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &To
 
 impl Observer {
     /// Begins to watch a site's namespace.
-    pub(crate) fn new(site: &Site<'_>) -> Self {
+    pub(crate) fn new(site: &TestNamespace<'_>) -> Self {
         Self::of(site, &site.name)
     }
 
     /// Begins to watch another namespace.
-    pub(crate) fn of(site: &Site<'_>, namespace: &str) -> Self {
-        let (api, told) = (site.api.clone(), Told::default());
+    pub(crate) fn of(site: &TestNamespace<'_>, namespace: &str) -> Self {
+        let (api, told) = (site.api.clone(), ObservedEvents::default());
         let watch = |kind: &'static str| {
             let path = at(kind, namespace, "");
             let list = api.get(&path).unwrap();

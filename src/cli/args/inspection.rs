@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::LocationArgs;
-use super::rollout::object_or_source;
+use super::rollout::parse_object_or_source;
 use crate::cli::ObjectName;
 use crate::config::DnsLabel;
 
@@ -22,7 +22,7 @@ pub struct SocketArgs {
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// Source, as shop, or object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "SOURCE|NAME", value_parser = object_or_source)]
+    #[arg(value_name = "SOURCE|NAME", value_parser = parse_object_or_source)]
     pub about: Option<ObjectName>,
     /// Go on, and show each change
     #[arg(long, short)]

@@ -96,7 +96,7 @@ pub struct PromoteArgs {
 #[derive(Debug, Args)]
 pub struct PauseArgs {
     /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
-    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
     /// Why
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -107,7 +107,7 @@ pub struct PauseArgs {
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
     /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
-    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
 }
 
@@ -126,7 +126,7 @@ pub struct HoldArgs {
 }
 
 /// An object, or a source: a word of its own is a source's name.
-pub(super) fn object_or_source(text: &str) -> Result<ObjectName, String> {
+pub(super) fn parse_object_or_source(text: &str) -> Result<ObjectName, String> {
     let source = text.parse::<DnsLabel>().ok().map(|name| ObjectName::of_source(name.as_str()));
     source.map_or_else(|| text.parse().map_err(|error: ParseObjectNameError| error.to_string()), Ok)
 }

@@ -141,13 +141,13 @@ fn wide_is_whole() {
 #[test]
 fn changes_are_told_row_by_row() {
     let before = Overview::of(&troubled(), DetailLevel::Short);
-    assert_eq!(before.news(&before), [""; 0]);
+    assert_eq!(before.new_lines(&before), [""; 0]);
     let mut view = troubled();
     view.rollout.rolling[0].updated = 3;
     view.objects.retain(|object| object.phase != Phase::Refused);
     view.sources[0].objects.remove(&Phase::Refused);
     view.sources[0].incomplete = None;
-    let news = Overview::of(&view, DetailLevel::Short).news(&before);
+    let news = Overview::of(&view, DetailLevel::Short).new_lines(&before);
     let expected = [
         "shop  0123456789ab  20  1 progressing, 1 rolling, 1 waiting",
         "shop/deployment.apps/web  RollingOut  3 of 5 pods are new, 4 available; held at step 1",
@@ -155,7 +155,7 @@ fn changes_are_told_row_by_row() {
     ];
     assert_eq!(news, expected);
     // A change of a whole source names it.
-    let news = before.news(&Overview::of(&view, DetailLevel::Short));
+    let news = before.new_lines(&Overview::of(&view, DetailLevel::Short));
     assert!(news.contains(&"shop  not read whole: env.yaml is not understood".to_owned()), "{news:?}");
 }
 
@@ -165,7 +165,7 @@ fn that_nothing_is_pruned_is_said_once() {
     let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";
     for told in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
         let source = SourceStatus { unlisted: Some(told.clone()), ..source("shop", &[]) };
-        assert_eq!(notes(&source), [(TextStyle::Warning, told)]);
+        assert_eq!(source_notes(&source), [(TextStyle::Warning, told)]);
     }
 }
 

@@ -35,7 +35,7 @@ struct OptOutNews {
 
 /// Returns the mark of an opt-out.
 fn mark(id: &ObjectId, word: &str) -> ContentHash {
-    ContentHash::of_bytes(format!("{word} {id} {}", id.group()).as_bytes())
+    ContentHash::hash_bytes(format!("{word} {id} {}", id.group()).as_bytes())
 }
 
 impl OptOutHistory {

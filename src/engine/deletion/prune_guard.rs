@@ -35,7 +35,7 @@ pub struct PruneCandidate {
 
 impl PruneCandidate {
     /// Returns whether it is not deleted, whatever else becomes of it.
-    fn stays(&self) -> bool {
+    fn is_kept(&self) -> bool {
         self.keep == KeepPolicy::Asked || self.unproven.is_some() || self.not_allowed.is_some()
     }
 }
@@ -59,7 +59,7 @@ pub enum KeepPolicy {
 impl KeepPolicy {
     /// Returns the one of two under which less is deleted.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub fn strictest(self, other: Self) -> Self {
         let rank = |keep: Self| match keep {
             Self::No => 0,
             Self::First => 1,
@@ -105,9 +105,9 @@ pub enum PruneDecision {
 
 /// Judges the whole pending set of one source.
 pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
-    let kept = |p: &&PruneCandidate| !p.stays() && !guard.confirmed.contains(&p.uid);
+    let kept = |p: &&PruneCandidate| !p.is_kept() && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
-    let group = beyond(&unconfirmed, guard);
+    let group = unconfirmed_reasons(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
     let judged = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
@@ -127,7 +127,7 @@ fn used_by_kept<'a>(
     if guard.life == SourceLifecycle::Lives {
         return bound;
     }
-    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.stays());
+    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.is_kept());
     let mut used: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, user) in others.iter().filter_map(|p| Some((&p.id, p.needed_by.as_ref()?))) {
         used.entry(user).or_default().push(id);
@@ -177,7 +177,7 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
 }
 
 /// Returns why an unconfirmed object needs a person, for each that does.
-fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
+fn unconfirmed_reasons(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
     let total: u32 = guard.inventory.values().sum();
     let count = unconfirmed.len() as u32;
     let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
@@ -190,7 +190,7 @@ fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<O
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
         let why = if let Some(place) = &guard.other_place {
             Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
-        } else if let Some(kind) = precious(&pending.id) {
+        } else if let Some(kind) = data_loss_reason(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))
         } else if pending.keep == KeepPolicy::Confirm {
             Some("its annotation asks for a confirmation".to_owned())
@@ -211,7 +211,7 @@ fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<O
 }
 
 /// Objects whose deletion loses data or takes others along.
-pub fn precious(id: &ObjectId) -> Option<&'static str> {
+pub fn data_loss_reason(id: &ObjectId) -> Option<&'static str> {
     if id.namespace() == Some("kube-system") {
         return Some("an object in kube-system");
     }

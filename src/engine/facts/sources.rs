@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::deletion::prune_guard::PruneDecision;
-use crate::engine::facts::watchers::{OWN, WatcherId};
+use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, Catalog, FileFacts, Narrowing,
     ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
@@ -47,7 +47,7 @@ pub enum SourceWrites {
 }
 
 /// The reason for which a source is incomplete that nobody has looked at.
-const UNREAD: &str = "it has not been read yet";
+const UNREAD_REASON: &str = "it has not been read yet";
 
 /// One source and what it may do.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl SourceState {
             catalog: Catalog::default(),
             head: None,
             authors: Vec::new(),
-            incomplete: Some(UNREAD.into()),
+            incomplete: Some(UNREAD_REASON.into()),
             refused: Vec::new(),
             inventory: None,
             writes: SourceWrites::Allowed,
@@ -147,7 +147,7 @@ impl SourceState {
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
             budget: Narrowing::default(),
-            watcher: OWN,
+            watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),
             confirming: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
@@ -177,7 +177,7 @@ impl SourceState {
 
     /// Returns whether nobody has tried yet to read it, since this process began.
     pub fn is_unread(&self) -> bool {
-        self.incomplete.as_deref() == Some(UNREAD)
+        self.incomplete.as_deref() == Some(UNREAD_REASON)
     }
 
     /// Returns whether what it does not name is known to be wanted no more.

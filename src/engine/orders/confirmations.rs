@@ -24,7 +24,7 @@ impl Engine {
         uids: &BTreeSet<Uid>,
     ) -> String {
         let waits = |id: &&ObjectId| {
-            let live = self.live(id).filter(|live| self.source_of(live) == Some(source));
+            let live = self.informer_object(id).filter(|live| self.source_of(live) == Some(source));
             live.is_some_and(|live| uids.contains(&live.uid))
         };
         let found: Vec<ObjectId> = self.unwanted.iter().filter(waits).cloned().collect();
@@ -35,7 +35,7 @@ impl Engine {
             );
         }
         let new: BTreeSet<Uid> =
-            found.iter().filter_map(|id| self.live(id)).map(|live| live.uid.clone()).collect();
+            found.iter().filter_map(|id| self.informer_object(id)).map(|live| live.uid.clone()).collect();
         let all = self.recorded_confirmations(source).union(&new).count();
         if all > MOST_RECORDED {
             return format!(
@@ -89,7 +89,7 @@ impl Engine {
         let mut all = self.recorded_confirmations(source);
         if !all.is_empty() {
             let of_source = |live: &&LiveObject| self.source_of(live) == Some(source);
-            let unwanted = self.unwanted.iter().filter_map(|id| self.live(id)).filter(of_source);
+            let unwanted = self.unwanted.iter().filter_map(|id| self.informer_object(id)).filter(of_source);
             let unwanted: BTreeSet<&Uid> = unwanted.map(|live| &live.uid).collect();
             all.retain(|uid| unwanted.contains(uid));
         }
@@ -106,7 +106,7 @@ impl Engine {
         if !self.sources.iter().any(may_be) {
             return;
         }
-        let Some(uid) = self.live(id).map(|live| live.uid.clone()) else { return };
+        let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) else { return };
         for state in &mut self.sources {
             let recorded =
                 state.inventory.as_ref().is_some_and(|inventory| inventory.confirmed.contains(&uid));
@@ -131,7 +131,7 @@ impl Engine {
         let recorded = inventory.confirmed.clone();
         let is_wanted =
             |id: &ObjectId| self.entry(id).is_some_and(|entry: &ObjectEntry| !entry.wants.is_empty());
-        let came_back = self.all_live().filter(|(id, live)| recorded.contains(&live.uid) && is_wanted(id));
+        let came_back = self.informer_objects().filter(|(id, live)| recorded.contains(&live.uid) && is_wanted(id));
         let came_back: Vec<Uid> = came_back.map(|(_, live)| live.uid.clone()).collect();
         self.sources[source].withdrawn.extend(came_back);
     }
@@ -143,6 +143,6 @@ impl Engine {
         state.is_whole()
             && state.head.is_some()
             && state.inventory.is_some()
-            && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
+            && self.listed_kinds(source).all(|kind| self.is_synced(source, kind))
     }
 }

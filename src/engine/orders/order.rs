@@ -19,7 +19,7 @@ use crate::object::{ContentHash, ObjectId};
 pub(in crate::engine) const MOST_ORDERS: usize = 100;
 
 /// The longest token in bytes: that of the command line has some 20.
-pub(in crate::engine) const LONGEST_TOKEN: usize = 64;
+pub(in crate::engine) const MAX_ORDER_TOKEN_BYTES: usize = 64;
 
 /// The longest order in bytes: names of objects have at most 253, and so has nearly every user's.
 const LONGEST_ORDER: usize = 2048;
@@ -95,7 +95,7 @@ impl OrderVerb {
                     _ => Self::Unknown(word.into()),
                 }
             }
-            other => Self::Unknown(cut(other, LONGEST_TOKEN).into()),
+            other => Self::Unknown(truncate(other, MAX_ORDER_TOKEN_BYTES).into()),
         }
     }
 }
@@ -126,7 +126,7 @@ pub fn order_text(
         object: object_word(object),
         argument: argument.to_owned(),
         uids: BTreeSet::new(),
-        by: cut(by, LONGEST_USER).to_owned(),
+        by: truncate(by, LONGEST_USER).to_owned(),
         at: Some(at),
     })
 }
@@ -147,7 +147,7 @@ pub fn confirmation_text<'a>(
         object: object_word(object),
         argument: String::new(),
         uids: uids.into_iter().map(ToString::to_string).collect(),
-        by: cut(by, LONGEST_USER).to_owned(),
+        by: truncate(by, LONGEST_USER).to_owned(),
         at: Some(at),
     })
 }
@@ -183,7 +183,7 @@ pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
         match read {
             Ok(order) => list.orders.push(order),
             Err(why) => {
-                list.why.get_or_insert_with(|| format!("{}: {why}", cut(key, LONGEST_TOKEN)));
+                list.why.get_or_insert_with(|| format!("{}: {why}", truncate(key, MAX_ORDER_TOKEN_BYTES)));
                 list.refused.push(key.clone());
             }
         }
@@ -192,8 +192,8 @@ pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
 }
 
 fn parse_order(key: &str, text: &str) -> Result<Order, String> {
-    if key.len() > LONGEST_TOKEN {
-        return Err(format!("a token has at most {LONGEST_TOKEN} bytes"));
+    if key.len() > MAX_ORDER_TOKEN_BYTES {
+        return Err(format!("a token has at most {MAX_ORDER_TOKEN_BYTES} bytes"));
     }
     if text.len() > LONGEST_CONFIRMATION {
         return Err(format!("a confirmation has at most {LONGEST_CONFIRMATION} bytes"));
@@ -208,7 +208,7 @@ fn parse_order(key: &str, text: &str) -> Result<Order, String> {
     let Some(object) = parse_object_word(&read.object) else {
         return Err("it names no object".to_owned());
     };
-    let by = cut(&read.by, LONGEST_USER).into();
+    let by = truncate(&read.by, LONGEST_USER).into();
     let verb = match &*read.verb {
         CONFIRM => OrderVerb::Confirm(Arc::new(confirmed_uids(&read.uids)?)),
         verb => OrderVerb::parse(verb, &read.argument),
@@ -231,7 +231,7 @@ fn confirmed_uids(uids: &BTreeSet<String>) -> Result<BTreeSet<Uid>, String> {
 }
 
 /// Returns the beginning of a text, of at most so many bytes.
-pub(in crate::engine) fn cut(text: &str, most: usize) -> &str {
+pub(in crate::engine) fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
@@ -263,7 +263,7 @@ mod tests {
         check("undo", " abc ", OrderVerb::Undo(Some("abc".into())));
         check("retry", "", OrderVerb::Retry);
         check("abort", "", OrderVerb::Abort);
-        let content = ContentHash::of_bytes(b"web");
+        let content = ContentHash::hash_bytes(b"web");
         check("promote", &format!("{content} 2"), OrderVerb::Promote(content, 2));
         check("promote-full", &content.to_string(), OrderVerb::PromoteFull(content));
         // The step and the content must be named, as the order may be carried out much later.
@@ -277,7 +277,7 @@ mod tests {
             let list = only(key, text);
             assert_eq!((list.orders, list.refused), (Vec::new(), vec![key.to_owned()]), "{expected}");
             let why = list.why.unwrap();
-            assert_eq!(why, format!("{}: {expected}", cut(key, LONGEST_TOKEN)));
+            assert_eq!(why, format!("{}: {expected}", truncate(key, MAX_ORDER_TOKEN_BYTES)));
         }
         let order = |object: &str, argument: &str| {
             format!(r#"{{"verb":"undo","object":"{object}","argument":"{argument}"}}"#)

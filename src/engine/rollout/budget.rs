@@ -232,7 +232,7 @@ impl fmt::Display for BudgetScope {
 }
 
 impl BudgetScope {
-    pub(in crate::engine) fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
+    pub(in crate::engine) fn applies_to(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
         match self {
             Self::Cluster => true,
             Self::Source(number, _) => source == Some(*number),
@@ -303,10 +303,10 @@ impl BudgetShortage {
     }
 
     /// Says if it passes by itself, be it because others end what they have begun.
-    pub fn passes(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Self::TooMany(..) => false,
-            Self::Hidden(short, ..) | Self::Shared(short, _) => short.passes(),
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.is_temporary(),
             _ => true,
         }
     }
@@ -393,7 +393,7 @@ struct BudgetAccounts<'a> {
 impl<'a> BudgetAccounts<'a> {
     fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
         let used = |bound: &BudgetBound| {
-            let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
+            let here = || loads.iter().filter(|load| bound.scope.applies_to(&load.id, load.source));
             let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
             let tokens = tokens.saturating_add(bound.unread);
             let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
@@ -414,8 +414,8 @@ impl<'a> BudgetAccounts<'a> {
         let away = own.map_or(0, |load| load.away);
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
-                short = lacks(ask, (holds, away), bound, used, window, &self.rolling);
+            if bound.scope.applies_to(&ask.id, Some(ask.source)) {
+                short = find_shortage(ask, (holds, away), bound, used, window, &self.rolling);
                 if short.is_some() {
                     break;
                 }
@@ -429,7 +429,7 @@ impl<'a> BudgetAccounts<'a> {
 
     fn start(&mut self, ask: &ReleaseRequest, holds: bool, away: u32) {
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
+            if bound.scope.applies_to(&ask.id, Some(ask.source)) {
                 used.0 += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.
@@ -444,7 +444,7 @@ impl<'a> BudgetAccounts<'a> {
     }
 }
 
-fn lacks(
+fn find_shortage(
     ask: &ReleaseRequest,
     (holds, own): (bool, u32),
     bound: &BudgetBound,

@@ -21,7 +21,7 @@ fn file(name: &str) -> (&str, Option<SharedDesired>) {
 
 fn show(engine: &mut Engine, name: &str, uid: u64) {
     let settled = WorldObject { uid, ..WorldObject::settled(desired(&claim(name), 1, name).hash, "r1", uid) };
-    engine.object_seen(&claim(name), World::live(&claim(name), &settled));
+    engine.observe_object(&claim(name), World::live(&claim(name), &settled));
 }
 
 /// Returns an engine whose source had the claims a, b and c with the uids 1, 2 and 3, and wants c
@@ -57,7 +57,7 @@ fn record(engine: &mut Engine) {
     let mut inventory = engine.source(0).inventory.clone().unwrap();
     inventory.confirmed = engine.next_confirmed(0).unwrap_or(inventory.confirmed);
     inventory.acknowledged = engine.next_acknowledged(0).unwrap_or(inventory.acknowledged);
-    engine.inventory(0, inventory);
+    engine.set_inventory(0, inventory);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_confirmation_counts_once_it_is_recorded_with_what_came_of_the_order() {
     assert_eq!(judged(&mut engine, 0, &claim("b")), WAITS);
     assert_eq!(engine.spent_orders(0), [Arc::from("1-a")]);
     // Once it is gone nothing of it stays.
-    engine.object_gone(&claim("a"));
+    engine.observe_absence(&claim("a"));
     assert_eq!(engine.open_confirmations(0), uids(&[]));
 }
 
@@ -111,7 +111,7 @@ fn what_comes_back_needs_a_new_confirmation() {
         engine.read(0, reading("r4", &[("a", None)]));
         if records == 1 {
             let inventory = Inventory { confirmed: underway, ..engine.source(0).inventory.clone().unwrap() };
-            engine.inventory(0, inventory);
+            engine.set_inventory(0, inventory);
         }
         assert_eq!(judged(&mut engine, 0, &claim("a")), WAITS, "{records}");
         record(&mut engine);
@@ -132,12 +132,12 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
     {
         let kinds: BTreeSet<_> = [claim("").group_kind()].into();
         let mut engine = engine(&[SET], &[]);
-        engine.served(crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"), KindAvailability::Yes);
+        engine.set_kind_availability(crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"), KindAvailability::Yes);
         for known in order {
             match known {
                 "parent" => {
                     let kinds = kinds.clone();
-                    engine.inventory(0, Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() });
+                    engine.set_inventory(0, Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() });
                 }
                 "files" => engine.read(0, reading("r1", &["a", "c"].map(file))),
                 _ => {
@@ -156,7 +156,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
 #[test]
 fn an_order_waits_until_it_is_known_what_it_is_about() {
     let mut engine = dropped();
-    engine.unreadable(0, "the server is away".into());
+    engine.set_unreadable(0, "the server is away".into());
     assert_eq!(confirm(&mut engine, "1-a", &["1"]), "");
     engine.read(0, reading("r3", &[]));
     engine.carry_out_given();
@@ -168,7 +168,7 @@ fn so_many_confirmed_deletions_are_recorded_and_no_more() {
     let mut engine = dropped();
     let many = (0..4000).map(|number| Uid(format!("u{number}").into())).collect();
     let inventory = Inventory { confirmed: many, ..engine.source(0).inventory.clone().unwrap() };
-    engine.inventory(0, inventory);
+    engine.set_inventory(0, inventory);
     let told = confirm(&mut engine, "1-a", &["1"]);
     assert!(told.starts_with("nothing was confirmed: more than 4000 deletions"), "{told}");
     assert_eq!(engine.next_confirmed(0), None);

@@ -161,7 +161,7 @@ impl Simulation {
             self.harness.engine.list_started(&kind);
             for (id, thing) in &self.harness.world.things {
                 if id.group_kind() == kind && thing.labelled {
-                    self.harness.engine.object_seen(id, super::world::World::live(id, thing));
+                    self.harness.engine.observe_object(id, super::world::World::live(id, thing));
                 }
             }
             self.harness.engine.list_complete(&kind);

@@ -133,7 +133,7 @@ fn what_is_being_written_is_waited_for() {
         } else {
             match harness.decide(&zone) {
                 Decision { action: action @ Action::Apply(_), .. } => {
-                    harness.engine.dispatched(&zone, &action);
+                    harness.engine.note_dispatch(&zone, &action);
                     sent = Some(action);
                 }
                 other => drop(harness.act(&zone, other)),
@@ -141,7 +141,7 @@ fn what_is_being_written_is_waited_for() {
         }
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         for id in harness.engine.take_dirty().into_iter().filter(|id| *id != zone) {
             harness.step(&id);
         }

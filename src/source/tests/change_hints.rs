@@ -18,7 +18,7 @@ async fn watch(location: ResolvedLocation) -> ChangeHints {
         quiet_most: Duration::from_millis(200),
         ..SourceSettings::default()
     };
-    let hints = Source::open_with("test", &location, state.path(), settings).unwrap().hints();
+    let hints = Source::open_with("test", &location, state.path(), settings).unwrap().change_hints();
     tokio::time::timeout(LONG, hints.next_hint()).await.expect("a first hint");
     hints
 }
@@ -97,7 +97,7 @@ async fn every_way_that_a_host_treats_repositories_wakes() {
     let in_bare = |args: &[&str]| drop(super::fixture::git(&bare, args));
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &at(&bare), state.path()).unwrap();
-    let hints = source.hints();
+    let hints = source.change_hints();
     tokio::time::timeout(LONG, hints.next_hint()).await.expect("a first hint");
     assert!(source.observe().await.is_err());
     // Waits for the hint after which the revision is there.

@@ -27,7 +27,7 @@ pub use crate::builder::Builder;
 pub use crate::cluster::Cluster;
 pub use crate::error::Error;
 pub use crate::part::Part;
-pub use crate::proxy::{Answer, Ending, Fault, FaultProxy, Hits, Requests, Rule, RuleId};
+pub use crate::proxy::{Answer, ResponseCut, Fault, FaultProxy, RuleUsage, Requests, Rule, RuleId};
 
 /// Builds the programs unless they are there, and returns the directory that has them.
 pub fn programs() -> Result<std::path::PathBuf, Error> {

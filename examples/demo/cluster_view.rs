@@ -26,7 +26,7 @@ const OURS: &str = "applyset.kubernetes.io/part-of";
 
 /// A view of the cluster.
 #[derive(Clone)]
-pub(crate) struct Eyes {
+pub(crate) struct ClusterView {
     /// The client.
     pub(crate) client: Client,
 }
@@ -38,7 +38,7 @@ pub(crate) trait Kind:
 }
 impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static> Kind for K {}
 
-impl Eyes {
+impl ClusterView {
     /// Opens the eyes of a user.
     pub(crate) async fn open(kubeconfig: &Path) -> Outcome<Self> {
         let what = "to reach the control plane";
