@@ -201,7 +201,9 @@ fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
     told.says(&["configmap/env", "Waiting", "somebody took its label applyset.kubernetes.io/part-of off"]);
     assert!(!told.stdout.contains("configmap/copy"), "{told:#?}");
     let told = site.rhumb(&["why", "cm/env"]).ends(0);
-    told.says(&["source   unlabelled", "phase    Waiting", "somebody took its label"]);
+    for line in ["source   unlabelled", "phase    Waiting", "because  somebody took its label"] {
+        told.says(&[line]);
+    }
     site.rhumb(&["why", "cm/copy"]).ends(2).says(&["is in no source"]);
 }
 
