@@ -67,7 +67,8 @@ pub struct GlobalArgs {
     /// Log more; -vv logs each API call
     #[arg(long, short, global = true, display_order = 97, action = clap::ArgAction::Count, help_heading = "Output")]
     pub verbose: u8,
-    /// Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]
+    /// Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default:
+    /// $RUST_LOG]
     #[arg(long, global = true, display_order = 98, value_name = "LEVEL", help_heading = "Output")]
     pub log_level: Option<String>,
     /// Format of the log: auto, text or json
@@ -219,8 +220,8 @@ pub struct LocationArgs {
     /// Take over objects that exist already: never, if-unowned or always
     #[arg(long, value_name = "POLICY", default_value_t, value_parser = adopt, hide_possible_values = true, help_heading = "Source")]
     pub adopt: AdoptPolicy,
-    /// Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most
-    /// 10%]
+    /// Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at
+    /// most 10%]
     #[arg(long, value_name = "BOUND", help_heading = "Source")]
     pub blast_radius: Option<BlastRadius>,
 }

@@ -253,7 +253,7 @@ fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
 mod tests {
     use super::*;
 
-    fn told(source: &str, lines: &[&str], left: &str) -> NamedInventory {
+    fn named_inventory(source: &str, lines: &[&str], left: &str) -> NamedInventory {
         let list = lines.iter().flat_map(|line| [*line, "\n"]).collect();
         let mut data = std::collections::BTreeMap::from([("pending-prunes".to_owned(), list)]);
         if !left.is_empty() {
@@ -264,12 +264,14 @@ mod tests {
 
     #[test]
     fn each_deletion_is_listed_with_its_source() {
-        let all =
-            [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 Namespace /b so"], "")];
+        let all = [
+            named_inventory("ops", &["u1 ConfigMap a/env because"], ""),
+            named_inventory("shop", &["u2 Namespace /b so"], ""),
+        ];
         let expected =
             "SOURCE  OBJECT           WHY\nops     a/configmap/env  because\nshop    namespace/b      so\n";
         assert_eq!(prunes_table(&all, Palette::Plain), expected);
-        assert_eq!(prunes_table(&[told("ops", &[], "")], Palette::Plain), "");
+        assert_eq!(prunes_table(&[named_inventory("ops", &[], "")], Palette::Plain), "");
     }
 
     #[test]
@@ -280,23 +282,26 @@ mod tests {
                 .map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
         };
-        let shop = || told("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
+        let shop =
+            || named_inventory("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
         check(&[shop()], 2, Ok(2));
         check(&[shop()], 1, Err("source shop has 2 pending deletions, not 1: none is confirmed"));
-        let more = told("shop", &["u1 ConfigMap a/env because"], "3");
+        let more = named_inventory("shop", &["u1 ConfigMap a/env because"], "3");
         check(
             std::slice::from_ref(&more),
             1,
             Err("source shop has 4 pending deletions, not 1: none is confirmed"),
         );
         check(&[more], 4, Ok(1));
-        check(&[shop(), told("ops", &[], "")], 2, Err("--count is about one source"));
+        check(&[shop(), named_inventory("ops", &[], "")], 2, Err("--count is about one source"));
     }
 
     #[test]
     fn what_is_named_is_confirmed_in_the_source_that_has_it() {
-        let all =
-            [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 ConfigMap b/env so"], "")];
+        let all = [
+            named_inventory("ops", &["u1 ConfigMap a/env because"], ""),
+            named_inventory("shop", &["u2 ConfigMap b/env so"], ""),
+        ];
         let check = |name: &str, expected: Result<&[(&str, &str)], &str>| {
             let found = select_deletions(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
             let found = found.map(|found| {

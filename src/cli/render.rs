@@ -14,7 +14,7 @@ pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitSt
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
         RenderOutput::Json => {
-            terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?
+            terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?;
         }
         RenderOutput::Yaml => {
             let documents: Vec<String> = bodies.into_iter().map(write_yaml).collect();

@@ -19,7 +19,7 @@ pub enum CallSubject {
 
 impl CallSubject {
     /// Returns whether the server's words may hold values that nobody may see. Every kind called
-    /// Secret counts, as for [`crate::fields::masked`].
+    /// Secret counts, as for [`crate::fields::mask_value`].
     pub(super) fn is_secret(&self) -> bool {
         match self {
             Self::Object(id) => &*id.group_kind().kind == "Secret",

@@ -201,7 +201,8 @@ impl Cluster {
         }
     }
 
-    /// Returns what informers keep of an object that was read completely; none where it is no object.
+    /// Returns what informers keep of an object that was read completely; none where it is no
+    /// object.
     pub fn decode_view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
         decoder.decode(&object.to_string()).map(|seen| seen.record)

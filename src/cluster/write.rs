@@ -94,7 +94,8 @@ impl Cluster {
     }
 
     /// Returns the whole object as it would be after an apply. Nothing is written. The live object
-    /// tells which fields the apply would have to make ours first, see [`Cluster::own_rolling_update`].
+    /// tells which fields the apply would have to make ours first, see
+    /// [`Cluster::own_rolling_update`].
     pub async fn dry_run(
         &self,
         kind: &ServedKind,

@@ -303,7 +303,7 @@ impl KindWatches {
                         .set_informer_state(WatchScope::whole_cluster(number, &kind), blind(UNLISTED_REASON));
                 }
                 KindLookup::Unknown => {
-                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN))
+                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN));
                 }
             }
         }

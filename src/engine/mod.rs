@@ -6,7 +6,8 @@
 //! accepted := wanted; everything else follows from when that is allowed.
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout
-//! budget ([`release`]), the prune guard ([`judge`]) and the effective content ([`effective_content()`]).
+//! budget ([`release`]), the prune guard ([`judge`]) and the effective content
+//! ([`effective_content()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
 //! file or a clock. Every write to the cluster is decided here and nowhere else.

@@ -46,8 +46,8 @@ fn is_copy(annotation: &Value) -> bool {
     })
 }
 
-/// Returns copies of both sides of a difference that may be shown. They are as [`mask_value`], but each
-/// value of the second that differs from the first's is `<masked: changed>`.
+/// Returns copies of both sides of a difference that may be shown. They are as [`mask_value`], but
+/// each value of the second that differs from the first's is `<masked: changed>`.
 pub fn mask_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
     let mut shown = mask_value(kind, after);
     let fields = shown.as_object_mut().filter(|_| is_secret(kind));

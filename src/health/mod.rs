@@ -4,8 +4,8 @@
 //! with its own rules. A kind without rules, built-in or custom, is judged by its conditions; one
 //! without conditions is current as soon as it exists.
 //!
-//! Of the spec only [`HEALTH_SPEC_KEYS`] are read, so that an informer need not keep the rest. No shape of
-//! a tree makes it fail: the status of a custom kind may be any JSON.
+//! Of the spec only [`HEALTH_SPEC_KEYS`] are read, so that an informer need not keep the rest. No
+//! shape of a tree makes it fail: the status of a custom kind may be any JSON.
 //!
 //! **Invariant:** never fetches, never watches and knows no time.
 

@@ -98,7 +98,7 @@ pub struct ManifestItem {
     pub namespace: Option<String>,
     /// The name; empty where there is none, which makes it invalid.
     pub name: String,
-    /// The tree exactly as read. [`clean`] makes what is sent of it.
+    /// The tree exactly as read. [`clean()`] makes what is sent of it.
     pub body: Value,
     /// The place of its first token.
     pub origin: ManifestOrigin,

@@ -483,7 +483,7 @@ mod tests {
         }
     }
     /// Returns the names that a text of metrics shows, each with its type and help.
-    fn shown(text: &str) -> BTreeSet<(String, String, String)> {
+    fn described_metrics(text: &str) -> BTreeSet<(String, String, String)> {
         let of = |word: &str| -> Vec<(String, String)> {
             let rest = text.lines().filter_map(|line| line.strip_prefix(word)?.split_once(' '));
             rest.map(|(name, rest)| (name.to_owned(), rest.to_owned())).collect()
@@ -528,7 +528,7 @@ mod tests {
                 (kind.to_owned(), name.to_owned(), metric.help.to_owned())
             })
             .collect();
-        assert_eq!(shown(&text), described, "{text}");
+        assert_eq!(described_metrics(&text), described, "{text}");
         for metric in METRICS {
             let lines = text.lines().filter(|line| !line.starts_with('#'));
             let mut lines = lines.filter(|line| line.starts_with(metric.name));

@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    fn told(notices: &[Arc<EventRecord>]) -> Vec<&str> {
+    fn messages(notices: &[Arc<EventRecord>]) -> Vec<&str> {
         notices.iter().map(|notice| &*notice.message).collect()
     }
 
@@ -336,9 +336,9 @@ mod tests {
         recorder.record(now, draft("a"));
         recorder.record(now, draft("b"));
         let mut all = recorder.subscribe_after(0);
-        assert_eq!(told(&all.past), ["a", "b"]);
+        assert_eq!(messages(&all.past), ["a", "b"]);
         let first = all.past[0].number;
-        assert_eq!(told(&recorder.subscribe_after(first).past), ["b"]);
+        assert_eq!(messages(&recorder.subscribe_after(first).past), ["b"]);
         recorder.record(now, draft("c"));
         let coming = all.coming.try_recv().unwrap();
         assert_eq!((&*coming.message, coming.number), ("c", first + 2));
@@ -355,13 +355,13 @@ mod tests {
         let mut few = recorder.follow(|happening| happening == EventReason::RolloutFailed);
         recorder.record(now, EventDraft { reason: EventReason::RolloutFailed, ..draft("failed") });
         (0..10_000).for_each(|_| recorder.record(now, draft("read")));
-        assert_eq!((told(&all.past), told(&few.past)), (vec!["before"], vec![]));
+        assert_eq!((messages(&all.past), messages(&few.past)), (vec!["before"], vec![]));
         let heard = |coming: &mut mpsc::UnboundedReceiver<Arc<EventRecord>>| {
             std::iter::from_fn(|| coming.try_recv().ok()).collect::<Vec<_>>()
         };
         let heard_all = heard(&mut all.coming);
         assert_eq!((heard_all.len(), &*heard_all[0].message), (10_001, "failed"));
-        assert_eq!(told(&heard(&mut few.coming)), ["failed"]);
+        assert_eq!(messages(&heard(&mut few.coming)), ["failed"]);
         drop((all, few));
         recorder.record(now, draft("to nobody"));
         assert_eq!(recorder.followers(), 0);

@@ -77,7 +77,8 @@ impl EventReason {
         )
     }
 
-    /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of it.
+    /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of
+    /// it.
     pub const fn is_logged_only(self) -> bool {
         matches!(self, Self::Created | Self::Configured | Self::Pruned | Self::Recreated)
     }

@@ -120,8 +120,8 @@ impl Source {
         &self.place
     }
 
-    /// Returns the identity of its location, as [`ResolvedLocation::location_identity`] has it. It may
-    /// change after a look that found something.
+    /// Returns the identity of its location, as [`ResolvedLocation::location_identity`] has it. It
+    /// may change after a look that found something.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -149,7 +149,8 @@ impl Source {
         self.current.as_ref()
     }
 
-    /// Returns when a look of this process last succeeded: how old [`Source::current_revision`] may be.
+    /// Returns when a look of this process last succeeded: how old [`Source::current_revision`] may
+    /// be.
     pub const fn last_reached(&self) -> Option<Instant> {
         self.reached
     }

@@ -15,7 +15,7 @@ pub(crate) fn normal_form(line: &str) -> String {
     for number in 1..found.len() {
         let unit = found[number].trim_matches(|c: char| !c.is_ascii_alphanumeric());
         if ["ms", "s", "min", "h"].contains(&unit) && is_number(&found[number - 1]) {
-            found[number - 1] = "<time>".to_owned();
+            "<time>".clone_into(&mut found[number - 1]);
         }
     }
     found.join(" ")

@@ -82,7 +82,7 @@ fn commands(block: &Block<'_>) -> Vec<ShownCommand> {
         let last = found.last_mut();
         match (text.strip_prefix("$ "), last) {
             (Some(command), _) => {
-                found.push(ShownCommand { line, text: command.to_owned(), exit_code: 0, output: Vec::new() })
+                found.push(ShownCommand { line, text: command.to_owned(), exit_code: 0, output: Vec::new() });
             }
             (None, Some(last)) if is_continued => last.text = format!("{}\n{text}", last.text),
             (None, Some(last)) => last.output.push(text.to_owned()),
@@ -103,7 +103,8 @@ fn commands(block: &Block<'_>) -> Vec<ShownCommand> {
 /// Returns the file that a block of YAML names in its first line.
 fn file(block: &Block<'_>) -> Option<Step> {
     let (_, first) = block.lines.first()?;
-    let name = first.strip_prefix("# ").filter(|name| name.ends_with(".yaml") && !name.contains(' '))?;
-    let text: String = block.lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+    let name = first.strip_prefix("# ").filter(|name| !name.contains(' '))?;
+    name.strip_suffix(".yaml")?;
+    let text: String = block.lines.iter().flat_map(|(_, line)| [*line, "\n"]).collect();
     Some(Step::File { name: name.to_owned(), text })
 }

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(45);
 const HOME: &str = "/home/ann";
 
 /// The commands that only look. What they show comes about by itself, so they are run until it did.
-const LOOKS: [&str; 8] = [
+const REPEATED_COMMANDS: [&str; 8] = [
     "rhumb diff",
     "rhumb status",
     "rhumb why",
@@ -76,7 +76,7 @@ impl Shell {
                 self.compared(command, &Ended { exit_code: 0, output: daemon.log() })
             });
             self.daemon = Some(daemon);
-        } else if LOOKS.iter().any(|look| command.text.starts_with(look)) {
+        } else if REPEATED_COMMANDS.iter().any(|look| command.text.starts_with(look)) {
             eventually(&place, LIMIT, || self.compared(command, &self.ended(&place, &command.text)));
         } else if let Err(why) = self.compared(command, &self.ended(&place, &command.text)) {
             panic!("{place}: {why}");

@@ -134,8 +134,8 @@ impl ConfigurationKey {
         }
     }
 
-    /// Returns its default as the comment names it: `none` where nothing counts, `required` where it
-    /// must be there.
+    /// Returns its default as the comment names it: `none` where nothing counts, `required` where
+    /// it must be there.
     pub(super) fn default(&self) -> String {
         match self.comment.split_once("Default: ") {
             Some((_, default)) => default.trim_end_matches('.').to_owned(),

@@ -75,7 +75,7 @@ impl Engine {
                 self.record_applied(id, apply, &written.live, now);
             }
             (Action::Delete(_, rv, removal), ActionResult::Deleted) => {
-                self.record_deleted(id, *rv, *removal, now)
+                self.record_deleted(id, *rv, *removal, now);
             }
             (_, ActionResult::Failed(failure)) => self.record_failure(id, action, failure, now),
             (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.record_dry_run(id, foreseen),

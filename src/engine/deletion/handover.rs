@@ -116,8 +116,8 @@ impl Engine {
         self.judge_again();
     }
 
-    /// Returns a source of another process that may still come to want an object, though it does not
-    /// claim it now.
+    /// Returns a source of another process that may still come to want an object, though it does
+    /// not claim it now.
     pub fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
@@ -347,8 +347,8 @@ impl Engine {
         holder
     }
 
-    /// Returns in words from whom a write takes its object over; none where that is nobody's, or its
-    /// own source's.
+    /// Returns in words from whom a write takes its object over; none where that is nobody's, or
+    /// its own source's.
     pub fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;

@@ -143,7 +143,7 @@ impl Engine {
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
             (true, LiveLookup::Absent) if overdue => {
-                self.observe_absence_by(self.watchers.observer_of(id), id)
+                self.observe_absence_by(self.watchers.observer_of(id), id);
             }
             // It came while the question was on its way.
             (true, LiveLookup::Absent) => return,

@@ -333,8 +333,8 @@ impl Engine {
         }
     }
 
-    /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until [`Engine::set_ledger`] is
-    /// called again nobody knows its content.
+    /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until
+    /// [`Engine::set_ledger`] is called again nobody knows its content.
     pub fn note_ledger_write(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.note_write(next);

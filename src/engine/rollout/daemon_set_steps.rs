@@ -294,8 +294,8 @@ impl Engine {
 
 /// Taking pods away.
 impl Engine {
-    /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`]. Called
-    /// in each turn, after [`Engine::advance`].
+    /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`].
+    /// Called in each turn, after [`Engine::advance`].
     pub fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.rolls;
         let going = |id: &ObjectId| {

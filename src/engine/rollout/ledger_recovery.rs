@@ -2,8 +2,9 @@
 //! rollout begins.
 //!
 //! Each ledger says when it was begun, which tells a new one from the one that was known. A process
-//! that knew the old one writes its claims into the new one. For [`NEW_LEDGER_DELAY`] nobody claims anything
-//! new: others may hold claims that this process has never seen, and need that time to notice.
+//! that knew the old one writes its claims into the new one. For [`NEW_LEDGER_DELAY`] nobody claims
+//! anything new: others may hold claims that this process has never seen, and need that time to
+//! notice.
 //!
 //! **Hazard:** the claims of a process that is cut off for longer, and that nobody else has read,
 //! cannot be known here.
@@ -170,8 +171,8 @@ impl Rollouts {
 }
 
 impl Engine {
-    /// Returns the rollout ledger that is made before anything has to be claimed: one that is old by
-    /// then can be relied on at once. None where there is one, or nobody here writes workloads.
+    /// Returns the rollout ledger that is made before anything has to be claimed: one that is old
+    /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
     pub fn initial_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
@@ -180,7 +181,8 @@ impl Engine {
         (is_needed && is_absent && first.begun.is_some()).then_some(first)
     }
 
-    /// Says if anything would be lost with the rollout ledger: it is read again and again meanwhile.
+    /// Says if anything would be lost with the rollout ledger: it is read again and again
+    /// meanwhile.
     pub fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))

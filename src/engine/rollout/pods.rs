@@ -266,7 +266,8 @@ pub fn find_failure(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure>
     counts.min_by_key(|signal| signal.rank).map(|signal| signal.failing)
 }
 
-/// Returns when [`find_failure`] may answer otherwise although nothing is seen to change; none if never.
+/// Returns when [`find_failure`] may answer otherwise although nothing is seen to change; none if
+/// never.
 pub fn next_failure_check(pods: &WorkloadPods, now: Instant) -> Option<Instant> {
     failure_signals(pods).filter_map(|signal| signal.from).filter(|from| *from > now).min()
 }

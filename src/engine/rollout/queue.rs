@@ -110,8 +110,8 @@ pub struct QueuePublication {
 
 impl QueuePublication {
     /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
-    /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks, and never while
-    /// nothing has changed.
+    /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks,
+    /// and never while nothing has changed.
     pub fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;

@@ -249,8 +249,8 @@ impl Engine {
         }
         rejection.unit.members.iter().any(|(id, member)| {
             match (state.catalog.wanted_object(id), member.content) {
-                // Where nobody can read what was rejected, it is taken to be what is asked for: nothing
-                // is tried again.
+                // Where nobody can read what was rejected, it is taken to be what is asked for:
+                // nothing is tried again.
                 (Some(WantedObject::Object(desired)), Some(content)) => {
                     !member.is_unreadable() && !desired.is_release(content)
                 }
