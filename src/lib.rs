@@ -18,6 +18,7 @@
 //! | [`heartbeat`] | heartbeats of every part that must make progress |
 //! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
+//! | [`input`] | revisions as people write them → plain manifests |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the inventory ConfigMap |
 //! | [`queue`] | the workqueue |
 //! | [`report`] | outgoing reports: log lines, status, metrics, events, the service manager |
@@ -39,6 +40,7 @@ pub mod fields;
 pub mod graph;
 pub mod health;
 pub mod heartbeat;
+pub mod input;
 pub mod manifest;
 pub mod object;
 pub mod queue;

@@ -2,7 +2,7 @@
 //! `!!timestamp`, and about times of the API: a date stays the text that it is.
 
 /// Returns whether the text is a date, with or without a time.
-pub(super) fn is_timestamp(text: &str) -> bool {
+pub(crate) fn is_timestamp(text: &str) -> bool {
     let year = text.bytes().take_while(u8::is_ascii_digit).count();
     if year != 4 || text.as_bytes().get(4) != Some(&b'-') {
         return false;

@@ -13,6 +13,7 @@ mod check;
 mod clean;
 mod date;
 mod decode;
+mod document;
 mod findings;
 mod json;
 mod names;
@@ -29,6 +30,13 @@ mod yaml;
 pub use assemble::{AssembledSource, InvalidObject, assemble};
 pub use clean::clean;
 pub use scopes::{KindScope, KindScopes};
+
+pub(crate) use date::is_timestamp;
+pub(crate) use document::{PlacedDocument, json_document, yaml_documents};
+pub(crate) use number::json_number;
+pub(crate) use resolve::scalar_of;
+pub(crate) use scalar::{Scalar, ScalarTag, is_old_boolean, resolve as resolve_scalar};
+pub(crate) use tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark};
 
 use std::fmt;
 use std::sync::Arc;

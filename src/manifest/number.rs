@@ -6,7 +6,7 @@ use super::scalar::Scalar;
 
 /// Returns a float as the JSON number that Kubernetes makes of it: an integer where its text is
 /// one. None for infinity and NaN.
-pub(super) fn json_number(float: f64) -> Option<Number> {
+pub(crate) fn json_number(float: f64) -> Option<Number> {
     if float.fract() == 0.0
         && float.abs() < 1e21
         && let Ok(int) = format!("{float}").parse::<i64>()

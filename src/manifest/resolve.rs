@@ -465,7 +465,8 @@ pub(super) fn key_of<'t>(tree: &'t DocumentTree<'_>, key: NodeId) -> Option<Cow<
     }
 }
 
-fn scalar_of(tree: &DocumentTree<'_>, node: NodeId) -> Result<Scalar, DocumentFault> {
+/// Returns the value of a scalar node.
+pub(crate) fn scalar_of(tree: &DocumentTree<'_>, node: NodeId) -> Result<Scalar, DocumentFault> {
     let (text, tag) = (tree.text(node), tree.tag(node));
     match tree.kind(node) {
         NodeKind::Literal => number::literal(text)

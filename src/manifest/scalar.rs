@@ -5,7 +5,7 @@ use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 
 /// The explicit tag of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ScalarTag {
+pub(crate) enum ScalarTag {
     /// None was written.
     None,
     /// `!`, which asks for a string.
@@ -58,7 +58,7 @@ impl ScalarTag {
 
 /// A resolved scalar. Text stands for the scalar's own text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(crate) enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
@@ -73,10 +73,10 @@ pub(super) enum Scalar {
 
 /// The reason for a scalar that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ScalarError(pub(super) String);
+pub(crate) struct ScalarError(pub(super) String);
 
 /// Resolves a scalar by its tag and text; `quoted` scalars without a tag are text.
-pub(super) fn resolve(tag: ScalarTag, text: &str) -> Result<Scalar, ScalarError> {
+pub(crate) fn resolve(tag: ScalarTag, text: &str) -> Result<Scalar, ScalarError> {
     match tag {
         ScalarTag::None => Ok(resolve_untagged(text, DateHandling::Tried).0),
         ScalarTag::NonSpecific | ScalarTag::Str | ScalarTag::Merge | ScalarTag::Other => Ok(Scalar::Text),
@@ -107,7 +107,7 @@ enum DateHandling {
 
 /// Returns whether a plain word is one of those that YAML 1.1 takes for a boolean and YAML 1.2 for
 /// text.
-pub(super) fn is_old_boolean(text: &str) -> bool {
+pub(crate) fn is_old_boolean(text: &str) -> bool {
     matches!(
         text,
         "y" | "Y"

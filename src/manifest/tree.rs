@@ -6,17 +6,17 @@ use super::{MAX_MAPPINGS, MAX_NODES, MAX_TEXT};
 
 /// A place in a file; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct TextMark {
-    pub(super) line: u32,
-    pub(super) column: u32,
+pub(crate) struct TextMark {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
 }
 
 /// The fault of a document, with its place.
 #[derive(Clone, Debug)]
-pub(super) struct DocumentFault {
-    pub(super) mark: TextMark,
+pub(crate) struct DocumentFault {
+    pub(crate) mark: TextMark,
     pub(super) code: &'static str,
-    pub(super) message: String,
+    pub(crate) message: String,
     pub(super) hint: Option<&'static str>,
 }
 
@@ -51,12 +51,12 @@ pub(super) struct TreeSize {
 }
 
 /// The index of a node in its tree.
-pub(super) type NodeId = u32;
+pub(crate) type NodeId = u32;
 
 const NO_NODE: NodeId = NodeId::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeKind {
+pub(crate) enum NodeKind {
     /// An unquoted scalar of YAML.
     Plain,
     /// A scalar that is text unless its tag says otherwise; also a string of JSON.
@@ -84,7 +84,7 @@ struct TreeNode {
 }
 
 /// A document as its nodes.
-pub(super) struct DocumentTree<'a> {
+pub(crate) struct DocumentTree<'a> {
     source: &'a str,
     owned: Vec<Box<str>>,
     nodes: Vec<TreeNode>,
@@ -92,7 +92,7 @@ pub(super) struct DocumentTree<'a> {
 }
 
 impl<'a> DocumentTree<'a> {
-    pub(super) const ROOT_NODE: NodeId = 0;
+    pub(crate) const ROOT_NODE: NodeId = 0;
 
     /// Returns an empty tree over the text that its borrowed scalars point into.
     pub(super) const fn over(source: &'a str) -> Self {
@@ -222,20 +222,20 @@ impl<'a> DocumentTree<'a> {
         self.nodes.get(id as usize)
     }
 
-    pub(super) fn kind(&self, id: NodeId) -> NodeKind {
+    pub(crate) fn kind(&self, id: NodeId) -> NodeKind {
         self.node(id).map_or(NodeKind::Literal, |node| node.kind)
     }
 
-    pub(super) fn tag(&self, id: NodeId) -> ScalarTag {
+    pub(crate) fn tag(&self, id: NodeId) -> ScalarTag {
         self.node(id).map_or(ScalarTag::None, |node| node.tag)
     }
 
-    pub(super) fn mark(&self, id: NodeId) -> TextMark {
+    pub(crate) fn mark(&self, id: NodeId) -> TextMark {
         self.node(id).map_or(TextMark { line: 1, column: 1 }, |node| node.mark)
     }
 
     /// Returns the text of a scalar; empty for other nodes.
-    pub(super) fn text(&self, id: NodeId) -> &str {
+    pub(crate) fn text(&self, id: NodeId) -> &str {
         let Some(node) = self.node(id) else { return "" };
         match node.kind {
             NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal if node.extent == NO_NODE => {
@@ -263,7 +263,7 @@ impl<'a> DocumentTree<'a> {
 
     /// Returns the node that an alias stands for, else the node itself. The target of an alias is
     /// never one.
-    pub(super) fn target(&self, id: NodeId) -> NodeId {
+    pub(crate) fn target(&self, id: NodeId) -> NodeId {
         match self.node(id) {
             Some(node) if node.kind == NodeKind::Alias => node.first,
             _ => id,
@@ -272,14 +272,14 @@ impl<'a> DocumentTree<'a> {
 
     /// Returns the first child of a collection. The children of a mapping are key, value, key,
     /// value …
-    pub(super) fn first(&self, id: NodeId) -> Option<NodeId> {
+    pub(crate) fn first(&self, id: NodeId) -> Option<NodeId> {
         let node = self.node(id)?;
         let collection = matches!(node.kind, NodeKind::Sequence | NodeKind::Mapping);
         (collection && node.first != NO_NODE).then_some(node.first)
     }
 
     /// Returns the next child of the same collection.
-    pub(super) fn next(&self, id: NodeId) -> Option<NodeId> {
+    pub(crate) fn next(&self, id: NodeId) -> Option<NodeId> {
         self.node(id).map(|node| node.next).filter(|next| *next != NO_NODE)
     }
 
@@ -289,7 +289,7 @@ impl<'a> DocumentTree<'a> {
     }
 
     /// Returns whether a key node asks for a merge.
-    pub(super) fn is_merge(&self, key: NodeId) -> bool {
+    pub(crate) fn is_merge(&self, key: NodeId) -> bool {
         let asks = match self.kind(key) {
             NodeKind::Plain => {
                 matches!(self.tag(key), ScalarTag::None | ScalarTag::NonSpecific | ScalarTag::Merge)
@@ -319,7 +319,7 @@ impl DocumentTree<'_> {
     }
 
     /// Returns the keys and values of a mapping; none of another node.
-    pub(super) fn pairs(&self, mapping: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
+    pub(crate) fn pairs(&self, mapping: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
         let mapping = if self.kind(mapping) == NodeKind::Mapping { Some(mapping) } else { None };
         let mut next = mapping.and_then(|mapping| self.first(mapping));
         std::iter::from_fn(move || {

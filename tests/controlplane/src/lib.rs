@@ -2,12 +2,14 @@
 //!
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
-//! Go modules on first use. Nothing outlives the [`Cluster`], not even when its process is killed.
+//! Go modules on first use, and so are those that encrypt files ([`Encrypters`]). Nothing outlives
+//! the [`Cluster`], not even when its process is killed.
 
 mod audit;
 mod build;
 mod builder;
 mod cluster;
+mod encrypters;
 mod error;
 mod flags;
 mod http;
@@ -25,6 +27,7 @@ mod supervisor;
 pub use crate::audit::{AuditEvent, Stage};
 pub use crate::builder::Builder;
 pub use crate::cluster::Cluster;
+pub use crate::encrypters::Encrypters;
 pub use crate::error::Error;
 pub use crate::part::Part;
 pub use crate::proxy::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};

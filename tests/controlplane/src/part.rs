@@ -53,7 +53,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// One program of the control plane.
+/// One program that is built here: of the control plane, or one that encrypts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     Etcd,
@@ -62,10 +62,12 @@ pub(crate) enum Program {
     Scheduler,
     Kwok,
     Kubectl,
+    Sops,
+    AgeKeygen,
 }
 
 impl Program {
-    /// All programs, in the order in which they are built.
+    /// Those of the control plane, in the order in which they are built.
     pub(crate) const ALL: [Self; 6] =
         [Self::Etcd, Self::Kwok, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kubectl];
 
@@ -78,6 +80,8 @@ impl Program {
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
             Self::Kubectl => "kubectl",
+            Self::Sops => "sops",
+            Self::AgeKeygen => "age-keygen",
         }
     }
 
@@ -86,6 +90,7 @@ impl Program {
         match self {
             Self::Etcd => "etcd",
             Self::Kwok => "kwok",
+            Self::Sops | Self::AgeKeygen => "sops",
             _ => "kubernetes",
         }
     }
@@ -95,6 +100,8 @@ impl Program {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::Kwok => "sigs.k8s.io/kwok",
+            Self::Sops => "github.com/getsops/sops/v3",
+            Self::AgeKeygen => "filippo.io/age",
             _ => "k8s.io/kubernetes",
         }
     }
@@ -108,6 +115,8 @@ impl Program {
             Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Sops => "github.com/getsops/sops/v3/cmd/sops",
+            Self::AgeKeygen => "filippo.io/age/cmd/age-keygen",
         }
     }
 }

@@ -17,6 +17,22 @@ use crate::part::{self, Program};
 /// The variables that name a directory of programs, the first one set counts.
 const VARIABLES: [&str; 2] = ["RHUMB_CONTROLPLANE_BIN", "KUBEBUILDER_ASSETS"];
 
+/// Programs that are built together and kept in one directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProgramSet {
+    pub(crate) programs: &'static [Program],
+    /// How long it takes.
+    duration: &'static str,
+}
+
+impl ProgramSet {
+    /// The control plane and its kubectl.
+    pub(crate) const CONTROL_PLANE: Self = Self { programs: &Program::ALL, duration: "6 minutes" };
+    /// What encrypts files, and makes the keys.
+    pub(crate) const ENCRYPTERS: Self =
+        Self { programs: &[Program::Sops, Program::AgeKeygen], duration: "4 minutes" };
+}
+
 /// A directory with the programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
@@ -32,10 +48,15 @@ impl Programs {
                 return Self::given(variable, directory, needed);
             }
         }
-        Self::cached()
+        Self::cached(ProgramSet::CONTROL_PLANE)
     }
 
-    fn given(variable: &'static str, directory: OsString, needed: &[Program]) -> Result<Self, Error> {
+    /// Takes them from a directory that a variable names.
+    pub(crate) fn given(
+        variable: &'static str,
+        directory: OsString,
+        needed: &[Program],
+    ) -> Result<Self, Error> {
         let directory = PathBuf::from(directory);
         let missing: Vec<_> =
             needed.iter().copied().filter(|program| !directory.join(program.file_name()).is_file()).collect();
@@ -48,15 +69,16 @@ impl Programs {
         }
     }
 
-    fn cached() -> Result<Self, Error> {
+    /// Finds a set in the cache, and builds it if nobody did yet.
+    pub(crate) fn cached(set: ProgramSet) -> Result<Self, Error> {
         let toolchain = Toolchain::find()?;
         let root = cache_root()?;
-        let directory = root.join(key(&toolchain)?);
+        let directory = root.join(key(&toolchain, set)?);
         if !directory.is_dir() {
             fs::create_dir_all(&root).context(|| format!("create {}", root.display()))?;
             let lock = lock(&root.join("lock"))?;
             if !directory.is_dir() {
-                build_into(&toolchain, &root, &directory)?;
+                build_into(&toolchain, set, &root, &directory)?;
             }
             drop(lock);
         }
@@ -93,10 +115,10 @@ fn cache_root() -> Result<PathBuf, Error> {
 }
 
 /// Names a build by everything that goes into it.
-fn key(toolchain: &Toolchain) -> Result<String, Error> {
+fn key(toolchain: &Toolchain, set: ProgramSet) -> Result<String, Error> {
     let mut hash = Sha256::new();
     hash.update(toolchain.identity());
-    for program in Program::ALL {
+    for program in set.programs.iter().copied() {
         for file in ["go.mod", "go.sum"] {
             let path = build::module_directory(program).join(file);
             hash.update(fs::read(&path).context(|| format!("read {}", path.display()))?);
@@ -134,8 +156,8 @@ fn lock(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Builds all programs beside their place and moves them there at once.
-fn build_into(toolchain: &Toolchain, root: &Path, directory: &Path) -> Result<(), Error> {
+/// Builds a set of programs beside their place and moves them there at once.
+fn build_into(toolchain: &Toolchain, set: ProgramSet, root: &Path, directory: &Path) -> Result<(), Error> {
     remove_leftovers(root)?;
     let half = tempfile::Builder::new()
         .prefix(HALF_BUILT)
@@ -143,12 +165,13 @@ fn build_into(toolchain: &Toolchain, root: &Path, directory: &Path) -> Result<()
         .context(|| format!("create a directory in {}", root.display()))?;
     let begun = Instant::now();
     progress(&format!(
-        "building {} for {}; this takes about 6 minutes on two cores and happens once",
-        part::names(&Program::ALL),
-        directory.display()
+        "building {} for {}; this takes about {} on two cores and happens once",
+        part::names(set.programs),
+        directory.display(),
+        set.duration
     ));
-    for (index, program) in Program::ALL.into_iter().enumerate() {
-        build::program(toolchain, program, half.path(), &format!("{} of {}", index + 1, Program::ALL.len()))?;
+    for (index, program) in set.programs.iter().copied().enumerate() {
+        build::program(toolchain, program, half.path(), &format!("{} of {}", index + 1, set.programs.len()))?;
     }
     fs::rename(half.path(), directory).context(|| format!("move the programs to {}", directory.display()))?;
     progress(&format!("all programs built in {} s", begun.elapsed().as_secs()));

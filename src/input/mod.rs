@@ -1,0 +1,3 @@
+//! Rendering inputs: snapshot → snapshot.
+
+pub mod sops;

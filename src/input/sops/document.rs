@@ -1,0 +1,198 @@
+//! Files of YAML and JSON: their metadata, their data key and their code.
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha512};
+use zeroize::Zeroizing;
+
+use crate::manifest::{
+    DocumentFault, DocumentTree, NodeId, NodeKind, PlacedDocument, json_document, yaml_documents,
+};
+
+use super::age::{self, AgeFault, AgeIdentities, AttemptBudget};
+use super::error::{MetadataFault, SopsError, named, shown};
+use super::leaves::{NamedFile, SOPS, walk};
+use super::metadata::SopsMetadata;
+use super::opening::{DocumentOpener, OpenedLeaf, OpeningState};
+use super::places::MarkCursor;
+use super::value::{DataKey, OpenedValue, SealedValue};
+use super::{OpenedContent, OpenedFile, PlaintextLayout, SopsFormat, splice};
+
+/// Levels below `sops`.
+const MAX_METADATA_DEPTH: usize = 6;
+
+/// A document in the open.
+pub(super) struct OpenedDocument<'f> {
+    pub(super) source: PlacedDocument<'f>,
+    pub(super) leaves: Vec<OpenedLeaf>,
+}
+
+/// The documents of a file in the open, and the digest of what they say.
+pub(super) struct OpenedDocuments<'f> {
+    pub(super) file: NamedFile<'f>,
+    pub(super) text: &'f str,
+    pub(super) format: SopsFormat,
+    pub(super) documents: Vec<OpenedDocument<'f>>,
+    /// What a reader of the opened file must find.
+    pub(super) digest: [u8; 32],
+}
+
+impl OpenedDocuments<'_> {
+    pub(super) fn plaintext(
+        &self,
+        key: &DataKey,
+        layout: PlaintextLayout,
+    ) -> Result<Zeroizing<Vec<u8>>, SopsError> {
+        splice::plaintext(self, key, layout)
+    }
+}
+
+/// Reads the documents of a file.
+pub(super) fn read(text: &str, format: SopsFormat) -> Result<Vec<PlacedDocument<'_>>, DocumentFault> {
+    match format {
+        SopsFormat::Yaml => yaml_documents(text),
+        _ => json_document(text).map(|document| vec![document]),
+    }
+}
+
+/// Returns whether a document of a file has the metadata of SOPS.
+pub(super) fn is_encrypted(text: &str, format: SopsFormat) -> bool {
+    let Ok(documents) = read(text, format) else { return false };
+    documents.iter().any(|document| {
+        let tree = &document.tree;
+        let sops = tree.pairs(DocumentTree::ROOT_NODE).find(|(key, _)| tree.text(*key) == SOPS);
+        sops.is_some_and(|(_, value)| {
+            tree.pairs(value).any(|(key, _)| matches!(tree.text(key), "mac" | "lastmodified" | "version"))
+        })
+    })
+}
+
+/// Opens a file.
+pub(super) fn open<'f>(
+    file: NamedFile<'f>,
+    text: &'f str,
+    format: SopsFormat,
+    identities: &AgeIdentities,
+) -> Result<OpenedFile<'f>, SopsError> {
+    let sources = read(text, format).map_err(|fault| file.syntax(fault))?;
+    let (metadata, line) = metadata(file, &sources)?;
+    let key = data_key(file, line, &metadata, identities)?;
+    let mut state = OpeningState::new(&metadata);
+    let mut cursor = MarkCursor::new(text);
+    let mut documents = Vec::with_capacity(sources.len());
+    for source in sources {
+        let mut opener =
+            DocumentOpener::new(file, &source.tree, &key, &metadata.rule, &mut state, &mut cursor);
+        walk(file, &source.tree, &metadata.rule, &mut opener)?;
+        let leaves = opener.finish();
+        documents.push(OpenedDocument { source, leaves });
+    }
+    let (code, digest) = state.finish();
+    check_code(file, line, &metadata, &key, code)?;
+    let documents = OpenedDocuments { file, text, format, documents, digest };
+    Ok(OpenedFile { key, content: OpenedContent::Documents(documents) })
+}
+
+/// Opens a file that is one value in an object of JSON.
+pub(super) fn open_binary<'f>(
+    file: NamedFile<'f>,
+    text: &'f str,
+    identities: &AgeIdentities,
+) -> Result<OpenedFile<'f>, SopsError> {
+    let OpenedFile { key, content } = open(file, text, SopsFormat::Binary, identities)?;
+    let OpenedContent::Documents(mut documents) = content else { return Ok(OpenedFile { key, content }) };
+    let leaves = documents.documents.iter_mut().flat_map(|document| document.leaves.drain(..));
+    // An empty file is not encrypted, and its only value is an empty text.
+    let bytes = match leaves.map(|leaf| leaf.value).collect::<Vec<_>>().pop() {
+        None => Zeroizing::default(),
+        Some(OpenedValue::Text(text)) => Zeroizing::new(text.as_bytes().to_vec()),
+        Some(OpenedValue::Bytes(bytes)) => bytes,
+        Some(_) => return Err(SopsError::Form { at: file.line(0), form: "no binary data below `data`" }),
+    };
+    Ok(OpenedFile { key, content: OpenedContent::Bytes(bytes) })
+}
+
+/// Returns the metadata of a file, and its line.
+fn metadata(file: NamedFile<'_>, documents: &[PlacedDocument<'_>]) -> Result<(SopsMetadata, u32), SopsError> {
+    let missing = SopsError::Metadata { at: file.line(0), fault: MetadataFault::Missing };
+    let Some(tree) = documents.first().map(|document| &document.tree) else { return Err(missing) };
+    let mut found = tree.pairs(DocumentTree::ROOT_NODE).filter(|(key, _)| tree.text(*key) == SOPS);
+    let Some((key, value)) = found.next() else { return Err(missing) };
+    let line = tree.mark(key).line;
+    let fault = |fault| SopsError::Metadata { at: file.line(line), fault };
+    if found.next().is_some() {
+        return Err(fault(MetadataFault::Twice));
+    }
+    let texts = texts(tree, value, MAX_METADATA_DEPTH).ok_or(fault(MetadataFault::Shape))?;
+    if !texts.is_object() {
+        return Err(fault(MetadataFault::Shape));
+    }
+    Ok((SopsMetadata::read(&texts).map_err(fault)?, line))
+}
+
+/// Returns a tree whose scalars are all texts. None when it is too deep, or has aliases.
+fn texts(tree: &DocumentTree<'_>, node: NodeId, depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    let first = tree.first(node);
+    Some(match tree.kind(node) {
+        NodeKind::Alias => return None,
+        NodeKind::Sequence => {
+            let items = std::iter::successors(first, |item| tree.next(*item));
+            Value::Array(items.map(|item| texts(tree, item, depth)).collect::<Option<_>>()?)
+        }
+        NodeKind::Mapping => {
+            let entry = |(key, value)| Some((tree.text(key).to_owned(), texts(tree, value, depth)?));
+            Value::Object(tree.pairs(node).map(entry).collect::<Option<Map<_, _>>>()?)
+        }
+        _ => Value::String(tree.text(node).to_owned()),
+    })
+}
+
+/// Finds the data key of a file: by the entries for the identities' own recipients, then by the
+/// others, whose recipients may be written wrongly.
+pub(super) fn data_key(
+    file: NamedFile<'_>,
+    line: u32,
+    metadata: &SopsMetadata,
+    identities: &AgeIdentities,
+) -> Result<DataKey, SopsError> {
+    let at = || file.line(line);
+    if metadata.entries.is_empty() {
+        return Err(SopsError::NotSupported { at: at(), names: metadata.others.join(" and ") });
+    }
+    let own: Vec<String> = identities.recipients().collect();
+    let is_own = |recipient: &str| own.iter().any(|own| own == recipient);
+    let (first, then): (Vec<_>, Vec<_>) = metadata.entries.iter().partition(|entry| is_own(&entry.recipient));
+    let mut budget = AttemptBudget::new();
+    let mut broken = None;
+    for entry in first.into_iter().chain(then) {
+        match age::open(&entry.armored, identities, &mut budget) {
+            Ok(Some(key)) => {
+                let fault = SopsError::Metadata { at: at(), fault: MetadataFault::DataKey };
+                return DataKey::new(&key).ok_or(fault);
+            }
+            Err(fault) if is_own(&entry.recipient) || fault == AgeFault::TooManyAttempts => {
+                let recipient = shown(&entry.recipient);
+                broken.get_or_insert(SopsError::DataKey { at: at(), recipient, fault });
+            }
+            Ok(None) | Err(_) => {}
+        }
+    }
+    let recipients = metadata.entries.iter().map(|entry| entry.recipient.as_str());
+    Err(broken.unwrap_or_else(|| SopsError::NoKey { at: at(), recipients: named(recipients) }))
+}
+
+/// Checks the code over the values of a file.
+pub(super) fn check_code(
+    file: NamedFile<'_>,
+    line: u32,
+    metadata: &SopsMetadata,
+    key: &DataKey,
+    code: Sha512,
+) -> Result<(), SopsError> {
+    let sealed = SealedValue::parse(&metadata.code).and_then(|code| key.open(&code, &metadata.last_modified));
+    let Ok(OpenedValue::Text(expected)) = sealed else {
+        return Err(SopsError::Metadata { at: file.line(line), fault: MetadataFault::Code });
+    };
+    let found = code.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02X}"));
+    if *expected == found { Ok(()) } else { Err(SopsError::Code { at: file.line(line) }) }
+}

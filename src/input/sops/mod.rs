@@ -1,0 +1,157 @@
+//! Files that SOPS encrypted for age: their metadata, their values, and the code over them.
+//!
+//! Owns the four formats (YAML, JSON, dotenv, binary), which values of a file are encrypted, and
+//! how they look in the open. The `mac` of a file is checked on the file as it is in git; only then
+//! is anything of it handed out. An object that went through a renderer is opened value by value:
+//! each is bound to its key path, which renderers keep.
+//!
+//! **Invariant:** pure. No error, no `Debug` and no log has anything that was encrypted, and what
+//! is handed out in the open is wiped when it is dropped. Time and memory are linear in the file,
+//! whatever it holds.
+
+mod age;
+mod comments;
+mod document;
+mod error;
+mod flat;
+mod leaves;
+mod metadata;
+mod object;
+mod opening;
+mod pattern;
+mod places;
+mod rules;
+mod splice;
+mod value;
+mod writing;
+
+use std::fmt;
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+pub use age::{AgeFault, AgeIdentities, AgeIdentityError};
+pub use error::{MetadataFault, SopsError};
+pub use object::open_object;
+pub use value::{DataKey, SealedValueFault};
+
+use document::OpenedDocuments;
+use leaves::NamedFile;
+
+use crate::manifest::MAX_FILE;
+
+/// The format of a file, as SOPS takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SopsFormat {
+    /// Documents of YAML.
+    Yaml,
+    /// One object of JSON.
+    Json,
+    /// Lines of `KEY=value`.
+    Dotenv,
+    /// Anything else: the whole file is one value in an object of JSON.
+    Binary,
+}
+
+impl SopsFormat {
+    /// Returns the format of a file with this name, by the rule of SOPS.
+    pub fn of_name(name: &str) -> Self {
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        match () {
+            () if ends(&[".yaml", ".yml"]) => Self::Yaml,
+            () if ends(&[".json"]) => Self::Json,
+            () if ends(&[".env"]) => Self::Dotenv,
+            () => Self::Binary,
+        }
+    }
+}
+
+/// Where the lines of an opened file stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaintextLayout {
+    /// As `sops decrypt` writes it, but that every comment stays in its place.
+    Sops,
+    /// Each value in the line that it has in the encrypted file, so that a finding names the line
+    /// that people see.
+    SameLines,
+}
+
+/// A file whose code fits.
+pub struct OpenedFile<'f> {
+    key: DataKey,
+    content: OpenedContent<'f>,
+}
+
+enum OpenedContent<'f> {
+    Documents(OpenedDocuments<'f>),
+    Bytes(Zeroizing<Vec<u8>>),
+}
+
+impl fmt::Debug for OpenedFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OpenedFile(..)")
+    }
+}
+
+impl OpenedFile<'_> {
+    /// Returns the key of its values, for what a renderer made of them.
+    pub fn into_key(self) -> DataKey {
+        self.key
+    }
+
+    /// Returns the file in the open. The reader of its format gives of it what was encrypted.
+    ///
+    /// # Errors
+    ///
+    /// When a value has no form in the format, or the file has one that SOPS does not write.
+    pub fn plaintext(&self, layout: PlaintextLayout) -> Result<Zeroizing<Vec<u8>>, SopsError> {
+        match &self.content {
+            OpenedContent::Documents(documents) => documents.plaintext(&self.key, layout),
+            OpenedContent::Bytes(bytes) => Ok(bytes.clone()),
+        }
+    }
+}
+
+/// Returns whether a file is one that SOPS encrypted: whether it has its metadata. A file that is
+/// not of its format is not.
+pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
+    // Few files of a repository come further than this.
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+    if bytes.len() as u64 > MAX_FILE || !has(b"sops") {
+        return false;
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    match format {
+        SopsFormat::Dotenv => flat::is_encrypted(text),
+        _ => document::is_encrypted(text, format),
+    }
+}
+
+/// Opens a file: finds its data key, opens its values and checks its code.
+///
+/// # Errors
+///
+/// When it is not encrypted for one of these identities, or when anything of it was changed after
+/// it was encrypted. Also when it is too large, or of a form that SOPS does not write.
+pub fn open<'f>(
+    file: &'f Arc<str>,
+    bytes: &'f [u8],
+    format: SopsFormat,
+    identities: &AgeIdentities,
+) -> Result<OpenedFile<'f>, SopsError> {
+    let named = NamedFile(file);
+    if bytes.len() as u64 > MAX_FILE {
+        let limit = MAX_FILE as usize;
+        return Err(SopsError::TooLarge { at: named.line(0), limit, unit: "bytes" });
+    }
+    let text = std::str::from_utf8(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
+    let text = text.map_err(|_| SopsError::Form { at: named.line(0), form: "bytes that are not UTF-8" })?;
+    match format {
+        SopsFormat::Dotenv => flat::open(named, text, identities),
+        SopsFormat::Binary => document::open_binary(named, text, identities),
+        SopsFormat::Yaml | SopsFormat::Json => document::open(named, text, format, identities),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Objects that went through a renderer: each encrypted value is opened where it stands now. It is
+//! bound to its key path, which merges and transformations keep.
+//!
+//! What the `mac` of a file says about the whole of it was checked before, on the file.
+
+use serde_json::{Map, Value};
+
+use crate::manifest::json_number;
+use crate::object::ManifestOrigin;
+
+use super::error::SopsError;
+use super::leaves::SOPS;
+use super::opening::shown_path;
+use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
+
+/// What may stand before the key path of a value: it was in a list of objects, which readers and
+/// renderers take apart.
+const PREFIXES: [&str; 2] = ["", "items:"];
+/// Bytes that are decrypted and authenticated for one object.
+const MAX_WORK: usize = 64 << 20;
+
+/// Opens all encrypted values of an object with those keys of files that fit, and takes out its
+/// metadata. Comments in lists go away.
+///
+/// # Errors
+///
+/// When a value fits none of the keys, as one does that was edited or moved to another key.
+pub fn open_object(object: &mut Value, at: &ManifestOrigin, keys: &[DataKey]) -> Result<(), SopsError> {
+    if let Some(root) = object.as_object_mut() {
+        root.remove(SOPS);
+    }
+    let mut opener = ObjectOpener { at, keys, path: String::new(), last: (0, ""), work: MAX_WORK };
+    opener.value(object).map(|_| ())
+}
+
+/// What becomes of a value in a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ItemFate {
+    Stays,
+    Goes,
+}
+
+struct ObjectOpener<'k> {
+    at: &'k ManifestOrigin,
+    keys: &'k [DataKey],
+    /// The keys on the way to the value, each with a colon behind it.
+    path: String,
+    /// The key and the prefix that fitted last.
+    last: (usize, &'static str),
+    work: usize,
+}
+
+impl ObjectOpener<'_> {
+    /// The reader of manifests bounds the depth of what comes here.
+    fn value(&mut self, value: &mut Value) -> Result<ItemFate, SopsError> {
+        match value {
+            Value::Object(members) => self.members(members)?,
+            Value::Array(items) => {
+                let mut fault = None;
+                items.retain_mut(|item| match fault {
+                    Some(_) => true,
+                    None => match self.value(item) {
+                        Ok(fate) => fate == ItemFate::Stays,
+                        Err(error) => {
+                            fault = Some(error);
+                            true
+                        }
+                    },
+                });
+                if let Some(fault) = fault {
+                    return Err(fault);
+                }
+            }
+            Value::String(text) if text.starts_with(PREFIX) => {
+                let opened = SealedValue::parse(text).and_then(|sealed| self.open(&sealed));
+                let opened = opened.and_then(|opened| tree(&opened)).map_err(|fault| self.fault(fault))?;
+                let Some(opened) = opened else { return Ok(ItemFate::Goes) };
+                *value = opened;
+            }
+            _ => {}
+        }
+        Ok(ItemFate::Stays)
+    }
+
+    fn members(&mut self, members: &mut Map<String, Value>) -> Result<(), SopsError> {
+        for (key, value) in members {
+            let before = self.path.len();
+            self.path.push_str(key);
+            self.path.push(':');
+            if self.value(value)? == ItemFate::Goes {
+                return Err(self.fault(SealedValueFault::Type));
+            }
+            self.path.truncate(before);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, sealed: &SealedValue<'_>) -> Result<OpenedValue, SealedValueFault> {
+        let all = (0..self.keys.len()).flat_map(|key| PREFIXES.map(|prefix| (key, prefix)));
+        for (key, prefix) in std::iter::once(self.last).chain(all) {
+            let Some(data_key) = self.keys.get(key) else { continue };
+            let cost = sealed.len() + prefix.len() + self.path.len();
+            self.work = self.work.checked_sub(cost).ok_or(SealedValueFault::TooMuchWork)?;
+            match data_key.open(sealed, &format!("{prefix}{}", self.path)) {
+                Err(SealedValueFault::Code) => {}
+                opened => {
+                    self.last = (key, prefix);
+                    return opened;
+                }
+            }
+        }
+        Err(SealedValueFault::Code)
+    }
+
+    fn fault(&self, fault: SealedValueFault) -> SopsError {
+        SopsError::Value { at: self.at.clone(), path: shown_path(&self.path), fault }
+    }
+}
+
+/// Returns a value as Kubernetes reads what SOPS writes of it; none for a comment.
+fn tree(opened: &OpenedValue) -> Result<Option<Value>, SealedValueFault> {
+    Ok(Some(match opened {
+        OpenedValue::Text(text) | OpenedValue::Time(text) => Value::String(text.to_string()),
+        OpenedValue::Bytes(_) => return Err(SealedValueFault::Binary),
+        OpenedValue::Int(int) => Value::from(*int),
+        OpenedValue::Float(float) => Value::Number(json_number(*float).ok_or(SealedValueFault::NotFinite)?),
+        OpenedValue::Bool(truth) => Value::Bool(*truth),
+        OpenedValue::Comment(_) => return Ok(None),
+    }))
+}

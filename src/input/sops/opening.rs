@@ -1,0 +1,268 @@
+//! The values of a document on their way into the open, and into the file's code.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use sha2::{Digest as _, Sha256, Sha512};
+
+use crate::manifest::{DocumentTree, NodeId, NodeKind, ScalarTag, TextMark};
+
+use super::error::{SopsError, shown};
+use super::leaves::{ClearValue, Leaf, LeafVisitor, NamedFile};
+use super::metadata::SopsMetadata;
+use super::places::{MarkCursor, scalar_range};
+use super::rules::{EncryptionRule, ValueState};
+use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
+
+/// Bytes that are decrypted and authenticated for one file: those of the file, and of key paths.
+const MAX_WORK: usize = 64 << 20;
+/// The start of a code that leaves out what is not encrypted: the SHA-256 of `sops`, which SOPS
+/// chose to tell it from a code over everything.
+const ONLY_ENCRYPTED: [u8; 32] = [
+    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
+    0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
+];
+
+/// The surroundings of a value in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeafPlace {
+    /// In brackets or braces.
+    Flow,
+    /// In a mapping whose keys begin in this column, from 0.
+    Mapping(usize),
+    /// In a list whose dashes stand in this column, from 0.
+    Sequence(usize),
+}
+
+/// An opened value, and what of the file it takes the place of.
+pub(super) struct OpenedLeaf {
+    pub(super) value: OpenedValue,
+    pub(super) mark: TextMark,
+    /// The keys on the way to it, as messages show them.
+    pub(super) path: String,
+    pub(super) range: Range<usize>,
+    pub(super) place: LeafPlace,
+    /// Indicates a comment after which its list has no items.
+    pub(super) empties_list: bool,
+}
+
+/// What all documents of a file add to.
+pub(super) struct OpeningState {
+    code: Sha512,
+    only_encrypted: bool,
+    digest: ContentDigest,
+    work: WorkBudget,
+}
+
+impl OpeningState {
+    pub(super) fn new(metadata: &SopsMetadata) -> Self {
+        let mut code = Sha512::new();
+        if metadata.only_encrypted {
+            code.update(ONLY_ENCRYPTED);
+        }
+        Self {
+            code,
+            only_encrypted: metadata.only_encrypted,
+            digest: ContentDigest::new(),
+            work: WorkBudget(MAX_WORK),
+        }
+    }
+
+    /// Opens the value of a key path, or takes it as it is. Adds it to the code.
+    pub(super) fn value(
+        &mut self,
+        text: Option<&str>,
+        state: ValueState,
+        path: &str,
+        key: &DataKey,
+    ) -> Result<Option<OpenedValue>, SealedValueFault> {
+        let sealed = text.filter(|text| text.starts_with(PREFIX));
+        let opened = match (state, sealed, text) {
+            (ValueState::Encrypted | ValueState::ByForm, Some(sealed), _) => {
+                let sealed = SealedValue::parse(sealed)?;
+                self.work.spend(sealed.len() + path.len())?;
+                Some(key.open(&sealed, path)?)
+            }
+            // SOPS leaves an empty text as it is.
+            (ValueState::Encrypted, None, text) if text != Some("") => return Err(SealedValueFault::Clear),
+            _ => None,
+        };
+        if let Some(opened) = &opened {
+            self.code.update(opened.code_bytes().as_slice());
+        }
+        Ok(opened)
+    }
+
+    /// Adds a value that is not encrypted to the code.
+    pub(super) fn add_clear(&mut self, bytes: &[u8]) {
+        if !self.only_encrypted {
+            self.code.update(bytes);
+        }
+    }
+
+    /// Returns the code, and the digest of the content.
+    pub(super) fn finish(self) -> (Sha512, [u8; 32]) {
+        (self.code, self.digest.finish())
+    }
+}
+
+/// The remaining work for one file.
+struct WorkBudget(usize);
+
+impl WorkBudget {
+    fn spend(&mut self, bytes: usize) -> Result<(), SealedValueFault> {
+        self.0 = self.0.checked_sub(bytes).ok_or(SealedValueFault::TooMuchWork)?;
+        Ok(())
+    }
+}
+
+/// A digest of what documents say, whatever they look like.
+pub(super) struct ContentDigest(Sha256);
+
+impl ContentDigest {
+    pub(super) fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    pub(super) fn add_clear(&mut self, path: &str, value: &ClearValue) {
+        match value {
+            ClearValue::Null => self.add(path, b'n', b""),
+            ClearValue::Text(text) => self.add(path, b't', text),
+            ClearValue::Other(bytes) => self.add(path, b'o', bytes),
+            ClearValue::Empty(NodeKind::Sequence) => self.add(path, b's', b""),
+            ClearValue::Empty(_) => self.add(path, b'm', b""),
+        }
+    }
+
+    fn add_opened(&mut self, path: &str, value: &OpenedValue) {
+        let kind = match value {
+            OpenedValue::Text(_) | OpenedValue::Bytes(_) => b't',
+            OpenedValue::Comment(_) => return,
+            OpenedValue::Int(_) | OpenedValue::Float(_) | OpenedValue::Bool(_) | OpenedValue::Time(_) => b'o',
+        };
+        self.add(path, kind, value.code_bytes().as_slice());
+    }
+
+    fn add(&mut self, path: &str, kind: u8, bytes: &[u8]) {
+        self.0.update((path.len() as u64).to_be_bytes());
+        self.0.update(path);
+        self.0.update([kind]);
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    pub(super) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
+/// Opens the values of one document.
+pub(super) struct DocumentOpener<'w, 'f> {
+    file: NamedFile<'f>,
+    tree: &'w DocumentTree<'f>,
+    key: &'w DataKey,
+    rule: &'w EncryptionRule,
+    state: &'w mut OpeningState,
+    cursor: &'w mut MarkCursor<'f>,
+    /// The collections in brackets or braces.
+    flow: HashSet<NodeId>,
+    /// How many comments a list has among its items.
+    comments: HashMap<NodeId, usize>,
+    leaves: Vec<OpenedLeaf>,
+}
+
+impl<'w, 'f> DocumentOpener<'w, 'f> {
+    pub(super) fn new(
+        file: NamedFile<'f>,
+        tree: &'w DocumentTree<'f>,
+        key: &'w DataKey,
+        rule: &'w EncryptionRule,
+        state: &'w mut OpeningState,
+        cursor: &'w mut MarkCursor<'f>,
+    ) -> Self {
+        let (flow, comments, leaves) = (HashSet::new(), HashMap::new(), Vec::new());
+        Self { file, tree, key, rule, state, cursor, flow, comments, leaves }
+    }
+
+    pub(super) fn finish(self) -> Vec<OpenedLeaf> {
+        self.leaves
+    }
+
+    fn place(&self, parent: NodeId) -> LeafPlace {
+        let column = self.tree.mark(parent).column.saturating_sub(1) as usize;
+        match self.tree.kind(parent) {
+            _ if self.flow.contains(&parent) => LeafPlace::Flow,
+            NodeKind::Sequence => LeafPlace::Sequence(column),
+            _ => LeafPlace::Mapping(column),
+        }
+    }
+
+    /// Returns whether a comment is the last item of a list that has nothing but comments.
+    fn empties_list(&mut self, leaf: &Leaf<'_>) -> bool {
+        let seen = self.comments.entry(leaf.parent).or_default();
+        *seen += 1;
+        let seen = *seen;
+        self.tree.next(leaf.node).is_none() && {
+            let items = std::iter::successors(self.tree.first(leaf.parent), |item| self.tree.next(*item));
+            items.count() == seen
+        }
+    }
+
+    fn clear(&mut self, leaf: &Leaf<'_>) -> Result<(), SopsError> {
+        let clear = ClearValue::of(self.file, self.tree, leaf.node)?;
+        if self.state.work.spend(leaf.path.len()).is_err() {
+            let at = self.file.at(self.tree.mark(leaf.node));
+            return Err(SopsError::TooLarge { at, limit: MAX_WORK, unit: "bytes of key paths" });
+        }
+        self.state.add_clear(clear.code_bytes());
+        self.state.digest.add_clear(leaf.path, &clear);
+        Ok(())
+    }
+}
+
+impl LeafVisitor for DocumentOpener<'_, '_> {
+    fn enter(&mut self, collection: NodeId, _path: &str) {
+        let start = self.cursor.offset(self.tree.mark(collection));
+        if self.cursor.text().get(start..).is_some_and(|rest| rest.starts_with(['{', '['])) {
+            self.flow.insert(collection);
+        }
+    }
+
+    fn leaf(&mut self, leaf: Leaf<'_>) -> Result<(), SopsError> {
+        let tree = self.tree;
+        let mark = tree.mark(leaf.node);
+        let state = self.rule.state(leaf.met);
+        let clear = ClearValue::of(self.file, tree, leaf.node)?;
+        if matches!(clear, ClearValue::Null | ClearValue::Empty(_)) {
+            return self.clear(&leaf);
+        }
+        let text = matches!(clear, ClearValue::Text(_)).then(|| tree.text(leaf.node));
+        let opened = self.state.value(text, state, leaf.path, self.key);
+        let fault = |fault| SopsError::Value { at: self.file.at(mark), path: shown_path(leaf.path), fault };
+        let Some(value) = opened.map_err(fault)? else { return self.clear(&leaf) };
+        let is_list = tree.kind(leaf.parent) == NodeKind::Sequence;
+        let is_comment = matches!(value, OpenedValue::Comment(_));
+        if is_comment && !is_list {
+            return Err(fault(SealedValueFault::Type));
+        }
+        if tree.tag(leaf.node) != ScalarTag::None {
+            return Err(self.file.form(mark, "an encrypted value with a tag"));
+        }
+        self.state.digest.add_opened(leaf.path, &value);
+        let empties_list = is_comment && self.empties_list(&leaf);
+        if empties_list {
+            self.state.digest.add_clear(leaf.path, &ClearValue::Empty(NodeKind::Sequence));
+        }
+        let start = self.cursor.offset(mark);
+        let range = scalar_range(self.cursor.text(), start, tree.text(leaf.node))
+            .ok_or_else(|| self.file.form(mark, "an encrypted value in an unusual form"))?;
+        let (path, place) = (shown_path(leaf.path), self.place(leaf.parent));
+        self.leaves.push(OpenedLeaf { value, mark, path, range, place, empties_list });
+        Ok(())
+    }
+}
+
+/// Shows a key path as `data.password`.
+pub(super) fn shown_path(path: &str) -> String {
+    shown(&path.trim_end_matches(':').replace(':', "."))
+}

@@ -1,0 +1,170 @@
+//! One encrypted value: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]` and what is inside.
+
+use std::fmt;
+
+use aes_gcm::aead::AeadInOut as _;
+use aes_gcm::aead::consts::U32;
+use aes_gcm::aes::Aes256;
+use aes_gcm::{AesGcm, KeyInit as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+/// How each encrypted value begins.
+pub(super) const PREFIX: &str = "ENC[AES256_GCM,";
+/// Bytes of a data key, and of the vector that starts each value.
+const KEY: usize = 32;
+const TAG: usize = 16;
+
+/// The reason for which a value cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealedValueFault {
+    /// It is not of the form that SOPS writes.
+    #[error("is malformed")]
+    Malformed,
+    /// Its code does not fit: value, key path or data key are others than when it was encrypted.
+    #[error("was edited or moved to another key, or belongs to another file")]
+    Code,
+    /// What is inside is not of the type that it is marked as.
+    #[error("is not of its type")]
+    Type,
+    /// The rules of the file want it encrypted.
+    #[error("is not encrypted, though the rules in the file's `sops` want it so")]
+    Clear,
+    /// The values of the file before it have used up what is done for one file.
+    #[error("is one too many: the key paths of the file are too long for so many values")]
+    TooMuchWork,
+    /// Text was asked for.
+    #[error("is binary, so it cannot be text of a manifest: put it below `data`, in base64")]
+    Binary,
+    /// The infinite and NaN are no values of JSON.
+    #[error("is no number that JSON has")]
+    NotFinite,
+}
+
+/// A value in the open. Wiped when it is dropped, and never shown.
+pub(super) enum OpenedValue {
+    Text(Zeroizing<String>),
+    /// A text that is not UTF-8.
+    Bytes(Zeroizing<Vec<u8>>),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// As RFC 3339 writes it.
+    Time(Zeroizing<String>),
+    Comment(Zeroizing<String>),
+}
+
+impl fmt::Debug for OpenedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OpenedValue(..)")
+    }
+}
+
+impl OpenedValue {
+    fn read(kind: &str, mut bytes: Zeroizing<Vec<u8>>) -> Result<Self, SealedValueFault> {
+        let text = match String::from_utf8(std::mem::take(&mut *bytes)) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if matches!(kind, "str" | "bytes") => {
+                return Ok(Self::Bytes(Zeroizing::new(error.into_bytes())));
+            }
+            Err(error) => {
+                drop(Zeroizing::new(error.into_bytes()));
+                return Err(SealedValueFault::Type);
+            }
+        };
+        let opened = match kind {
+            "str" | "bytes" => Some(Self::Text(text)),
+            "int" => text.parse().ok().map(Self::Int),
+            "float" => text.parse().ok().map(Self::Float),
+            // The words that Go takes.
+            "bool" => match text.as_str() {
+                "1" | "t" | "T" | "true" | "True" | "TRUE" => Some(Self::Bool(true)),
+                "0" | "f" | "F" | "false" | "False" | "FALSE" => Some(Self::Bool(false)),
+                _ => None,
+            },
+            "time" => text.is_ascii().then_some(Self::Time(text)),
+            "comment" => Some(Self::Comment(text)),
+            _ => None,
+        };
+        opened.ok_or(SealedValueFault::Type)
+    }
+
+    /// Returns the bytes that the file's code is computed over: the form that SOPS gives a value.
+    pub(super) fn code_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(match self {
+            Self::Text(text) | Self::Time(text) => text.as_bytes().to_vec(),
+            Self::Bytes(bytes) => bytes.to_vec(),
+            Self::Int(int) => int.to_string().into_bytes(),
+            Self::Float(float) => go_float(*float).into_bytes(),
+            Self::Bool(truth) => if *truth { b"True".as_slice() } else { b"False" }.to_vec(),
+            Self::Comment(_) => Vec::new(),
+        })
+    }
+}
+
+/// Writes a float as Go does without an exponent.
+pub(super) fn go_float(float: f64) -> String {
+    if float.is_infinite() {
+        return if float > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    format!("{float}")
+}
+
+/// The key that the values of one file are encrypted with.
+pub struct DataKey(Box<AesGcm<Aes256, U32>>);
+
+impl fmt::Debug for DataKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DataKey(..)")
+    }
+}
+
+impl DataKey {
+    /// Returns the key of these bytes; none when it has a wrong length.
+    pub(super) fn new(bytes: &[u8]) -> Option<Self> {
+        AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY).map(|cipher| Self(Box::new(cipher)))
+    }
+
+    /// Opens a value that stands at a key path, as `data:password:`.
+    pub(super) fn open(&self, sealed: &SealedValue<'_>, path: &str) -> Result<OpenedValue, SealedValueFault> {
+        let mut buffer = Zeroizing::new(sealed.data.clone());
+        let (iv, tag) = (sealed.iv.into(), sealed.tag.into());
+        self.0
+            .decrypt_inout_detached(&iv, path.as_bytes(), buffer.as_mut_slice().into(), &tag)
+            .map_err(|_| SealedValueFault::Code)?;
+        OpenedValue::read(sealed.kind, buffer)
+    }
+}
+
+/// The parts of an encrypted value.
+pub(super) struct SealedValue<'a> {
+    data: Vec<u8>,
+    iv: [u8; KEY],
+    tag: [u8; TAG],
+    kind: &'a str,
+}
+
+impl<'a> SealedValue<'a> {
+    /// Reads a text that begins with [`PREFIX`].
+    pub(super) fn parse(text: &'a str) -> Result<Self, SealedValueFault> {
+        let parts = || {
+            let rest = text.strip_prefix(PREFIX)?.strip_prefix("data:")?.strip_suffix(']')?;
+            let (data, rest) = rest.split_once(",iv:")?;
+            let (iv, rest) = rest.split_once(",tag:")?;
+            let (tag, kind) = rest.split_once(",type:")?;
+            Some(Self {
+                data: STANDARD.decode(data).ok()?,
+                iv: STANDARD.decode(iv).ok()?.try_into().ok()?,
+                tag: STANDARD.decode(tag).ok()?.try_into().ok()?,
+                kind,
+            })
+        };
+        parts().ok_or(SealedValueFault::Malformed)
+    }
+
+    /// Returns the bytes that opening it costs.
+    pub(super) fn len(&self) -> usize {
+        self.data.len()
+    }
+}
