@@ -1,3 +1,22 @@
-//! Rendering inputs: snapshot → snapshot.
+//! What is rendered before it is read as manifests.
+//!
+//! Owns which folders of a revision are roots to be rendered, which files each of them reads
+//! ([`kustomize::Closure`]), the key of a render, and the place in the repository that a rendered
+//! object comes from. Also owns the reading of encrypted files ([`sops`]).
+//!
+//! **Invariant:** decides from the text of files alone, and pure: nothing is started, written or
+//! fetched here. What a render would have to reach outside its revision is refused by name before
+//! any program starts.
 
+mod key;
+pub mod kustomize;
+mod origin;
+mod paths;
+mod roots;
 pub mod sops;
+mod tree;
+
+pub use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
+pub use origin::{ObjectOrigin, OriginAnnotation, read_origin, strip_origin};
+pub use roots::{RenderMode, RenderRoot, RootForm, RootListing, find_roots};
+pub use tree::{FileTree, LookFailure, MemoryTree, ResolvedPath, resolve};

@@ -18,6 +18,7 @@ mod findings;
 mod json;
 mod names;
 mod number;
+mod placed;
 mod places;
 mod resolve;
 mod scalar;
@@ -29,6 +30,9 @@ mod yaml;
 
 pub use assemble::{AssembledSource, InvalidObject, assemble};
 pub use clean::clean;
+pub use placed::{
+    PlacedEntry, PlacedFile, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document,
+};
 pub use scopes::{KindScope, KindScopes};
 
 pub(crate) use date::is_timestamp;

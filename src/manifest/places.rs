@@ -56,6 +56,13 @@ impl<'t, 'a> NodePlaces<'t, 'a> {
         self.tree.mark(node)
     }
 
+    /// Returns a part of a collection: the place of its key, the node of its value, and where that
+    /// stands.
+    pub(super) fn part(&mut self, collection: NodeId, part: &str) -> Option<(TextMark, NodeId, TextMark)> {
+        let (key, value) = self.entry(collection, part)?;
+        Some((self.tree.mark(key), self.tree.target(value), self.tree.mark(value)))
+    }
+
     /// Looks into merged mappings one level deep.
     fn entry(&mut self, mapping: NodeId, key: &str) -> Option<(NodeId, NodeId)> {
         let mapping = self.tree.target(mapping);

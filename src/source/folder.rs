@@ -124,6 +124,44 @@ impl OpenFolder {
         Ok(FileReadResult::Whole(before, bytes))
     }
 
+    /// Returns what stands at a path, itself and not what it links to; none where nothing does. The
+    /// caller has looked at the folders on the way.
+    pub(super) fn metadata(&self, inside: &str) -> io::Result<Option<fs::Metadata>> {
+        match fs::symlink_metadata(self.path.join(inside)) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::NotADirectory
+                        | io::ErrorKind::InvalidInput
+                        | io::ErrorKind::InvalidFilename
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the text of a link.
+    pub(super) fn read_link(&self, inside: &str) -> io::Result<PathBuf> {
+        fs::read_link(self.path.join(inside))
+    }
+
+    /// Returns the names in a folder, in order, without those that are no UTF-8.
+    pub(super) fn names(&self, inside: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path.join(inside))? {
+            if names.len() >= MAX_ENTRIES {
+                return Err(io::Error::other(format!("more than {MAX_ENTRIES} entries")));
+            }
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// Opens for reading, never waits for a pipe's other end.
     fn open_file(&self, inside: &Path) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -18,6 +18,7 @@ use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
 use super::objects::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
+use super::revision_tree::RevisionTree;
 use super::snapshot::{self, BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 use super::tree::{self, TreeWalk, WalkSink, WalkStop};
 
@@ -233,23 +234,51 @@ impl RevisionReader {
         })
     }
 
-    /// Reads one file's bytes. Unlike a pass, it uses handles again that were opened less than a
-    /// second ago. Their answers are right, as the id tells the content, and a missing file is
-    /// looked for with fresh ones.
+    /// Reads one file's bytes.
     pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
+        self.look(|objects| {
+            let databases = objects.databases().map_err(|error| self.damaged(&error))?;
+            self.bytes(&databases, blob)
+        })
+    }
+
+    /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
+    /// ago. Their answers are right, as the id tells the content, and a missing object is looked
+    /// for with fresh ones.
+    pub(super) fn look<T>(
+        &self,
+        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
         let handles = || self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner);
         let young = handles().pop().filter(|(opened, _)| opened.elapsed() < HANDLE_LIFETIME);
         let handle = young.or_else(|| Some((Instant::now(), ObjectStores::open(&self.shared.stores).ok()?)));
         if let Some(handle) = handle
-            && let Ok(Ok(bytes)) = handle.1.object_databases().map(|databases| self.bytes(&databases, blob))
+            && let Ok(done) = run(&handle.1)
         {
             let mut handles = handles();
             if handles.len() < MAX_IDLE_HANDLES {
                 handles.push(handle);
             }
-            return Ok(bytes);
+            return Ok(done);
         }
-        self.read_all([blob], |_, bytes| Ok(bytes))?.pop().ok_or_else(|| self.lost_error(blob))
+        self.pass(run)
+    }
+
+    /// Returns every file of a revision, whatever its name, to be looked at one by one: also those
+    /// outside the folder that is the source's root.
+    pub fn tree(&self, revision: &Revision) -> Result<RevisionTree, SourceError> {
+        let root = self.pass(|objects| Ok(self.find(objects, revision)?.tree_id()))?;
+        Ok(RevisionTree::new(self.clone(), root))
+    }
+
+    /// Returns the folder of the revisions that is the source's root; empty for the whole.
+    pub fn start(&self) -> &str {
+        self.shared.path.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the most entries of a revision that are looked at.
+    pub(super) fn most_entries(&self) -> usize {
+        self.shared.limits.entries
     }
 
     /// Closes what reads may have left open for the next ones.
@@ -405,7 +434,11 @@ impl RevisionReader {
     }
 
     /// Returns a file's size, or the reason for which its content is refused.
-    fn weigh(&self, objects: &ObjectStores, id: Oid) -> Result<Result<u64, RefusalReason>, SourceError> {
+    pub(super) fn weigh(
+        &self,
+        objects: &ObjectStores,
+        id: Oid,
+    ) -> Result<Result<u64, RefusalReason>, SourceError> {
         let size = objects.size(id).map_err(|error| self.damaged_error(&error))?;
         if size > self.shared.limits.file {
             return Ok(Err(RefusalReason::TooLarge));
@@ -443,7 +476,7 @@ impl RevisionReader {
         SourceError::Empty { place: self.shared.place.clone(), within }
     }
 
-    fn stop(&self, stop: WalkStop) -> SourceError {
+    pub(super) fn stop(&self, stop: WalkStop) -> SourceError {
         match stop {
             WalkStop::Git(error) => self.damaged_error(&error),
             WalkStop::TooMany => {
@@ -456,7 +489,7 @@ impl RevisionReader {
         SourceError::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
     }
 
-    fn damaged_error(&self, error: &git2::Error) -> SourceError {
+    pub(super) fn damaged_error(&self, error: &git2::Error) -> SourceError {
         SourceError::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
     }
 }

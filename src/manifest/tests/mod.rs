@@ -5,6 +5,7 @@ mod documents;
 mod lists;
 mod metadata;
 mod names;
+mod placed;
 mod reading;
 mod secrets;
 mod twice;

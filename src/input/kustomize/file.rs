@@ -1,0 +1,327 @@
+//! One kustomization, by what it refers to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::manifest::{PlacedEntry, PlacedValue, TextPlace, read_documents, read_first_document};
+use crate::object::{Diagnostic, ManifestOrigin};
+use crate::source::BlobId;
+
+use super::patch::{self, NamedObject, PatchSelector};
+use super::plugin::{self, PluginConfig};
+
+/// The names under which kustomize looks for a kustomization.
+pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// The two kinds of kustomizations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KustomizationKind {
+    /// A root or a base.
+    Kustomization,
+    /// A part that only others include.
+    Component,
+}
+
+/// How kustomize reads what a field names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReferenceRole {
+    /// A file of objects, or a folder with a kustomization.
+    Resource,
+    /// A folder with a component.
+    Component,
+    /// A file of plugin configurations, or a folder whose objects are some.
+    Plugin,
+    /// A file of patches.
+    Patch,
+    /// Any other file.
+    File,
+}
+
+/// One file or folder that a kustomization names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileReference {
+    /// How it is read.
+    pub role: ReferenceRole,
+    /// The field that names it.
+    pub field: &'static str,
+    /// The path or address as it is written.
+    pub target: String,
+    /// The place of that text.
+    pub place: TextPlace,
+}
+
+/// One patch, and which objects it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchUse {
+    /// The file that it stands in; none where it stands in the kustomization.
+    pub file: Option<String>,
+    /// The place of its text, or of the name of its file.
+    pub place: TextPlace,
+    /// What it is for; where nothing says so, the objects that it names itself.
+    pub selector: Option<PatchSelector>,
+    /// The objects that its text in the kustomization names.
+    pub(super) names: Vec<NamedObject>,
+}
+
+/// Something in a kustomization that is never rendered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnsupportedFeature {
+    /// A chart that kustomize would have helm render.
+    HelmChart,
+    /// A program or container: its kind and version.
+    Plugin(String),
+}
+
+/// A kustomization as far as it says what is read. Its places have no file, because many files may
+/// have this content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kustomization {
+    /// Its kind.
+    pub kind: KustomizationKind,
+    /// All that it names, in the order of the fields below.
+    pub references: Vec<FileReference>,
+    /// All patches, in the order in which kustomize applies them.
+    pub patches: Vec<PatchUse>,
+    /// The ConfigMaps and Secrets that it generates: the name of each, and its place.
+    pub generated: Vec<(String, TextPlace)>,
+    /// All that is never rendered, each with its place.
+    pub unsupported: Vec<(UnsupportedFeature, TextPlace)>,
+    /// The faults for which nothing can be said of it.
+    faults: Vec<Diagnostic>,
+}
+
+impl Kustomization {
+    /// Reads a kustomization.
+    pub fn read(bytes: &[u8]) -> Self {
+        let file = read_first_document(&Arc::from(""), bytes);
+        let mut out = References::default();
+        let root = file.documents.first();
+        if let Some(root) = root {
+            out.kustomization(root);
+        }
+        let kind = root.and_then(|root| fields(root, "kind").last()).and_then(PlacedValue::text);
+        Self {
+            kind: match kind {
+                Some("Component") => KustomizationKind::Component,
+                _ => KustomizationKind::Kustomization,
+            },
+            references: out.references,
+            patches: root.map(patch::patches).unwrap_or_default(),
+            generated: root.map(generated).unwrap_or_default(),
+            unsupported: out.unsupported,
+            faults: unreadable(file.diagnostics, !file.documents.is_empty()),
+        }
+    }
+
+    /// Returns the faults for which it cannot be read, as faults of this file.
+    pub fn faults(&self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
+        placed_in(&self.faults, file)
+    }
+}
+
+/// Returns the names of what a kustomization generates.
+fn generated(root: &PlacedValue) -> Vec<(String, TextPlace)> {
+    let generators =
+        ["configMapGenerator", "secretGenerator"].into_iter().flat_map(|field| items(root, field));
+    let names = generators.filter_map(|generator| {
+        let name = fields(generator, "name").last()?.text()?;
+        Some((name.to_owned(), generator.place))
+    });
+    names.collect()
+}
+
+/// Returns the faults that keep a file from being read. What kubectl would refuse but kustomize
+/// takes is none of them.
+pub(super) fn unreadable(diagnostics: Vec<Diagnostic>, is_read: bool) -> Vec<Diagnostic> {
+    if is_read { Vec::new() } else { diagnostics.into_iter().filter(Diagnostic::is_error).collect() }
+}
+
+/// Returns diagnostics that were made without a file, as those of one.
+pub(super) fn placed_in(faults: &[Diagnostic], file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
+    faults.iter().map(move |fault| Diagnostic {
+        origin: ManifestOrigin { file: file.clone(), ..fault.origin },
+        ..fault.clone()
+    })
+}
+
+/// The kustomizations and plugin configurations that were read, by their contents: each is read
+/// once, however many files and roots share it.
+#[derive(Debug, Default)]
+pub struct ParsedFiles {
+    kustomizations: HashMap<BlobId, Arc<Kustomization>>,
+    plugins: HashMap<BlobId, Arc<PluginConfig>>,
+}
+
+impl ParsedFiles {
+    /// Returns the kustomization of a content that was read before.
+    pub fn kustomization(&self, blob: BlobId) -> Option<Arc<Kustomization>> {
+        self.kustomizations.get(&blob).cloned()
+    }
+
+    /// Reads a kustomization and keeps it.
+    pub fn add_kustomization(&mut self, blob: BlobId, bytes: &[u8]) -> Arc<Kustomization> {
+        let entry = self.kustomizations.entry(blob);
+        entry.or_insert_with(|| Arc::new(Kustomization::read(bytes))).clone()
+    }
+
+    pub(super) fn plugin(&self, blob: BlobId) -> Option<Arc<PluginConfig>> {
+        self.plugins.get(&blob).cloned()
+    }
+
+    pub(super) fn add_plugin(&mut self, blob: BlobId, bytes: &[u8]) -> Arc<PluginConfig> {
+        self.plugins.entry(blob).or_insert_with(|| Arc::new(PluginConfig::read(bytes))).clone()
+    }
+
+    /// Returns how many contents were read.
+    pub fn len(&self) -> usize {
+        self.kustomizations.len() + self.plugins.len()
+    }
+
+    /// Returns whether nothing was read yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Returns the values under a key of a mapping. Go's decoder of JSON takes a key whatever its case,
+/// and so does kustomize.
+pub(super) fn fields<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<Item = &'a PlacedValue> {
+    entries(value, name).map(|entry| &entry.value)
+}
+
+fn entries<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<Item = &'a PlacedEntry> {
+    let matches = move |entry: &&PlacedEntry| entry.key == name || folded(&entry.key) == folded(name);
+    value.entries().iter().filter(matches)
+}
+
+/// The letters of a key in one case, among them the two beyond ASCII that fold into it.
+fn folded(key: &str) -> String {
+    let fold = |letter| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        letter => char::to_ascii_lowercase(&letter),
+    };
+    key.chars().map(fold).collect()
+}
+
+/// The references of a kustomization or plugin so far.
+#[derive(Default)]
+pub(super) struct References {
+    pub(super) references: Vec<FileReference>,
+    pub(super) unsupported: Vec<(UnsupportedFeature, TextPlace)>,
+}
+
+impl References {
+    fn kustomization(&mut self, root: &PlacedValue) {
+        for (field, role) in [
+            ("resources", ReferenceRole::Resource),
+            ("bases", ReferenceRole::Resource),
+            ("components", ReferenceRole::Component),
+            ("configurations", ReferenceRole::File),
+            ("crds", ReferenceRole::File),
+        ] {
+            self.texts(root, field, role);
+        }
+        for openapi in fields(root, "openapi") {
+            self.text(openapi, "path", "openapi", ReferenceRole::File);
+        }
+        for field in ["configMapGenerator", "secretGenerator"] {
+            items(root, field).for_each(|generator| self.generator(generator, field));
+        }
+        for field in ["patches", "patchesJson6902"] {
+            for patch in items(root, field) {
+                self.text(patch, "path", field, ReferenceRole::Patch);
+                // The form of `patches` before kustomize 2.1: a list of files.
+                self.patch_file(patch, field);
+            }
+        }
+        items(root, "patchesStrategicMerge")
+            .for_each(|patch| self.patch_file(patch, "patchesStrategicMerge"));
+        for replacement in items(root, "replacements") {
+            self.text(replacement, "path", "replacements", ReferenceRole::File);
+        }
+        for field in ["generators", "transformers", "validators"] {
+            items(root, field).for_each(|plugin| self.plugin(plugin, field));
+        }
+        for field in ["helmCharts", "helmChartInflationGenerator"] {
+            for entry in entries(root, field) {
+                if !entry.value.items().is_empty() {
+                    self.unsupported.push((UnsupportedFeature::HelmChart, entry.place));
+                }
+            }
+        }
+    }
+
+    /// Adds the texts of a list.
+    pub(super) fn texts(&mut self, value: &PlacedValue, field: &'static str, role: ReferenceRole) {
+        items(value, field).for_each(|item| self.add(item, field, role));
+    }
+
+    /// Adds the text under a key, as one of a field.
+    pub(super) fn text(&mut self, value: &PlacedValue, key: &str, field: &'static str, role: ReferenceRole) {
+        for text in fields(value, key) {
+            // No path at all is no path of nothing.
+            if text.text().is_some_and(|text| !text.is_empty()) {
+                self.add(text, field, role);
+            }
+        }
+    }
+
+    fn add(&mut self, value: &PlacedValue, field: &'static str, role: ReferenceRole) {
+        if let Some(target) = value.text() {
+            let (target, place) = (target.to_owned(), value.place);
+            self.references.push(FileReference { role, field, target, place });
+        }
+    }
+
+    /// Adds the files of a generator of ConfigMaps or Secrets.
+    pub(super) fn generator(&mut self, generator: &PlacedValue, field: &'static str) {
+        for file in items(generator, "files") {
+            let Some(text) = file.text() else { continue };
+            let path = text.split_once('=').map_or(text, |(_, path)| path);
+            let (target, place) = (path.to_owned(), file.place);
+            self.references.push(FileReference { role: ReferenceRole::File, field, target, place });
+        }
+        for env in items(generator, "envs") {
+            self.add(env, field, ReferenceRole::File);
+        }
+        self.text(generator, "env", field, ReferenceRole::File);
+    }
+
+    /// Adds a patch that is either its own text or the name of a file.
+    pub(super) fn patch_file(&mut self, patch: &PlacedValue, field: &'static str) {
+        if patch.text().is_some_and(|text| !is_inline(text)) {
+            self.add(patch, field, ReferenceRole::Patch);
+        }
+    }
+
+    /// Adds a plugin that is either its own text or the name of a file or folder.
+    fn plugin(&mut self, value: &PlacedValue, field: &'static str) {
+        let Some(text) = value.text() else { return };
+        if !is_inline(text) {
+            return self.add(value, field, ReferenceRole::Plugin);
+        }
+        for document in read_documents(&Arc::from(""), text.as_bytes()).documents {
+            plugin::add(self, &document, Some(value.place));
+        }
+    }
+}
+
+/// Returns the items of the list under a key.
+pub(super) fn items<'a>(value: &'a PlacedValue, field: &str) -> impl Iterator<Item = &'a PlacedValue> {
+    fields(value, field).flat_map(PlacedValue::items)
+}
+
+/// Returns whether a text is an object itself, and no path to one. Only a text that might be one is
+/// read as such: a path has neither a break nor a colon before a blank, nor a brace.
+pub(super) fn is_inline(text: &str) -> bool {
+    if text.trim().is_empty() {
+        return true;
+    }
+    let may_be = text.contains(['\n', '{']) || text.contains(": ");
+    let is_object = |value: &PlacedValue| value.entries().iter().any(|entry| entry.key == "kind");
+    may_be && {
+        let documents = read_documents(&Arc::from(""), text.as_bytes()).documents;
+        !documents.is_empty() && documents.iter().all(is_object)
+    }
+}

@@ -1,0 +1,109 @@
+//! From the files that changed to the roots that must be rendered again.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use crate::input::paths;
+
+use super::closure::Closure;
+use super::file::FILE_NAMES;
+
+/// The number of a root in an index.
+type RootNumber = u32;
+
+/// The roots of a revision by the paths that concern them.
+///
+/// A path is kept as a hash of 64 bits. Two that share one only have a root looked at in vain.
+#[derive(Clone, Debug, Default)]
+pub struct ClosureIndex {
+    roots: Vec<Arc<str>>,
+    /// Ordered by hash, then by root.
+    watched: Vec<(u64, RootNumber)>,
+}
+
+/// What a change of files means for the roots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeImpact {
+    /// The folders of the roots whose closure may have changed.
+    pub roots: BTreeSet<Arc<str>>,
+    /// Indicates whether folders may have become roots, or may be roots no more.
+    pub moves_roots: bool,
+}
+
+impl ClosureIndex {
+    /// Makes the index of these closures.
+    pub fn of<'a>(closures: impl IntoIterator<Item = &'a Closure>) -> Self {
+        let mut index = Self::default();
+        for closure in closures {
+            index.add(closure);
+        }
+        index.watched.sort_unstable();
+        index.watched.dedup();
+        index
+    }
+
+    /// Puts a closure in the place of the one that its root had before.
+    pub fn replace(&mut self, closure: &Closure) {
+        if let Some(number) = self.number(&closure.root) {
+            self.watched.retain(|(_, root)| *root != number);
+        }
+        self.add(closure);
+        self.watched.sort_unstable();
+        self.watched.dedup();
+    }
+
+    fn add(&mut self, closure: &Closure) {
+        let number = self.number(&closure.root).unwrap_or_else(|| {
+            self.roots.push(closure.root.clone());
+            (self.roots.len() - 1) as RootNumber
+        });
+        self.watched.extend(closure.watched.iter().map(|path| (hash(path), number)));
+    }
+
+    fn number(&self, root: &str) -> Option<RootNumber> {
+        self.roots.iter().position(|known| **known == *root).map(|number| number as RootNumber)
+    }
+
+    /// Returns the bytes that the index occupies, without those of its own fields.
+    pub fn size(&self) -> usize {
+        let names: usize = self.roots.iter().map(|root| root.len() + size_of::<Arc<str>>()).sum();
+        names + self.watched.len() * size_of::<(u64, RootNumber)>()
+    }
+
+    /// Returns which roots the changed paths of a revision concern.
+    ///
+    /// A path concerns a root also where the root looked for one of the folders above it: a file was
+    /// sought there in vain, or a link stood there.
+    pub fn impact<'p>(&self, changed: impl IntoIterator<Item = &'p str>) -> ChangeImpact {
+        let mut impact = ChangeImpact::default();
+        for path in changed {
+            self.add_impact(path, &mut impact);
+        }
+        impact
+    }
+
+    fn add_impact(&self, path: &str, impact: &mut ChangeImpact) {
+        let (folder, name) = (paths::folder_of(path), path.rsplit('/').next().unwrap_or_default());
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        for part in above.chain([path]) {
+            impact.roots.extend(self.watchers(part).cloned());
+        }
+        let may_mark = FILE_NAMES.contains(&name) || matches!(name, "Chart.yaml" | ".rhumbignore");
+        // The kustomization of a known root says only what the root is.
+        impact.moves_roots |= may_mark && !(FILE_NAMES.contains(&name) && self.number(folder).is_some());
+    }
+
+    fn watchers(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
+        let wanted = hash(path);
+        let first = self.watched.partition_point(|(hash, _)| *hash < wanted);
+        let found = self.watched.iter().skip(first).take_while(move |(hash, _)| *hash == wanted);
+        found.filter_map(|(_, root)| self.roots.get(*root as usize))
+    }
+}
+
+fn hash(path: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,230 @@
+//! The lines that a rendered object comes from: its own, and those of the patches for it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::input::origin::{ObjectOrigin, OriginAnnotation};
+use crate::input::paths;
+use crate::input::tree::FileTree;
+use crate::manifest::TextPlace;
+use crate::object::{Gvk, ManifestOrigin, text_at};
+use crate::source::{BlobId, SourceError};
+
+use super::closure::{Closure, ClosureFolder};
+use super::file::{PatchUse, ReferenceRole};
+use super::patch::NamedObject;
+
+/// The places of one object that are named: more tell nobody more.
+const MAX_PLACES: usize = 20;
+
+/// Finds where the objects of one root come from. Each file is read once.
+pub struct OriginFinder<'a, T> {
+    files: &'a T,
+    closure: &'a Closure,
+    named: HashMap<BlobId, Arc<[NamedObject]>>,
+    /// The number of each folder by its path in the closure.
+    folders: HashMap<&'a str, usize>,
+    /// The folders that name a file or folder as a part, by its path in the closure.
+    includers: HashMap<String, Vec<usize>>,
+    /// The folders that may patch what a file holds, by the file's path in the closure.
+    patching: HashMap<String, Arc<[usize]>>,
+}
+
+impl<T> std::fmt::Debug for OriginFinder<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OriginFinder").field("root", &self.closure.root).finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: FileTree> OriginFinder<'a, T> {
+    /// Returns a finder for the objects of a closure.
+    pub fn new(closure: &'a Closure, files: &'a T) -> Self {
+        let mut folders = HashMap::new();
+        let mut includers: HashMap<String, Vec<usize>> = HashMap::new();
+        for (folder, index) in closure.folders.iter().zip(0..) {
+            folders.insert(&*folder.path, index);
+            let parts = folder.kustomization.references.iter().filter(|reference| {
+                matches!(reference.role, ReferenceRole::Resource | ReferenceRole::Component)
+            });
+            for path in parts.filter_map(|part| paths::joined(&folder.path, &part.target)) {
+                includers.entry(path).or_default().push(index);
+            }
+        }
+        Self { files, closure, named: HashMap::new(), folders, includers, patching: HashMap::new() }
+    }
+
+    /// Returns where an object comes from, by the word of kustomize where there is one. A word that
+    /// names no file of the closure is not believed.
+    ///
+    /// # Errors
+    /// Fails where a file of the closure cannot be read.
+    pub fn find(
+        &mut self,
+        said: Option<&OriginAnnotation>,
+        object: &Value,
+    ) -> Result<ObjectOrigin, SourceError> {
+        let mut origin =
+            ObjectOrigin { root: self.closure.root.clone(), renderer: "kustomize", places: Vec::new() };
+        let named = said.and_then(|said| said.path.as_ref().or(said.configured_in.as_ref()));
+        let Some(path) = named.and_then(|path| paths::joined(&self.closure.root, path)) else {
+            return Ok(origin);
+        };
+        let Some(file) = self.closure.files.get(path.as_str()) else { return Ok(origin) };
+        let is_generated = said.is_some_and(|said| said.path.is_none());
+        let object = named_object(object);
+        let (place, first_name) = match self.folder_of_file(&path).filter(|_| is_generated) {
+            Some(folder) => generated_place(folder, &object),
+            None => self.own_place(file.file.blob, &object)?,
+        };
+        origin.places.push(at(&file.source, place));
+        for index in self.patching_folders(&path).iter() {
+            let Some(folder) = self.closure.folders.get(*index) else { continue };
+            self.add_patches(folder, &object, &first_name, &mut origin.places)?;
+        }
+        Ok(origin)
+    }
+
+    /// Returns the folder that has this file as its kustomization.
+    fn folder_of_file(&self, path: &str) -> Option<&'a ClosureFolder> {
+        self.closure.folders.iter().find(|folder| *folder.file == *path)
+    }
+
+    /// Returns where an object stands in its file, and the name that it has there. A name may have
+    /// got a beginning and an end since.
+    fn own_place(
+        &mut self,
+        blob: BlobId,
+        object: &NamedObject,
+    ) -> Result<(Option<TextPlace>, String), SourceError> {
+        let named = self.named(blob)?;
+        let same_kind = || named.iter().filter(|one| one.kind == object.kind && one.group == object.group);
+        let longest =
+            same_kind().filter(|one| object.name.contains(&one.name)).max_by_key(|one| one.name.len());
+        let found =
+            same_kind().find(|one| one.name == object.name).or(longest).or_else(|| same_kind().next());
+        let found = found.or_else(|| named.first());
+        Ok((found.map(|one| one.place), found.map(|one| one.name.clone()).unwrap_or_default()))
+    }
+
+    fn named(&mut self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
+        if let Some(named) = self.named.get(&blob) {
+            return Ok(named.clone());
+        }
+        let named: Arc<[NamedObject]> = NamedObject::all(&self.files.read(blob)?).into();
+        self.named.insert(blob, named.clone());
+        Ok(named)
+    }
+
+    /// Returns the folders whose patches see what a file holds: those that list it, those that
+    /// include them, and the components of these. The innermost come first.
+    fn patching_folders(&mut self, path: &str) -> Arc<[usize]> {
+        if let Some(known) = self.patching.get(path) {
+            return known.clone();
+        }
+        let mut pending: VecDeque<usize> = self.includers.get(path).into_iter().flatten().copied().collect();
+        pending.extend(self.closure.folders.iter().position(|folder| *folder.file == *path));
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        while let Some(index) = pending.pop_front() {
+            if !seen.insert(index) {
+                continue;
+            }
+            let Some(folder) = self.closure.folders.get(index) else { continue };
+            // A component patches before the folder that includes it.
+            let components: Vec<usize> =
+                self.components(folder).filter(|index| seen.insert(*index)).collect();
+            found.extend(components);
+            found.push(index);
+            pending.extend(self.includers.get(&*folder.path).into_iter().flatten());
+        }
+        let found: Arc<[usize]> = found.into();
+        self.patching.insert(path.to_owned(), found.clone());
+        found
+    }
+
+    fn components(&self, folder: &ClosureFolder) -> impl Iterator<Item = usize> {
+        let components = folder.kustomization.references.iter();
+        components.filter(|reference| reference.role == ReferenceRole::Component).filter_map(|reference| {
+            let path = paths::joined(&folder.path, &reference.target)?;
+            self.folders.get(path.as_str()).copied()
+        })
+    }
+
+    fn add_patches(
+        &mut self,
+        folder: &ClosureFolder,
+        object: &NamedObject,
+        first_name: &str,
+        places: &mut Vec<ManifestOrigin>,
+    ) -> Result<(), SourceError> {
+        for patch in &folder.kustomization.patches {
+            if places.len() >= MAX_PLACES {
+                return Ok(());
+            }
+            if let Some(place) = self.patch_place(folder, patch, object, first_name)?
+                && !places.contains(&place)
+            {
+                places.push(place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the place of a patch, where it is certain that it is for the object.
+    fn patch_place(
+        &mut self,
+        folder: &ClosureFolder,
+        patch: &PatchUse,
+        object: &NamedObject,
+        first_name: &str,
+    ) -> Result<Option<ManifestOrigin>, SourceError> {
+        let file = match &patch.file {
+            Some(file) => paths::joined(&folder.path, file),
+            None => Some(folder.file.to_string()),
+        };
+        let Some(file) = file.and_then(|file| self.closure.files.get(file.as_str())) else { return Ok(None) };
+        let named =
+            if patch.file.is_some() { self.named(file.file.blob)? } else { patch.names.clone().into() };
+        let is_for = |one: &&NamedObject| {
+            one.kind == object.kind
+                && one.group == object.group
+                && (one.name == object.name || one.name == first_name)
+        };
+        let found = match &patch.selector {
+            Some(selector) if selector.selects(object, first_name) => named.first(),
+            Some(_) => return Ok(None),
+            None => match named.iter().find(is_for) {
+                Some(found) => Some(found),
+                None => return Ok(None),
+            },
+        };
+        let place = if patch.file.is_some() { found.map(|one| one.place) } else { Some(patch.place) };
+        Ok(Some(at(&file.source, place)))
+    }
+}
+
+/// Returns where a generated object is asked for, and by which name. The name of the output has a
+/// hash at its end.
+fn generated_place(folder: &ClosureFolder, object: &NamedObject) -> (Option<TextPlace>, String) {
+    let generated = folder.kustomization.generated.iter();
+    let found = generated.filter(|(name, _)| object.name.contains(name)).max_by_key(|(name, _)| name.len());
+    (found.map(|(_, place)| *place), found.map(|(name, _)| name.clone()).unwrap_or_default())
+}
+
+fn at(file: &Arc<str>, place: Option<TextPlace>) -> ManifestOrigin {
+    let TextPlace { line, column } = place.unwrap_or(TextPlace { line: 0, column: 0 });
+    ManifestOrigin { file: file.clone(), line, column }
+}
+
+fn named_object(object: &Value) -> NamedObject {
+    let gvk = Gvk::from_api_version(text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
+    NamedObject {
+        group: gvk.group.to_string(),
+        version: gvk.version.to_string(),
+        kind: gvk.kind.to_string(),
+        name: text_at(object, &["metadata", "name"]).to_owned(),
+        namespace: text_at(object, &["metadata", "namespace"]).to_owned(),
+        place: TextPlace { line: 0, column: 0 },
+    }
+}

@@ -1,0 +1,204 @@
+//! What keeps a root from being rendered, with its place and the remedy, before any program starts.
+
+use std::sync::Arc;
+
+use crate::input::tree::LookFailure;
+use crate::manifest::TextPlace;
+use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin};
+use crate::source::FileDefect;
+
+use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFeature};
+
+/// Characters of a foreign text that are shown.
+const MAX_SHOWN: usize = 200;
+
+/// Returns a foreign text as a message shows it.
+pub(super) fn shown(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let cut: String = text.chars().take(MAX_SHOWN).map(plain).collect();
+    if text.chars().nth(MAX_SHOWN).is_some() { cut + "…" } else { cut }
+}
+
+fn error(
+    file: &Arc<str>,
+    place: TextPlace,
+    code: DiagnosticCode,
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> Diagnostic {
+    let origin = ManifestOrigin { file: file.clone(), line: place.line, column: place.column };
+    Diagnostic::error(origin, code, message).hint(hint)
+}
+
+/// Returns the refusal of what is fetched from elsewhere.
+pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
+    let target = shown(&reference.target);
+    let what = match reference.role {
+        ReferenceRole::Resource | ReferenceRole::Component => "a remote base",
+        ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::File => "a remote file",
+    };
+    let message = format!("{}: {what}, which is not fetched: {target}", reference.field);
+    let hint = "copy it into the repository at the version that is meant, and name that path instead";
+    error(file, reference.place, "remote-base", message, hint)
+}
+
+/// Returns the refusal of what is never rendered.
+pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: TextPlace) -> Diagnostic {
+    match feature {
+        UnsupportedFeature::HelmChart => {
+            let message = "this kustomization renders a Helm chart, which rhumb does not let kustomize do";
+            let hint = "commit the output of `helm template` and name it under `resources`";
+            error(file, place, "helm-chart", message, hint)
+        }
+        UnsupportedFeature::Plugin(name) => {
+            let message = format!("this plugin is a program of its own, which is not run: {}", shown(name));
+            let hint = "commit what it generates, or use one of kustomize's own (`apiVersion: builtin`)";
+            error(file, place, "kustomize-plugin", message, hint)
+        }
+    }
+}
+
+/// Returns the refusal of a reference that leads to nothing that can be read.
+pub(super) fn lost(file: &Arc<str>, reference: &FileReference, failure: &LookFailure) -> Diagnostic {
+    let (field, target) = (reference.field, shown(&reference.target));
+    let refuse = |code, message: String, hint: &str| {
+        error(file, reference.place, code, format!("{field}: {message}"), hint)
+    };
+    match failure {
+        LookFailure::Missing(path) => {
+            let what = match reference.role {
+                ReferenceRole::Resource | ReferenceRole::Plugin => "file or folder",
+                ReferenceRole::Component => "folder",
+                ReferenceRole::Patch | ReferenceRole::File => "file",
+            };
+            let message = format!("no such {what} in this revision: {target} ({} is missing)", shown(path));
+            refuse("missing-file", message, "add it to the repository, or correct the path")
+        }
+        LookFailure::OutOfTree => {
+            let message = format!("the path leaves the repository: {target}");
+            refuse(
+                "out-of-tree",
+                message,
+                "keep all that a root reads in one repository, and name it by a relative path",
+            )
+        }
+        LookFailure::LinkOut { link, target } => {
+            let message =
+                format!("the link {} leads out of the repository, to {}", shown(link), shown(target));
+            refuse("out-of-tree", message, "replace the link with the file")
+        }
+        LookFailure::Dangling { link, target } => {
+            let message = format!("the link {} leads to nothing: {}", shown(link), shown(target));
+            refuse("missing-file", message, "correct the link, or replace it with the file")
+        }
+        LookFailure::LinkLoop(link) => {
+            refuse("missing-file", format!("the link {} leads to itself", shown(link)), "correct the link")
+        }
+        LookFailure::Defect(path, defect) => {
+            let (code, why) = defect_text(*defect);
+            refuse(code, format!("{} {why}", shown(path)), "replace it with a plain file of its own")
+        }
+    }
+}
+
+/// Returns the refusal of a kustomization that is itself a link to nowhere, or no file.
+pub(super) fn lost_kustomization(path: &str, failure: &LookFailure) -> Diagnostic {
+    let place = TextPlace { line: 0, column: 0 };
+    let (role, target) = (ReferenceRole::File, path.to_owned());
+    let reference = FileReference { role, field: "kustomization", target, place };
+    lost(&Arc::from(path), &reference, failure)
+}
+
+const fn defect_text(defect: FileDefect) -> (DiagnosticCode, &'static str) {
+    match defect {
+        FileDefect::TooLarge => ("too-large", "is too large to be read"),
+        FileDefect::LfsPointer => ("lfs-pointer", "is a Git LFS pointer, not the content it stands for"),
+        FileDefect::Submodule => ("submodule", "is a submodule or nested repository, which is not read"),
+        FileDefect::NotAFile => ("not-a-file", "is neither a regular file nor a folder"),
+        FileDefect::BadLink => ("symlink", "is a link whose text is no path"),
+        FileDefect::Unreadable => ("unreadable", "cannot be read"),
+    }
+}
+
+/// Returns the refusal of a file where a folder is needed, or the other way round.
+pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
+    let (needed, found) = match reference.role {
+        ReferenceRole::Component => ("a folder with a component", "a file"),
+        ReferenceRole::Resource | ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::File => {
+            ("a file", "a folder")
+        }
+    };
+    let message =
+        format!("{}: {needed} is needed, and {} is {found}", reference.field, shown(&reference.target));
+    error(file, reference.place, "missing-file", message, "correct the path")
+}
+
+/// Returns the refusal of a folder without a kustomization, or with more than one.
+pub(super) fn not_one(at: Option<(&Arc<str>, &FileReference)>, folder: &str, found: &[String]) -> Diagnostic {
+    let name = if folder.is_empty() { "the repository's root" } else { folder };
+    let (code, message, hint) = match found {
+        [] => (
+            "no-kustomization",
+            format!("{} has no kustomization.yaml", shown(name)),
+            "add one, or name the files in it one by one",
+        ),
+        several => (
+            "several-kustomizations",
+            format!("{} has more than one kustomization: {}", shown(name), several.join(", ")),
+            "keep one of them",
+        ),
+    };
+    if let Some((file, reference)) = at {
+        return error(file, reference.place, code, format!("{}: {message}", reference.field), hint);
+    }
+    let place = found.first().map_or(folder, String::as_str);
+    Diagnostic::file_error(place, code, message).hint(hint)
+}
+
+/// Returns the refusal of a component where a base is needed, or the other way round.
+pub(super) fn wrong_kind(
+    at: Option<(&Arc<str>, &FileReference)>,
+    file: &Arc<str>,
+    kind: KustomizationKind,
+) -> Diagnostic {
+    let (message, hint) = match kind {
+        KustomizationKind::Component => (
+            "this is a component, which only others include",
+            "name it under `components` of a kustomization",
+        ),
+        KustomizationKind::Kustomization => {
+            ("this is no component", "name it under `resources`, or give it `kind: Component`")
+        }
+    };
+    match at {
+        Some((by, reference)) => {
+            let message = format!("{}: {}: {message}", reference.field, shown(&reference.target));
+            error(by, reference.place, "component", message, hint)
+        }
+        None => Diagnostic::file_error(file.clone(), "component", message).hint(hint),
+    }
+}
+
+/// Returns the refusal of a folder that includes itself, or one that holds it.
+pub(super) fn cycle(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
+    let message = format!("{}: this includes itself: {}", reference.field, shown(&reference.target));
+    error(file, reference.place, "kustomize-cycle", message, "move what both need into a folder of its own")
+}
+
+/// Returns the refusal of a root that reads more than any sensible one.
+pub(super) fn too_much(folder: &str, what: &str) -> Diagnostic {
+    let place = if folder.is_empty() { "." } else { folder };
+    Diagnostic::file_error(place, "too-large", format!("this root reads more than {what}"))
+        .hint("split it into several roots")
+}
+
+/// Returns the refusal of a link that cannot be replaced by what it leads to.
+pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Option<&str>) -> Diagnostic {
+    let what = path.map_or("a path above the repository".to_owned(), shown);
+    let message = format!(
+        "{}: {} is reached over a link to a folder, and {what} would have two contents without the link",
+        reference.field,
+        shown(&reference.target),
+    );
+    error(file, reference.place, "symlink", message, "name the folder that the link leads to")
+}

@@ -1,0 +1,109 @@
+//! The tree that a renderer gets: the files of one closure and nothing else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::input::tree::FileTree;
+use crate::input::{origin, paths};
+use crate::source::{BlobId, SourceError};
+
+use super::closure::Closure;
+use super::file::ReferenceRole;
+
+/// What a file of the tree holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlannedContent {
+    /// The content of a file in the revision.
+    Blob(BlobId),
+    /// A text that stands in no revision.
+    Text(Arc<[u8]>),
+}
+
+/// One regular file, not executable and never written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// Its path in the tree.
+    pub path: Arc<str>,
+    /// What it holds.
+    pub content: PlannedContent,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The files that a render of a root needs: all regular, no link among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderTree {
+    /// The folder to render.
+    pub root: Arc<str>,
+    /// The files, ordered by path.
+    pub files: Vec<PlannedFile>,
+    /// Indicates whether the output names origins, and whether they are to stay in it.
+    pub origins: OriginTracking,
+}
+
+/// What an output says of the origins of its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OriginTracking {
+    /// Nothing.
+    Absent,
+    /// The root itself asks for them: they are part of the objects.
+    Asked,
+    /// They were asked for here, and are to be taken out again.
+    Added,
+}
+
+impl RenderTree {
+    /// Plans the tree of a closure in which kustomize writes where each object comes from.
+    ///
+    /// It is not asked to where a patch or the like writes that annotation itself: kustomize reads
+    /// it again, and fails where it is not its own.
+    ///
+    /// # Errors
+    /// Fails where the root's kustomization cannot be read.
+    pub fn of(closure: &Closure, files: &impl FileTree) -> Result<Self, SourceError> {
+        let mut tree = Self::plain(closure);
+        let Some(root) = closure.folders.first() else { return Ok(tree) };
+        let Some(file) = closure.files.get(&root.file) else { return Ok(tree) };
+        let text = files.read(file.file.blob)?;
+        if writes_origins(closure, files)? {
+            return Ok(tree);
+        }
+        if origin::asks_for_origins(&text) {
+            tree.origins = OriginTracking::Asked;
+        } else if let Some(text) = origin::with_origins(&text) {
+            tree.origins = OriginTracking::Added;
+            if let Some(planned) = tree.files.iter_mut().find(|planned| planned.path == root.file) {
+                planned.size = text.len() as u64;
+                planned.content = PlannedContent::Text(text.into());
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Plans the tree of a closure as it is.
+    pub fn plain(closure: &Closure) -> Self {
+        let planned = closure.files.iter().map(|(path, file)| PlannedFile {
+            path: path.clone(),
+            content: PlannedContent::Blob(file.file.blob),
+            size: file.file.size,
+        });
+        Self { root: closure.root.clone(), files: planned.collect(), origins: OriginTracking::Absent }
+    }
+}
+
+/// Returns whether a file other than those of objects, whose word kustomize replaces, may write the
+/// annotation.
+fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, SourceError> {
+    let mut objects = BTreeSet::new();
+    for folder in &closure.folders {
+        let references = folder.kustomization.references.iter();
+        let resources = references.filter(|reference| reference.role == ReferenceRole::Resource);
+        objects.extend(resources.filter_map(|one| paths::joined(&folder.path, &one.target)));
+    }
+    for (path, file) in &closure.files {
+        if !objects.contains(&**path) && origin::mentions_origins(&files.read(file.file.blob)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

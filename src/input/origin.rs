@@ -1,0 +1,290 @@
+//! Where a rendered object comes from, by the word of its renderer.
+//!
+//! kustomize names the origin of each object when the root's kustomization asks for it. It is asked
+//! to in the tree that it gets, and its answer is taken out of its output again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document};
+use crate::object::{ManifestOrigin, annotation};
+
+/// The annotation in which kustomize says where an object comes from.
+const ORIGIN: &str = "config.kubernetes.io/origin";
+/// The field of a kustomization that asks for it, and its word for that.
+const BUILD_METADATA: &str = "buildMetadata";
+const ORIGIN_ANNOTATIONS: &str = "originAnnotations";
+
+/// The place in the repository that an object was rendered from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectOrigin {
+    /// The folder of the root; empty for the whole revision.
+    pub root: Arc<str>,
+    /// The program that rendered it.
+    pub renderer: &'static str,
+    /// The places that it was made of: first its own, then those that change it.
+    pub places: Vec<ManifestOrigin>,
+}
+
+/// `overlays/prod (kustomize) ← base/web.yaml:3, overlays/prod/patch.yaml:1`.
+impl fmt::Display for ObjectOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = if self.root.is_empty() { "." } else { &self.root };
+        write!(f, "{root} ({})", self.renderer)?;
+        for (place, number) in self.places.iter().zip(0..) {
+            write!(f, "{} {place}", if number == 0 { " ←" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// What kustomize says of an object's origin. Paths are as seen from the root's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OriginAnnotation {
+    /// The file that the object stands in.
+    pub path: Option<String>,
+    /// The repository that was cloned for it.
+    pub repo: Option<String>,
+    /// The file that configures what generated it.
+    pub configured_in: Option<String>,
+    /// The kind of what generated it.
+    pub configured_by: Option<String>,
+}
+
+impl OriginAnnotation {
+    /// Reads the text of the annotation; none where it is not kustomize's.
+    pub fn parse(text: &str) -> Option<Self> {
+        let documents = read_documents(&Arc::from(""), text.as_bytes()).documents;
+        let [document] = documents.as_slice() else { return None };
+        let field = |value: &PlacedValue, key: &str| {
+            let entry = value.entries().iter().find(|entry| entry.key == key)?;
+            entry.value.text().map(str::to_owned)
+        };
+        let by = document.entries().iter().find(|entry| entry.key == "configuredBy");
+        let origin = Self {
+            path: field(document, "path"),
+            repo: field(document, "repo"),
+            configured_in: field(document, "configuredIn"),
+            configured_by: by.and_then(|by| field(&by.value, "kind")),
+        };
+        (origin.path.is_some() || origin.configured_in.is_some()).then_some(origin)
+    }
+}
+
+/// Returns the origin that a rendered object names, and leaves it there.
+pub fn read_origin(object: &Value) -> Option<OriginAnnotation> {
+    OriginAnnotation::parse(annotation(object, ORIGIN))
+}
+
+/// Takes the origin out of a rendered object, which is then as it would be without.
+///
+/// Only for an output in which origins were asked for on top of what the root asks: kustomize itself
+/// takes this annotation out of every other output, whoever wrote it.
+pub fn strip_origin(object: &mut Value) -> Option<OriginAnnotation> {
+    let origin = read_origin(object);
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut)?;
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut)?;
+    if annotations.remove(ORIGIN).is_some() && annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    origin
+}
+
+/// Returns whether a text names the annotation, also as JSON patches write it.
+pub(super) fn mentions_origins(bytes: &[u8]) -> bool {
+    let patched = ORIGIN.replace('/', "~1");
+    [ORIGIN, &patched].iter().any(|name| bytes.windows(name.len()).any(|part| part == name.as_bytes()))
+}
+
+/// Returns whether a kustomization asks for origins itself.
+pub(super) fn asks_for_origins(bytes: &[u8]) -> bool {
+    let documents = read_first_document(&Arc::from(""), bytes).documents;
+    let asked = documents.iter().flat_map(asked).flat_map(|entry| entry.value.items());
+    asked.into_iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS))
+}
+
+fn asked(root: &PlacedValue) -> impl Iterator<Item = &PlacedEntry> {
+    root.entries().iter().filter(|entry| entry.key.eq_ignore_ascii_case(BUILD_METADATA))
+}
+
+/// Returns the text of a kustomization that also asks for origins, all else left as it is. None
+/// where it asks already, and where it is written so that nothing can be added for certain.
+///
+/// Every candidate is read again: it must mean the same but for the one word.
+pub(super) fn with_origins(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let file = read_first_document(&Arc::from(""), bytes);
+    let [root] = file.documents.as_slice() else { return None };
+    let (expected, candidates) = match asked(root).collect::<Vec<_>>().as_slice() {
+        [] => (expected(root, BUILD_METADATA, &[]), beside_the_first_key(text, root)?),
+        [entry] => {
+            let items = entry.value.items();
+            if items.iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS)) {
+                return None;
+            }
+            (expected(root, &entry.key, items), before_the_first_item(text, &entry.value)?)
+        }
+        _ => return None,
+    };
+    let means_the_same = |text: &String| {
+        let documents = read_first_document(&Arc::from(""), text.as_bytes()).documents;
+        documents.first().is_some_and(|document| document.to_value() == expected)
+    };
+    candidates.into_iter().find(means_the_same).map(String::into_bytes)
+}
+
+/// Returns the value of a kustomization that also asks for origins.
+fn expected(root: &PlacedValue, key: &str, items: &[PlacedValue]) -> Value {
+    let mut value = root.to_value();
+    if let Some(entries) = value.as_object_mut() {
+        let asked = items.iter().map(PlacedValue::to_value);
+        entries.insert(key.to_owned(), [ORIGIN_ANNOTATIONS.into()].into_iter().chain(asked).collect());
+    }
+    value
+}
+
+/// Returns the texts with a field of its own: a line at the end, a line before all others, or a part
+/// of a mapping in braces.
+fn beside_the_first_key(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
+    let first = root.entries().iter().map(|entry| entry.place).min()?;
+    let at = offset(text, first)?;
+    let indent = " ".repeat(first.column as usize - 1);
+    let line = format!("{BUILD_METADATA}: [{ORIGIN_ANNOTATIONS}]\n");
+    let mut candidates = Vec::new();
+    // Another line would end a last line that has no end, and with it change its value.
+    if text.ends_with('\n') {
+        candidates.push(format!("{text}{indent}{line}"));
+    }
+    candidates.push(inserted(text, at, &format!("{line}{indent}")));
+    candidates.push(inserted(text, at, &format!("\"{BUILD_METADATA}\": [\"{ORIGIN_ANNOTATIONS}\"], ")));
+    Some(candidates)
+}
+
+/// Returns the texts with another item of a list: before the first in brackets, before the first in
+/// lines of their own, or as the only one.
+fn before_the_first_item(text: &str, list: &PlacedValue) -> Option<Vec<String>> {
+    if list.node == PlacedNode::List(Vec::new()) {
+        let at = offset(text, list.place)? + 1;
+        return Some(vec![inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS}\""))]);
+    }
+    let at = offset(text, list.items().first()?.place)?;
+    let before = text.get(..at)?;
+    let line = before.rfind('\n').map_or(before, |end| before.get(end + 1..).unwrap_or_default());
+    Some(vec![
+        inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS}\", ")),
+        inserted(text, at, &format!("{ORIGIN_ANNOTATIONS}\n{line}")),
+    ])
+}
+
+fn inserted(text: &str, at: usize, addition: &str) -> String {
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    [before, addition, after].concat()
+}
+
+/// Returns the place as a number of bytes.
+fn offset(text: &str, place: TextPlace) -> Option<usize> {
+    let lines = text.split_inclusive('\n');
+    let start: usize = lines.take((place.line as usize).checked_sub(1)?).map(str::len).sum();
+    let line = text.get(start..)?;
+    let column = (place.column as usize).checked_sub(1)?;
+    line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column).map(|at| start + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn origins_are_asked_for_and_all_else_stays() {
+        let check = |text: &str, expected: Option<&str>| {
+            let amended = with_origins(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+            assert_eq!(amended.as_deref(), expected, "{text}");
+        };
+        check("resources:\n- a.yaml\n", Some("resources:\n- a.yaml\nbuildMetadata: [originAnnotations]\n"));
+        check("# x\nresources:\n- a", Some("# x\nbuildMetadata: [originAnnotations]\nresources:\n- a"));
+        check(
+            "---\nnamePrefix: a-\n...\n",
+            Some("---\nbuildMetadata: [originAnnotations]\nnamePrefix: a-\n...\n"),
+        );
+        check("a: 1\n---\nb: 2\n", Some("buildMetadata: [originAnnotations]\na: 1\n---\nb: 2\n"));
+        check("  a: 1\n  b: 2\n", Some("  a: 1\n  b: 2\n  buildMetadata: [originAnnotations]\n"));
+        check("{a: 1}\n", Some("{\"buildMetadata\": [\"originAnnotations\"], a: 1}\n"));
+        check("{\n  \"a\": 1\n}", Some("{\n  \"buildMetadata\": [\"originAnnotations\"], \"a\": 1\n}"));
+        check("a: |+\n  x\n\n\n", Some("a: |+\n  x\n\n\nbuildMetadata: [originAnnotations]\n"));
+        check("a: |\n  x", Some("buildMetadata: [originAnnotations]\na: |\n  x"));
+    }
+
+    #[test]
+    fn what_the_root_asks_for_itself_is_kept() {
+        let check = |text: &str, expected: Option<&str>| {
+            let amended = with_origins(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+            assert_eq!(amended.as_deref(), expected, "{text}");
+        };
+        check("buildMetadata: [originAnnotations]\na: 1\n", None);
+        check("buildMetadata:\n- managedByLabel\n- originAnnotations\n", None);
+        check(
+            "buildMetadata: [managedByLabel]\n",
+            Some("buildMetadata: [\"originAnnotations\", managedByLabel]\n"),
+        );
+        check(
+            "buildMetadata:\n  - managedByLabel\na: 1\n",
+            Some("buildMetadata:\n  - originAnnotations\n  - managedByLabel\na: 1\n"),
+        );
+        check("buildMetadata: []\n", Some("buildMetadata: [\"originAnnotations\"]\n"));
+        check(
+            "BuildMetadata: [managedByLabel]\n",
+            Some("BuildMetadata: [\"originAnnotations\", managedByLabel]\n"),
+        );
+        check("buildMetadata:\na: 1\n", None);
+        check("- a\n", None);
+        check("a: [\n", None);
+        check("", None);
+    }
+
+    #[test]
+    fn an_origin_is_read_and_taken_out() {
+        let check = |annotations: Value, expected: Option<OriginAnnotation>, left: Value| {
+            let mut object = json!({"kind": "X", "metadata": {"name": "a", "annotations": annotations}});
+            assert_eq!(strip_origin(&mut object), expected);
+            assert_eq!(object, json!({"kind": "X", "metadata": left}));
+        };
+        let path = |path: &str| OriginAnnotation { path: Some(path.to_owned()), ..Default::default() };
+        check(
+            json!({ORIGIN: "path: ../base/web.yaml\n"}),
+            Some(path("../base/web.yaml")),
+            json!({"name": "a"}),
+        );
+        check(
+            json!({ORIGIN: "path: a\n", "x": "y"}),
+            Some(path("a")),
+            json!({"name": "a", "annotations": {"x": "y"}}),
+        );
+        let generated = "configuredIn: kustomization.yaml\nconfiguredBy:\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n";
+        let by = OriginAnnotation {
+            configured_in: Some("kustomization.yaml".to_owned()),
+            configured_by: Some("ConfigMapGenerator".to_owned()),
+            ..Default::default()
+        };
+        check(json!({ORIGIN: generated}), Some(by), json!({"name": "a"}));
+        check(json!({ORIGIN: "{{"}), None, json!({"name": "a"}));
+        check(json!({"x": "y"}), None, json!({"name": "a", "annotations": {"x": "y"}}));
+        check(json!({}), None, json!({"name": "a", "annotations": {}}));
+    }
+
+    #[test]
+    fn an_origin_is_shown_in_one_line() {
+        let place = |file: &str, line| ManifestOrigin { file: file.into(), line, column: 1 };
+        let places = vec![place("base/web.yaml", 3), place("overlays/prod/patch.yaml", 1)];
+        let origin = ObjectOrigin { root: "overlays/prod".into(), renderer: "kustomize", places };
+        assert_eq!(
+            origin.to_string(),
+            "overlays/prod (kustomize) ← base/web.yaml:3, overlays/prod/patch.yaml:1"
+        );
+        let origin = ObjectOrigin { root: "".into(), renderer: "kustomize", places: Vec::new() };
+        assert_eq!(origin.to_string(), ". (kustomize)");
+    }
+}

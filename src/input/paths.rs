@@ -1,0 +1,61 @@
+//! Paths inside a revision: names with `/` between them, no dots, the whole being the empty path.
+
+/// Returns the path that a reference means as seen from a folder, by its text alone. None where it
+/// leaves the revision, or is absolute.
+pub(super) fn joined(folder: &str, reference: &str) -> Option<String> {
+    if reference.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in reference.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns the path of a name in a folder.
+pub(super) fn inside(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// Returns the folder that holds a path; the empty one for a name at the top.
+pub(super) fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Returns whether a folder is another one or holds it.
+pub(super) fn holds(folder: &str, other: &str) -> bool {
+    folder.is_empty()
+        || other.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_joined_by_its_text() {
+        let check = |folder, reference, expected: Option<&str>| {
+            assert_eq!(joined(folder, reference).as_deref(), expected, "{folder} + {reference}");
+        };
+        check("apps/web", "deployment.yaml", Some("apps/web/deployment.yaml"));
+        check("apps/web", "./../base//x/", Some("apps/base/x"));
+        check("apps/web", "../..", Some(""));
+        check("apps/web", "../../..", None);
+        check("", "..", None);
+        check("apps", "/etc/passwd", None);
+        check("apps", "x/../../apps/y", Some("apps/y"));
+    }
+
+    #[test]
+    fn a_folder_holds_what_is_below_it() {
+        assert!(holds("", "a") && holds("a", "a") && holds("a", "a/b"));
+        assert!(!holds("a", "ab") && !holds("a/b", "a"));
+    }
+}

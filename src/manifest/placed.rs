@@ -1,0 +1,240 @@
+//! Documents with the place of every value: for files that are no manifests but are written as
+//! manifests are.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::findings::{FileFindings, ManifestFinding};
+use super::places::NodePlaces;
+use super::resolve;
+use super::split::{self, DocumentPart, DocumentSplitter};
+use super::tree::{DocumentFault, DocumentTree, NodeId, TextMark, TreeSize};
+use super::{MAX_DOCUMENTS, MAX_FILE, MAX_LINES, text, yaml};
+use crate::object::Diagnostic;
+
+/// The levels of a document whose values have places: more than any file of settings has. What is
+/// deeper is one value.
+const PLACED_DEPTH: usize = 64;
+
+/// A place in the text of a file; both count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextPlace {
+    /// The line.
+    pub line: u32,
+    /// The column, in characters.
+    pub column: u32,
+}
+
+impl From<TextMark> for TextPlace {
+    fn from(mark: TextMark) -> Self {
+        Self { line: mark.line, column: mark.column }
+    }
+}
+
+/// A value, where it stands, and the same of its parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedValue {
+    /// The place of its first token.
+    pub place: TextPlace,
+    /// The value.
+    pub node: PlacedNode,
+}
+
+/// A value of which the parts have places too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlacedNode {
+    /// A text, number, truth value or null, or anything that is nested too deep to have places.
+    Scalar(Value),
+    /// A list.
+    List(Vec<PlacedValue>),
+    /// A mapping, ordered by key.
+    Mapping(Vec<PlacedEntry>),
+}
+
+/// One key of a mapping with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedEntry {
+    /// The key.
+    pub key: String,
+    /// The place of the key.
+    pub place: TextPlace,
+    /// The value.
+    pub value: PlacedValue,
+}
+
+impl PlacedValue {
+    /// Returns the text, where it is one.
+    pub fn text(&self) -> Option<&str> {
+        match &self.node {
+            PlacedNode::Scalar(value) => value.as_str(),
+            PlacedNode::List(_) | PlacedNode::Mapping(_) => None,
+        }
+    }
+
+    /// Returns the items; none where it is no list.
+    pub fn items(&self) -> &[PlacedValue] {
+        match &self.node {
+            PlacedNode::List(items) => items,
+            PlacedNode::Scalar(_) | PlacedNode::Mapping(_) => &[],
+        }
+    }
+
+    /// Returns the keys and values; none where it is no mapping.
+    pub fn entries(&self) -> &[PlacedEntry] {
+        match &self.node {
+            PlacedNode::Mapping(entries) => entries,
+            PlacedNode::Scalar(_) | PlacedNode::List(_) => &[],
+        }
+    }
+
+    /// Returns whether it is a mapping.
+    pub fn is_mapping(&self) -> bool {
+        matches!(self.node, PlacedNode::Mapping(_))
+    }
+
+    /// Returns the value without its places.
+    pub fn to_value(&self) -> Value {
+        match &self.node {
+            PlacedNode::Scalar(value) => value.clone(),
+            PlacedNode::List(items) => items.iter().map(Self::to_value).collect(),
+            PlacedNode::Mapping(entries) => {
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_value())).collect()
+            }
+        }
+    }
+}
+
+/// The documents of a file that is no manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedFile {
+    /// The documents that have a content and could be read, in the order of the file.
+    pub documents: Vec<PlacedValue>,
+    /// The findings. None shows a line of the file, which may hold a secret.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads every document of a file.
+pub fn read_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
+    read(file, bytes, |reader, text| {
+        for (part, number) in DocumentSplitter::new(text).zip(1..) {
+            if number > MAX_DOCUMENTS || reader.full {
+                break;
+            }
+            match part {
+                DocumentPart::Json(tree) => reader.tree(tree),
+                DocumentPart::Yaml(chunk, _) if split::is_empty(chunk) => {}
+                DocumentPart::Yaml(chunk, line) => reader.yaml(chunk, line),
+                DocumentPart::Fault(fault) => reader.fault(fault),
+            }
+        }
+    })
+}
+
+/// Reads the first document of a file, as programs do that take the whole file for one.
+pub fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
+    read(file, bytes, |reader, text| reader.yaml(text, 1))
+}
+
+fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader, &str)) -> PlacedFile {
+    let text = match text::decoded(bytes, MAX_FILE as usize) {
+        Ok(text) => text,
+        Err(length) => {
+            let diagnostics = vec![super::too_large(file, length as u64)];
+            return PlacedFile { documents: Vec::new(), diagnostics };
+        }
+    };
+    let mut reader = PlacedReader {
+        findings: FileFindings::of(file),
+        documents: Vec::new(),
+        size: TreeSize::default(),
+        expanded: 0,
+        full: false,
+    };
+    reader.findings.keep_file_secret();
+    if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_LINES).is_some()) {
+        let mark = TextMark { line: 0, column: 0 };
+        let message = format!("the file holds more than {MAX_LINES} lines");
+        reader.findings.add(ManifestFinding::error(mark, "too-many-lines", message));
+    } else {
+        documents(&mut reader, &text);
+    }
+    PlacedFile { documents: reader.documents, diagnostics: reader.findings.into_diagnostics(&text) }
+}
+
+struct PlacedReader {
+    findings: FileFindings,
+    documents: Vec<PlacedValue>,
+    size: TreeSize,
+    /// Bytes that aliases have expanded to.
+    expanded: usize,
+    full: bool,
+}
+
+impl PlacedReader {
+    fn fault(&mut self, fault: DocumentFault) {
+        self.findings.add(fault);
+    }
+
+    fn yaml(&mut self, chunk: &str, line: u32) {
+        let text =
+            if chunk.ends_with('\n') { Cow::Borrowed(chunk) } else { Cow::Owned(format!("{chunk}\n")) };
+        match yaml::read(&text, line) {
+            Ok((tree, _)) => self.tree(tree),
+            Err(fault) => self.fault(fault),
+        }
+    }
+
+    fn tree(&mut self, mut tree: DocumentTree<'_>) {
+        match tree.added_to(self.size) {
+            Ok(size) => self.size = size,
+            Err(fault) => {
+                self.full = true;
+                return self.fault(fault);
+            }
+        }
+        match resolve::resolve(&mut tree, &mut self.expanded, &mut self.findings) {
+            Ok(resolved) if resolved.value.is_null() => {}
+            Ok(resolved) => {
+                let mut places = NodePlaces::of(&tree, DocumentTree::ROOT);
+                let root = tree.target(DocumentTree::ROOT);
+                let mark = tree.mark(root);
+                self.documents.push(placed(&mut places, root, mark, resolved.value, 0));
+            }
+            Err(fault) => self.fault(fault),
+        }
+    }
+}
+
+/// Gives a value the places of its nodes. Its depth is bounded, so that its stack is.
+fn placed(
+    places: &mut NodePlaces<'_, '_>,
+    node: NodeId,
+    mark: TextMark,
+    value: Value,
+    depth: usize,
+) -> PlacedValue {
+    let mut part = |part: &str, value: Value| {
+        let (key, node, at) = places.part(node, part).unwrap_or((mark, node, mark));
+        (key, placed(places, node, at, value, depth + 1))
+    };
+    let node = match value {
+        _ if depth >= PLACED_DEPTH => PlacedNode::Scalar(value),
+        Value::Array(items) => {
+            let items = items.into_iter().zip(0..);
+            PlacedNode::List(items.map(|(item, at): (_, u32)| part(&at.to_string(), item).1).collect())
+        }
+        Value::Object(entries) => PlacedNode::Mapping(
+            entries
+                .into_iter()
+                .map(|(key, value)| {
+                    let (place, value) = part(&key, value);
+                    PlacedEntry { key, place: place.into(), value }
+                })
+                .collect(),
+        ),
+        scalar => PlacedNode::Scalar(scalar),
+    };
+    PlacedValue { place: mark.into(), node }
+}

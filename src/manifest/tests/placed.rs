@@ -1,0 +1,75 @@
+//! Values with their places.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::manifest::{PlacedFile, PlacedValue, TextPlace, read_documents, read_first_document};
+
+fn all(text: &str) -> PlacedFile {
+    read_documents(&Arc::from("file.yaml"), text.as_bytes())
+}
+
+fn entry<'a>(value: &'a PlacedValue, key: &str) -> (&'a PlacedValue, TextPlace) {
+    let entry =
+        value.entries().iter().find(|entry| entry.key == key).unwrap_or_else(|| panic!("{key} in {value:?}"));
+    (&entry.value, entry.place)
+}
+
+#[track_caller]
+fn check_place(value: &PlacedValue, line: u32, column: u32) {
+    assert_eq!(value.place, TextPlace { line, column });
+}
+
+#[test]
+fn each_part_of_a_value_has_its_place() {
+    let file =
+        all("# first\nlist:\n- a\n- {b: c}\nshared: &s {x: 1}\nalias: *s\nmerged:\n  <<: *s\n  z: 2\n");
+    let [document] = file.documents.as_slice() else { panic!("one document") };
+    check_place(document, 2, 1);
+    let (list, key) = entry(document, "list");
+    assert_eq!(key, TextPlace { line: 2, column: 1 });
+    check_place(&list.items()[0], 3, 3);
+    check_place(entry(&list.items()[1], "b").0, 4, 7);
+    // An alias stands where it is written, and what it stands for where that is.
+    let (alias, _) = entry(document, "alias");
+    check_place(alias, 6, 8);
+    check_place(entry(alias, "x").0, 5, 16);
+    let (merged, _) = entry(document, "merged");
+    check_place(entry(merged, "x").0, 5, 16);
+    check_place(entry(merged, "z").0, 9, 6);
+    assert_eq!(merged.to_value(), json!({"x": 1, "z": 2}));
+}
+
+#[test]
+fn one_document_is_read_or_all() {
+    let text = "---\n# nothing\n---\na: 1\n---\nb: 2\n";
+    let values = |file: PlacedFile| file.documents.iter().map(PlacedValue::to_value).collect::<Vec<_>>();
+    assert_eq!(values(all(text)), [json!({"a": 1}), json!({"b": 2})]);
+    let first = |text: &str| values(read_first_document(&Arc::from("file.yaml"), text.as_bytes()));
+    assert_eq!(first("a: 1\n---\nb: 2\n"), [json!({"a": 1})]);
+    assert_eq!(first("# nothing\n"), Vec::<serde_json::Value>::new());
+    assert_eq!(values(all("{\"a\": 1} {\"b\": 2}")), [json!({"a": 1}), json!({"b": 2})]);
+}
+
+#[test]
+fn a_fault_names_its_place_and_shows_no_line() {
+    let file = all("token: hunter2\nlist: [\n");
+    assert_eq!(file.documents, []);
+    let [found] = file.diagnostics.as_slice() else { panic!("one finding: {:?}", file.diagnostics) };
+    assert!(found.is_error() && found.origin.line > 0);
+    assert_eq!(found.excerpt, None);
+    assert!(!format!("{found:?}").contains("hunter2"));
+}
+
+#[test]
+fn what_would_exhaust_a_reader_is_bounded() {
+    // Deeper than places go, and not so deep that another reader gives up.
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    let file = all(&deep);
+    assert_eq!(file.documents[0].to_value(), serde_json::from_str::<serde_json::Value>(&deep).unwrap());
+    for text in ["[".repeat(100_000), format!("a: &a {}\nb: [{}]\n", "x".repeat(4000), "*a,".repeat(4000))] {
+        let file = all(&text);
+        assert!(file.documents.is_empty() && file.diagnostics.iter().any(|found| found.is_error()));
+    }
+}

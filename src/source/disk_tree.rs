@@ -1,0 +1,143 @@
+//! Every file below a folder on disk, looked at one by one: for the commands that run once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::SourceError;
+use super::folder::{self, FileReadResult, OpenFolder};
+use super::reader::MAX_FILE;
+use super::refusal::RefusalReason;
+use super::revision_tree::{FileDefect, MAX_TARGET, TreeEntry, TreeFile, TreeLink};
+use super::snapshot::BlobId;
+
+/// The number of tries to read a file that changes meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Every file below a folder on disk. What was looked at once stays as it was then, so that a file
+/// is the same wherever it is needed. Its `Debug` form leaves the files out.
+pub struct DiskTree {
+    root: OpenFolder,
+    place: String,
+    seen: Mutex<SeenFiles>,
+}
+
+#[derive(Default)]
+struct SeenFiles {
+    entries: HashMap<String, Option<TreeEntry>>,
+    bytes: HashMap<BlobId, Arc<[u8]>>,
+}
+
+impl std::fmt::Debug for DiskTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DiskTree").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl DiskTree {
+    /// Opens a folder. Nothing above it is ever read.
+    ///
+    /// # Errors
+    /// Fails where no folder is there, or where it cannot be read.
+    pub fn open(root: &Path) -> Result<Self, SourceError> {
+        let place = root.display().to_string();
+        Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, seen: Mutex::default() })
+    }
+
+    /// As [`super::RevisionTree::entry`]. A repository's own files are not there.
+    pub fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+        if let Some(known) = self.seen().entries.get(path) {
+            return Ok(known.clone());
+        }
+        let entry = self.look(path)?;
+        self.seen().entries.insert(path.to_owned(), entry.clone());
+        Ok(entry)
+    }
+
+    /// As [`super::RevisionTree::names`].
+    pub fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
+        if self.entry(folder)? != Some(TreeEntry::Folder) {
+            return Ok(None);
+        }
+        let names = self.root.names(folder).map_err(|error| self.unreadable(folder, error))?;
+        Ok(Some(names.into_iter().filter(|name| !is_repository(name)).collect()))
+    }
+
+    /// Returns the bytes of a file that was looked at.
+    pub fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
+        let lost = || self.unreadable(&blob.to_string(), io::ErrorKind::NotFound.into());
+        self.seen().bytes.get(&blob).cloned().ok_or_else(lost)
+    }
+
+    /// Every folder on the way is looked at first, so that no link and no nested repository is on
+    /// it.
+    fn look(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+        if path.is_empty() {
+            return Ok(Some(TreeEntry::Folder));
+        }
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if is_repository(name) || self.entry(parent)? != Some(TreeEntry::Folder) {
+            return Ok(None);
+        }
+        let Some(metadata) = self.root.metadata(path).map_err(|error| self.unreadable(path, error))? else {
+            return Ok(None);
+        };
+        if metadata.is_dir() {
+            let nested = self.root.metadata(&format!("{path}/.git")).is_ok_and(|found| found.is_some());
+            let entry = if nested { TreeEntry::Defect(FileDefect::Submodule) } else { TreeEntry::Folder };
+            return Ok(Some(entry));
+        }
+        if metadata.is_symlink() {
+            return self.link(path);
+        }
+        self.file(path, &metadata)
+    }
+
+    fn link(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+        let target = self.root.read_link(path).map_err(|error| self.unreadable(path, error))?;
+        let text = target.to_str().filter(|text| text.len() as u64 <= MAX_TARGET);
+        Ok(Some(text.map_or(TreeEntry::Defect(FileDefect::BadLink), |text| {
+            TreeEntry::Link(TreeLink { blob: BlobId::of(text.as_bytes()), target: text.to_owned() })
+        })))
+    }
+
+    fn file(&self, path: &str, metadata: &fs::Metadata) -> Result<Option<TreeEntry>, SourceError> {
+        for _ in 0..ATTEMPTS {
+            return Ok(match self.root.read(path, MAX_FILE) {
+                Ok(FileReadResult::Moving) => continue,
+                Ok(FileReadResult::Gone) => None,
+                Ok(FileReadResult::Refused(reason)) => Some(TreeEntry::Defect(reason.into())),
+                Ok(FileReadResult::Whole(_, bytes)) => {
+                    Some(match super::file_names::refused_content(&bytes) {
+                        Some(reason) => TreeEntry::Defect(reason.into()),
+                        None => self.keep(bytes, metadata.permissions().mode() & 0o111 != 0),
+                    })
+                }
+                Err(_) => Some(TreeEntry::Defect(RefusalReason::Unreadable.into())),
+            });
+        }
+        Err(SourceError::Moving { place: self.place.clone() })
+    }
+
+    fn keep(&self, bytes: Vec<u8>, is_executable: bool) -> TreeEntry {
+        let (blob, size) = (BlobId::of(&bytes), bytes.len() as u64);
+        self.seen().bytes.insert(blob, bytes.into());
+        TreeEntry::File(TreeFile { blob, size, is_executable })
+    }
+
+    fn unreadable(&self, path: &str, error: io::Error) -> SourceError {
+        SourceError::Unreadable { place: format!("{}: {path}", self.place), error }
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, SeenFiles> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether a name is that of a repository's own files, which hold its credentials.
+fn is_repository(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}

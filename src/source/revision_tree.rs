@@ -1,0 +1,279 @@
+//! Every file of one revision, looked at one by one: for what is rendered from files of any name.
+//!
+//! A [`super::Snapshot`] lists what could be a manifest; this lists nothing in advance and leaves
+//! nothing out. It reads only the folders that lead to what is asked for.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use git2::{Oid, Tree};
+
+use super::changes;
+use super::error::SourceError;
+use super::file_names::{self, EntryKind};
+use super::objects::ObjectStores;
+use super::reader::RevisionReader;
+use super::refusal::RefusalReason;
+use super::snapshot::BlobId;
+use super::tree::{self, WalkStop};
+
+/// The longest path that the system takes: a longer target of a link leads nowhere.
+pub(super) const MAX_TARGET: u64 = 4096;
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TreeEntry {
+    /// A folder.
+    Folder,
+    /// A regular file.
+    File(TreeFile),
+    /// A symbolic link.
+    Link(TreeLink),
+    /// Something that is not read.
+    Defect(FileDefect),
+}
+
+/// A regular file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeFile {
+    /// Its content's id.
+    pub blob: BlobId,
+    /// Its content's size in bytes.
+    pub size: u64,
+    /// Indicates whether it may be executed.
+    pub is_executable: bool,
+}
+
+/// A symbolic link, not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeLink {
+    /// The id of its text.
+    pub blob: BlobId,
+    /// Its text.
+    pub target: String,
+}
+
+/// The reason for which a file is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileDefect {
+    /// Larger than [`super::MAX_FILE`].
+    TooLarge,
+    /// A pointer of Git LFS in place of the content.
+    LfsPointer,
+    /// A submodule or a nested repository.
+    Submodule,
+    /// A pipe, a device or the like.
+    NotAFile,
+    /// A link whose text is no path.
+    BadLink,
+    /// The system does not let it be read.
+    Unreadable,
+}
+
+impl From<RefusalReason> for FileDefect {
+    fn from(reason: RefusalReason) -> Self {
+        match reason {
+            RefusalReason::TooLarge => Self::TooLarge,
+            RefusalReason::Lfs => Self::LfsPointer,
+            RefusalReason::Submodule => Self::Submodule,
+            RefusalReason::Unreadable => Self::Unreadable,
+            RefusalReason::Kustomization
+            | RefusalReason::Chart
+            | RefusalReason::Symlink
+            | RefusalReason::TooDeep
+            | RefusalReason::Name
+            | RefusalReason::NotAFile
+            | RefusalReason::BadIgnore => Self::NotAFile,
+        }
+    }
+}
+
+/// Every file of one revision. Folders are remembered once they were read.
+#[derive(Debug)]
+pub struct RevisionTree {
+    reader: RevisionReader,
+    root: Oid,
+    folders: Mutex<FolderMemory>,
+}
+
+#[derive(Debug, Default)]
+struct FolderMemory {
+    /// None where no folder is at the path.
+    listings: HashMap<String, Option<Arc<GitListing>>>,
+    /// Entries in all of them.
+    entries: usize,
+}
+
+/// The entries of a folder by name: mode and object.
+type GitListing = BTreeMap<Box<[u8]>, (i32, Oid)>;
+
+impl RevisionTree {
+    pub(super) fn new(reader: RevisionReader, root: Oid) -> Self {
+        Self { reader, root, folders: Mutex::default() }
+    }
+
+    /// Returns what stands at a path, which is `/` between names that are neither empty nor dots.
+    /// Follows no link; the empty path is the whole.
+    pub fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+        if path.is_empty() {
+            return Ok(Some(TreeEntry::Folder));
+        }
+        let Some((mode, id)) = self.reader.look(|objects| self.find(objects, path))? else {
+            return Ok(None);
+        };
+        self.reader.look(|objects| self.judge(objects, mode, id)).map(Some)
+    }
+
+    /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
+    /// are left out: no path leads to them.
+    pub fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
+        let listing = self.reader.look(|objects| self.listing(objects, folder))?;
+        Ok(listing.map(|listing| {
+            listing.keys().filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect()
+        }))
+    }
+
+    /// Reads a file's bytes.
+    pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
+        self.reader.read(blob)
+    }
+
+    /// Returns the paths of all files that differ between this revision and another, at the cost of
+    /// their difference. Of a file in whose place a folder came, both are named.
+    pub fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
+        self.reader.look(|objects| {
+            let mut diff = TreeDiff { objects, left: self.reader.most_entries(), paths: Vec::new() };
+            let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);
+            done.map_err(|stop| self.reader.stop(stop)).map(|()| diff.paths)
+        })
+    }
+
+    fn find(&self, objects: &ObjectStores, path: &str) -> Result<Option<(i32, Oid)>, SourceError> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let listing = self.listing(objects, folder)?;
+        Ok(listing.and_then(|listing| listing.get(name.as_bytes()).copied()))
+    }
+
+    /// Returns the entries of a folder, each level from memory or read once.
+    fn listing(&self, objects: &ObjectStores, folder: &str) -> Result<Option<Arc<GitListing>>, SourceError> {
+        if let Some(known) = self.memory().listings.get(folder) {
+            return Ok(known.clone());
+        }
+        if folder.matches('/').count() >= file_names::MAX_DEPTH {
+            return Ok(None);
+        }
+        let id = match folder.rsplit_once('/').unwrap_or(("", folder)) {
+            (_, "") if folder.is_empty() => Some(self.root),
+            (parent, name) => self
+                .listing(objects, parent)?
+                .and_then(|listing| listing.get(name.as_bytes()).copied())
+                .filter(|(mode, _)| tree::kind(*mode) == EntryKind::Folder)
+                .map(|(_, id)| id),
+        };
+        let listing = id.map(|id| self.load(objects, id)).transpose()?;
+        self.memory().listings.insert(folder.to_owned(), listing.clone());
+        Ok(listing)
+    }
+
+    fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<GitListing>, SourceError> {
+        let tree = objects.tree(id).map_err(|error| self.reader.damaged(&error))?;
+        let mut memory = self.memory();
+        memory.entries += tree.len();
+        if memory.entries > self.reader.most_entries() {
+            return Err(self.reader.stop(WalkStop::TooMany));
+        }
+        let entries =
+            tree.iter().map(|entry| (entry.name_bytes().into(), (entry.filemode_raw(), entry.id())));
+        Ok(Arc::new(entries.collect()))
+    }
+
+    fn judge(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {
+        let blob = BlobId::from_oid(id);
+        Ok(match tree::kind(mode) {
+            EntryKind::Folder => TreeEntry::Folder,
+            EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
+            EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
+            EntryKind::Symlink => {
+                let size = objects.size(id).map_err(|error| self.reader.damaged(&error))?;
+                let text = if size > MAX_TARGET { None } else { String::from_utf8(self.read(blob)?).ok() };
+                text.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
+                    TreeEntry::Link(TreeLink { blob, target })
+                })
+            }
+            EntryKind::File => match self.reader.weigh(objects, id)? {
+                Ok(size) => TreeEntry::File(TreeFile { blob, size, is_executable: mode & 0o111 != 0 }),
+                Err(reason) => TreeEntry::Defect(reason.into()),
+            },
+        })
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, FolderMemory> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The comparison of two trees by all their names, without a look at their equal parts.
+struct TreeDiff<'a> {
+    objects: &'a ObjectStores,
+    /// The number of entries that may still be looked at.
+    left: usize,
+    paths: Vec<String>,
+}
+
+impl TreeDiff<'_> {
+    fn folders(
+        &mut self,
+        old: Option<Oid>,
+        new: Option<Oid>,
+        path: String,
+        depth: usize,
+    ) -> Result<(), WalkStop> {
+        if depth > file_names::MAX_DEPTH {
+            self.paths.push(path);
+            return Ok(());
+        }
+        let load = |id: Option<Oid>| id.map(|id| self.objects.tree(id)).transpose();
+        let (old, new) = (load(old)?, load(new)?);
+        let entries = |tree: &Option<Tree<'_>>| tree.as_ref().map_or(0, Tree::len);
+        self.left = self.left.checked_sub(entries(&old) + entries(&new)).ok_or(WalkStop::TooMany)?;
+        let mut olds = old.iter().flat_map(Tree::iter).peekable();
+        let mut news = new.iter().flat_map(Tree::iter).peekable();
+        loop {
+            let side = match (olds.peek(), news.peek()) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(a), Some(b)) => changes::order(a, b),
+            };
+            let before = if side.is_le() { olds.next() } else { None };
+            let after = if side.is_ge() { news.next() } else { None };
+            let part = |entry: &git2::TreeEntry<'_>| (entry.filemode_raw(), entry.id());
+            let (old, new) = (before.as_ref().map(part), after.as_ref().map(part));
+            let Some(name) = after.as_ref().or(before.as_ref()).map(git2::TreeEntry::name_bytes) else {
+                continue;
+            };
+            if old != new {
+                self.entry(old, new, tree::join(&path, &file_names::printable(name)), depth)?;
+            }
+        }
+    }
+
+    fn entry(
+        &mut self,
+        old: Option<(i32, Oid)>,
+        new: Option<(i32, Oid)>,
+        path: String,
+        depth: usize,
+    ) -> Result<(), WalkStop> {
+        let folder = |side: Option<(i32, Oid)>| side.filter(|side| tree::kind(side.0) == EntryKind::Folder);
+        let (folders, files) = ((folder(old), folder(new)), (old, new));
+        if folders != files {
+            self.paths.push(path.clone());
+        }
+        if folders == (None, None) {
+            return Ok(());
+        }
+        self.folders(folders.0.map(|(_, id)| id), folders.1.map(|(_, id)| id), path, depth + 1)
+    }
+}
