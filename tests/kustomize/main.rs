@@ -11,7 +11,9 @@ mod repositories;
 
 use std::path::Path;
 
-use rhumb::input::kustomize::{ClosureLimits, OriginFinder, OriginTracking, ParsedFiles, RenderTree, trace};
+use rhumb::input::kustomize::{
+    ClosureLimits, OriginFinder, OriginTracking, ParsedFiles, PlannedContent, PlannedFile, RenderTree, trace,
+};
 use rhumb::input::{FileTree, strip_origin};
 use rhumb::source::DiskTree;
 
@@ -101,6 +103,7 @@ fn a_closure_has_no_file_too_many() {
         for left_out in &tree.files {
             let files = tree.files.iter().filter(|file| file.path != left_out.path).cloned().collect();
             let folder = written(&RenderTree { files, ..tree.clone() }, &repository.tree);
+            std::fs::create_dir_all(folder.path().join(&root)).unwrap();
             let built = build(&folder.path().join(&root));
             assert!(built.is_err(), "{root} builds without {}", left_out.path);
         }

@@ -91,17 +91,19 @@ impl RenderTree {
     }
 }
 
-/// Returns whether a file other than those of objects, whose word kustomize replaces, may write the
-/// annotation.
+/// Returns whether a file may write the annotation. Those of objects and of data may not: kustomize
+/// replaces what objects say, and data stays data.
 fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, SourceError> {
-    let mut objects = BTreeSet::new();
+    let mut harmless = BTreeSet::new();
     for folder in &closure.folders {
-        let references = folder.kustomization.references.iter();
-        let resources = references.filter(|reference| reference.role == ReferenceRole::Resource);
-        objects.extend(resources.filter_map(|one| paths::joined(&folder.path, &one.target)));
+        let references = folder.kustomization.references.iter().filter(|reference| {
+            reference.role == ReferenceRole::Resource
+                || matches!(reference.field, "configMapGenerator" | "secretGenerator")
+        });
+        harmless.extend(references.filter_map(|one| paths::joined(&folder.path, &one.target)));
     }
     for (path, file) in &closure.files {
-        if !objects.contains(&**path) && origin::mentions_origins(&files.read(file.file.blob)?) {
+        if !harmless.contains(&**path) && origin::mentions_origins(&files.read(file.file.blob)?) {
             return Ok(true);
         }
     }

@@ -70,6 +70,8 @@ fn what_would_exhaust_a_reader_is_bounded() {
     assert_eq!(file.documents[0].to_value(), serde_json::from_str::<serde_json::Value>(&deep).unwrap());
     for text in ["[".repeat(100_000), format!("a: &a {}\nb: [{}]\n", "x".repeat(4000), "*a,".repeat(4000))] {
         let file = all(&text);
-        assert!(file.documents.is_empty() && file.diagnostics.iter().any(|found| found.is_error()));
+        assert!(
+            file.documents.is_empty() && file.diagnostics.iter().any(crate::object::Diagnostic::is_error)
+        );
     }
 }
