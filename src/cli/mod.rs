@@ -68,9 +68,16 @@ use args::{Color, LogFormat};
 use log::Verbosity;
 use one_shot_input::OneShotSource;
 
+use crate::input::sandbox;
+
 /// Runs one command line, its first word being the program's name, and tells how it ended.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     crash::keep_panics_quiet(LogFormat::Text);
+    let words: Vec<OsString> = words.into_iter().collect();
+    // Before any other word is understood: it must be quick, and is nothing for people.
+    if words.get(1).is_some_and(|word| word == sandbox::ENTRY) {
+        return sandbox::enter(words.into_iter().skip(2));
+    }
     let line = match args::parse(words) {
         Ok(line) => line,
         Err(error) => return explain(&error).into(),

@@ -2,17 +2,19 @@
 //!
 //! Owns which folders of a revision are roots to be rendered, which files each of them reads
 //! ([`kustomize::Closure`]), the key of a render, and the place in the repository that a rendered
-//! object comes from. Also owns the reading of encrypted files ([`sops`]).
+//! object comes from. Also owns the reading of encrypted files ([`sops`]) and the
+//! walls around programs that render ([`sandbox`]).
 //!
-//! **Invariant:** decides from the text of files alone, and pure: nothing is started, written or
-//! fetched here. What a render would have to reach outside its revision is refused by name before
-//! any program starts.
+//! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`], nothing is
+//! started, written or fetched here. What a render would have to reach outside its revision is
+//! refused by name before any program starts.
 
 mod key;
 pub mod kustomize;
 mod origin;
 mod paths;
 mod roots;
+pub mod sandbox;
 pub mod sops;
 mod tree;
 

@@ -2,8 +2,8 @@
 //!
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
-//! Go modules on first use, and so are those that encrypt files ([`Encrypters`]). Nothing outlives
-//! the [`Cluster`], not even when its process is killed.
+//! Go modules on first use, and so are those that render manifests ([`Renderers`]) or encrypt files
+//! ([`Encrypters`]). Nothing outlives the [`Cluster`], not even when its process is killed.
 
 mod audit;
 mod build;
@@ -22,6 +22,7 @@ mod ports;
 mod programs;
 mod proxy;
 mod ready;
+mod renderers;
 mod supervisor;
 
 pub use crate::audit::{AuditEvent, Stage};
@@ -31,6 +32,7 @@ pub use crate::encrypters::Encrypters;
 pub use crate::error::Error;
 pub use crate::part::Part;
 pub use crate::proxy::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};
+pub use crate::renderers::Renderers;
 
 /// Builds the programs unless they are there, and returns the directory that has them.
 pub fn programs() -> Result<std::path::PathBuf, Error> {

@@ -1,10 +1,11 @@
 //! `controlplane`: a real Kubernetes control plane to play with.
 
 use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use controlplane::{Builder, Cluster, Error, Part};
+use controlplane::{Builder, Cluster, Error, Part, Renderers};
 use rustix::fs::FileType;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -13,10 +14,12 @@ Usage: controlplane COMMAND
 
 Commands:
   up [--nodes N] [--bare] [--audit]  start a control plane and run it until Ctrl-C, or until a pipe on standard input closes
-  build                              build the programs unless they are there, and print where they are
+  build [renderers | helm4]          build the programs unless they are there, and print where they are: those of the
+                                     control plane, kustomize and Helm 3, or Helm 4
 
 --bare is etcd and the API server only. The programs are kept in $XDG_CACHE_HOME/rhumb-controlplane (~/.cache/...);
-RHUMB_CONTROLPLANE_BIN or KUBEBUILDER_ASSETS names a directory to take them from instead.
+RHUMB_CONTROLPLANE_BIN or KUBEBUILDER_ASSETS names a directory to take them from instead, RHUMB_RENDERERS_BIN one with
+kustomize and helm.
 RHUMB_CONTROLPLANE_KEEP=1 keeps the cluster's directory (logs, data) at the end.
 ";
 
@@ -24,15 +27,35 @@ RHUMB_CONTROLPLANE_KEEP=1 keeps the cluster's directory (logs, data) at the end.
 #[derive(Debug)]
 enum Command {
     Up(Builder),
-    Build,
+    Build(BuildTarget),
     Help,
+}
+
+/// What is built.
+#[derive(Debug)]
+enum BuildTarget {
+    ControlPlane,
+    Renderers,
+    Helm4,
+}
+
+impl BuildTarget {
+    /// Returns the directory that has it.
+    fn build(&self) -> Result<PathBuf, Error> {
+        let program = match self {
+            Self::ControlPlane => return controlplane::programs(),
+            Self::Renderers => Renderers::find()?.helm,
+            Self::Helm4 => Renderers::helm4()?,
+        };
+        Ok(program.parent().map(Path::to_owned).unwrap_or_default())
+    }
 }
 
 fn main() -> ExitCode {
     let outcome = match parse(std::env::args().skip(1)) {
         Ok(Command::Help) => say(USAGE),
-        Ok(Command::Build) => {
-            controlplane::programs().map_err(text).and_then(|path| say(&format!("{}\n", path.display())))
+        Ok(Command::Build(target)) => {
+            target.build().map_err(text).and_then(|path| say(&format!("{}\n", path.display())))
         }
         Ok(Command::Up(builder)) => up(builder),
         Err(problem) => {
@@ -50,14 +73,23 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
-    let command = match arguments.next().as_deref() {
-        None | Some("-h" | "--help" | "help") => return Ok(Command::Help),
-        Some("build") => Command::Build,
-        Some("up") => return parse_up(arguments),
-        Some(other) => return Err(format!("there is no command {other}")),
+    match arguments.next().as_deref() {
+        None | Some("-h" | "--help" | "help") => Ok(Command::Help),
+        Some("build") => parse_build(arguments),
+        Some("up") => parse_up(arguments),
+        Some(other) => Err(format!("there is no command {other}")),
+    }
+}
+
+fn parse_build(mut arguments: impl Iterator<Item = String>) -> Result<Command, String> {
+    let target = match arguments.next().as_deref() {
+        None => BuildTarget::ControlPlane,
+        Some("renderers") => BuildTarget::Renderers,
+        Some("helm4") => BuildTarget::Helm4,
+        Some(other) => return Err(format!("unexpected {other}")),
     };
     match arguments.next() {
-        None => Ok(command),
+        None => Ok(Command::Build(target)),
         Some(extra) => Err(format!("unexpected {extra}")),
     }
 }
@@ -156,7 +188,10 @@ mod tests {
         for (line, expected) in [
             ("", "Ok(Help)"),
             ("--help", "Ok(Help)"),
-            ("build", "Ok(Build)"),
+            ("build", "Ok(Build(ControlPlane))"),
+            ("build renderers", "Ok(Build(Renderers))"),
+            ("build helm4", "Ok(Build(Helm4))"),
+            ("build helm4 now", "Err(\"unexpected now\")"),
             ("build now", "Err(\"unexpected now\")"),
             ("down", "Err(\"there is no command down\")"),
             ("up --nodes", "Err(\"--nodes needs a number\")"),

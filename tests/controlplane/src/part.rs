@@ -53,7 +53,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// One program that is built here: of the control plane, or one that encrypts.
+/// One program that is built here: of the control plane, or one that renders or encrypts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     Etcd,
@@ -62,6 +62,9 @@ pub(crate) enum Program {
     Scheduler,
     Kwok,
     Kubectl,
+    Kustomize,
+    Helm3,
+    Helm4,
     Sops,
     AgeKeygen,
 }
@@ -80,6 +83,8 @@ impl Program {
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
             Self::Kubectl => "kubectl",
+            Self::Kustomize => "kustomize",
+            Self::Helm3 | Self::Helm4 => "helm",
             Self::Sops => "sops",
             Self::AgeKeygen => "age-keygen",
         }
@@ -90,6 +95,9 @@ impl Program {
         match self {
             Self::Etcd => "etcd",
             Self::Kwok => "kwok",
+            Self::Kustomize => "kustomize",
+            Self::Helm3 => "helm3",
+            Self::Helm4 => "helm4",
             Self::Sops | Self::AgeKeygen => "sops",
             _ => "kubernetes",
         }
@@ -100,6 +108,9 @@ impl Program {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::Kwok => "sigs.k8s.io/kwok",
+            Self::Kustomize => "sigs.k8s.io/kustomize/kustomize/v5",
+            Self::Helm3 => "helm.sh/helm/v3",
+            Self::Helm4 => "helm.sh/helm/v4",
             Self::Sops => "github.com/getsops/sops/v3",
             Self::AgeKeygen => "filippo.io/age",
             _ => "k8s.io/kubernetes",
@@ -115,6 +126,9 @@ impl Program {
             Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Kustomize => "sigs.k8s.io/kustomize/kustomize/v5",
+            Self::Helm3 => "helm.sh/helm/v3/cmd/helm",
+            Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             Self::Sops => "github.com/getsops/sops/v3/cmd/sops",
             Self::AgeKeygen => "filippo.io/age/cmd/age-keygen",
         }

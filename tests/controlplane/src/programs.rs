@@ -31,6 +31,11 @@ impl ProgramSet {
     /// What encrypts files, and makes the keys.
     pub(crate) const ENCRYPTERS: Self =
         Self { programs: &[Program::Sops, Program::AgeKeygen], duration: "4 minutes" };
+    /// What renders, in the version that most have.
+    pub(crate) const RENDERERS: Self =
+        Self { programs: &[Program::Kustomize, Program::Helm3], duration: "3 minutes" };
+    /// The next version of one of them.
+    pub(crate) const HELM4: Self = Self { programs: &[Program::Helm4], duration: "3 minutes" };
 }
 
 /// A directory with the programs.

@@ -1,0 +1,237 @@
+//! The programs of this host: where they are, their versions and digests.
+//!
+//! A file is read and asked once, and again when it is another one.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::policy::{Confinement, ProgramCommand, SandboxLimits, SandboxPolicy};
+use super::program::{ProgramError, ProgramVersion, RenderProgram};
+use super::run::Sandbox;
+
+/// The time limit of a program for its version, which it knows.
+const VERSION_DEADLINE: Duration = Duration::from_secs(20);
+/// The bytes of a version.
+const VERSION_OUTPUT: usize = 4096;
+/// The characters of an answer that names no version, as far as they are shown.
+const SHOWN_ANSWER: usize = 100;
+
+/// A program that can be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstalledProgram {
+    /// What it is.
+    pub program: RenderProgram,
+    /// Its file, without links.
+    pub path: PathBuf,
+    /// The version that it tells.
+    pub version: ProgramVersion,
+    /// The SHA-256 of its file.
+    pub digest: [u8; 32],
+}
+
+/// A file, as long as nobody writes another one in its place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct FileIdentity {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl FileIdentity {
+    fn new(path: PathBuf, found: &Metadata) -> Self {
+        Self {
+            path,
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+}
+
+/// Finds programs, and remembers what it found.
+#[derive(Debug, Default)]
+pub struct ProgramCatalog {
+    sandbox: Sandbox,
+    known: Mutex<HashMap<RenderProgram, (FileIdentity, InstalledProgram)>>,
+}
+
+impl ProgramCatalog {
+    /// Returns one that asks programs for their versions in this sandbox.
+    pub fn new(sandbox: Sandbox) -> Self {
+        Self { sandbox, known: Mutex::default() }
+    }
+
+    /// Finds a program: the configured file, or the first of its name in the search path.
+    ///
+    /// # Errors
+    /// Fails where there is none, or where it is too old or cannot be run confined.
+    pub async fn find(
+        &self,
+        program: RenderProgram,
+        place: ProgramPlace<'_>,
+        confinement: Confinement,
+    ) -> Result<InstalledProgram, ProgramError> {
+        let path = place.locate(program)?;
+        let unreadable = |error| ProgramError::Unreadable { program, path: path.clone(), error };
+        let identity = FileIdentity::new(path.clone(), &fs::metadata(&path).map_err(unreadable)?);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&program).cloned();
+        if let Some((_, installed)) = known.filter(|(known, _)| *known == identity) {
+            return Ok(installed);
+        }
+        let file = path.clone();
+        let digest = tokio::task::spawn_blocking(move || digest(&file)).await;
+        let digest = digest.map_err(io::Error::other).and_then(|digest| digest).map_err(unreadable)?;
+        let version = self.version(program, &path, confinement).await?;
+        let installed = InstalledProgram { program, path, version, digest };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(program, (identity, installed.clone()));
+        Ok(installed)
+    }
+
+    async fn version(
+        &self,
+        program: RenderProgram,
+        path: &Path,
+        confinement: Confinement,
+    ) -> Result<ProgramVersion, ProgramError> {
+        let private = tempfile::TempDir::new().map_err(|error| ProgramError::Unreadable {
+            program,
+            path: std::env::temp_dir(),
+            error,
+        })?;
+        let policy = SandboxPolicy {
+            confinement,
+            readable: Vec::new(),
+            private: private.path().to_owned(),
+            limits: SandboxLimits {
+                deadline: VERSION_DEADLINE,
+                output: VERSION_OUTPUT,
+                ..SandboxLimits::default()
+            },
+        };
+        let command =
+            ProgramCommand::new(path, private.path()).arguments(program.version_arguments().iter().copied());
+        let answer = self.sandbox.run(&policy, &command).await?;
+        let said = String::from_utf8_lossy(&answer.output);
+        match ProgramVersion::read(&said).filter(|_| answer.is_success()) {
+            Some(found) if found < program.floor() => {
+                Err(ProgramError::TooOld { program, path: path.to_owned(), found })
+            }
+            Some(version) => Ok(version),
+            None => {
+                let said = if said.trim().is_empty() { &answer.complaint } else { &*said };
+                let said = said.trim().chars().take(SHOWN_ANSWER).collect();
+                Err(ProgramError::NoVersion { program, path: path.to_owned(), said })
+            }
+        }
+    }
+}
+
+/// Where a program is looked for.
+#[derive(Clone, Copy, Debug)]
+pub enum ProgramPlace<'a> {
+    /// This file, as the configuration names it.
+    File(&'a Path),
+    /// The folders of a `PATH`.
+    Search(&'a OsStr),
+}
+
+impl ProgramPlace<'_> {
+    fn locate(self, program: RenderProgram) -> Result<PathBuf, ProgramError> {
+        match self {
+            Self::File(path) => {
+                let unreadable = |error| ProgramError::Unreadable { program, path: path.to_owned(), error };
+                fs::canonicalize(path).map_err(unreadable)
+            }
+            Self::Search(folders) => std::env::split_paths(folders)
+                // A folder without a name would be the one that this process happens to be in.
+                .filter(|folder| folder.is_absolute())
+                .filter_map(|folder| fs::canonicalize(folder.join(program.name())).ok())
+                .find(|path| can_be_run(path))
+                .ok_or(ProgramError::Missing { program }),
+        }
+    }
+}
+
+fn can_be_run(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn digest(path: &Path) -> io::Result<[u8; 32]> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut HashWriter(&mut hash))?;
+    Ok(hash.finalize().into())
+}
+
+/// Writes into a hash.
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &Path, mode: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "program").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_first_that_can_be_run_is_found_without_its_links() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        file(&root.join("data/helm"), 0o644);
+        fs::create_dir_all(root.join("folder/helm")).unwrap();
+        file(&root.join("opt/helm-3.18"), 0o755);
+        fs::create_dir(root.join("linked")).unwrap();
+        std::os::unix::fs::symlink("../opt/helm-3.18", root.join("linked/helm")).unwrap();
+        file(&root.join("later/helm"), 0o755);
+        let search = |folders: &[&str]| {
+            let folders = folders.iter().map(|folder| root.join(folder));
+            let path = std::env::join_paths(folders).unwrap();
+            ProgramPlace::Search(&path).locate(RenderProgram::Helm)
+        };
+        assert_eq!(
+            search(&["data", "folder", "none", "linked", "later"]).unwrap(),
+            root.join("opt/helm-3.18")
+        );
+        assert_eq!(search(&["later", "linked"]).unwrap(), root.join("later/helm"));
+        assert!(matches!(search(&["data", "folder"]), Err(ProgramError::Missing { .. })));
+        let here = ProgramPlace::Search(OsStr::new(".:")).locate(RenderProgram::Helm);
+        assert!(matches!(here, Err(ProgramError::Missing { .. })));
+        let named = root.join("none/helm");
+        let error = ProgramPlace::File(&named).locate(RenderProgram::Helm).unwrap_err();
+        assert!(error.to_string().contains("none/helm cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_whole_file() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "abc").unwrap();
+        let expected = [0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea];
+        assert_eq!(digest(&path).unwrap()[..8], expected);
+    }
+}

@@ -1,0 +1,103 @@
+//! The errors of confined programs.
+
+use std::io;
+use std::time::Duration;
+
+use super::outcome::SandboxWall;
+use crate::object::ErrorClass;
+
+/// The reason for which a program did not run to its own end. `program` is its file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A wall that the policy asks for cannot be raised on this host.
+    #[error(
+        "{program} is not run, as {wall} cannot confine it here: {reason}; on a host that cannot be changed, \
+         `confinement: seccomp` runs it with the files of this process in its reach"
+    )]
+    NoWall {
+        /// The program.
+        program: String,
+        /// The wall, in the kernel's word.
+        wall: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The file is no program that can be confined.
+    #[error("{reason}")]
+    NoProgram {
+        /// The path and the reason.
+        reason: String,
+    },
+    /// The process could not be started, or failed before it became the program.
+    #[error("{program} could not be started: {error}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// The reason.
+        error: io::Error,
+    },
+    /// A wall ended the program.
+    #[error("{program} was stopped: {wall}{}", after(.complaint))]
+    Stopped {
+        /// The program.
+        program: String,
+        /// The wall.
+        wall: SandboxWall,
+        /// The end of what it said on standard error.
+        complaint: String,
+    },
+    /// It ran longer than it may.
+    #[error("{program} was killed after {} s, its deadline", .deadline.as_secs())]
+    Deadline {
+        /// The program.
+        program: String,
+        /// The deadline.
+        deadline: Duration,
+    },
+    /// A signal ended it that none of the walls sends: the system was short of memory, or the
+    /// program has a fault.
+    #[error("{program} was ended by signal {signal}{}{}", cause(*signal), after(.complaint))]
+    Killed {
+        /// The program.
+        program: String,
+        /// The signal's number.
+        signal: i32,
+        /// The end of what it said on standard error.
+        complaint: String,
+    },
+}
+
+impl SandboxError {
+    /// Returns what kind of error it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::NoWall { .. } | Self::NoProgram { .. } => ErrorClass::Config,
+            // The same input is stopped again.
+            Self::Stopped { .. } => ErrorClass::Invalid,
+            // A busy machine may be the reason.
+            Self::NotStarted { .. } | Self::Deadline { .. } | Self::Killed { .. } => ErrorClass::Transient,
+        }
+    }
+
+    /// Returns the wall that ended the program.
+    pub fn wall(&self) -> Option<SandboxWall> {
+        match self {
+            Self::Stopped { wall, .. } => Some(*wall),
+            Self::Deadline { .. } => Some(SandboxWall::Deadline),
+            _ => None,
+        }
+    }
+}
+
+fn after(complaint: &str) -> String {
+    let last = complaint.lines().map(str::trim).rfind(|line| !line.is_empty());
+    last.map(|line| format!("; it said: {line}")).unwrap_or_default()
+}
+
+fn cause(signal: i32) -> &'static str {
+    if signal == rustix::process::Signal::KILL.as_raw() {
+        ", as the host is short of memory or by hand"
+    } else {
+        ""
+    }
+}

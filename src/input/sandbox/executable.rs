@@ -1,0 +1,176 @@
+//! Which files a program needs to start: its own, and the loader and libraries of one that is
+//! linked at run time.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// The bytes of a header of the file, and of one of its segments.
+const HEADER: usize = 64;
+const SEGMENT: usize = 56;
+/// Segments that are looked at; real programs have about a dozen.
+const MOST_SEGMENTS: u16 = 64;
+/// The longest path of a loader that is read.
+const LONGEST_LOADER: u64 = 4096;
+/// The kind of segment that names the loader.
+const INTERPRETER: u32 = 3;
+
+/// The folders and files that hold the libraries of the system. None of them holds a secret.
+const LIBRARIES: [&str; 7] =
+    ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/ld.so.preload"];
+/// Stores of systems that keep each library in a folder of its own.
+const STORES: [&str; 2] = ["/nix/store", "/gnu/store"];
+
+/// How a program is linked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Linkage {
+    /// It needs no other file.
+    Static,
+    /// It is started by this loader.
+    Loader(PathBuf),
+}
+
+impl Linkage {
+    /// Returns what of the system's libraries is there to be read.
+    pub(super) fn libraries(&self) -> Vec<PathBuf> {
+        let Self::Loader(loader) = self else { return Vec::new() };
+        let store = STORES.into_iter().filter(|store| loader.starts_with(store));
+        LIBRARIES.into_iter().chain(store).map(PathBuf::from).filter(|path| path.exists()).collect()
+    }
+}
+
+/// The reason for which a file is no program that can be confined.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkageError {
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error("is a script, which a shell would have to run: name the program that it starts")]
+    Script,
+    #[error("is no program of this machine")]
+    NoProgram,
+}
+
+/// Reads how a program is linked from its headers.
+pub(super) fn read(path: &Path) -> Result<Linkage, LinkageError> {
+    let mut file = crate::secret::open_regular(path)?;
+    let mut start = Vec::with_capacity(HEADER);
+    file.by_ref().take(HEADER as u64).read_to_end(&mut start)?;
+    if start.starts_with(b"#!") {
+        return Err(LinkageError::Script);
+    }
+    // A file of 64 bits, with the least significant byte first.
+    if !start.starts_with(b"\x7fELF\x02\x01") {
+        return Err(LinkageError::NoProgram);
+    }
+    let header = Bytes(&start);
+    let begin = header.word(32)?;
+    let (size, count) = (header.half(54)?, header.half(56)?);
+    if usize::from(size) < SEGMENT || count > MOST_SEGMENTS {
+        return Err(LinkageError::NoProgram);
+    }
+    for number in 0..u64::from(count) {
+        let at = begin.checked_add(number * u64::from(size)).ok_or(LinkageError::NoProgram)?;
+        let segment = part(&mut file, at, SEGMENT as u64)?;
+        let segment = Bytes(&segment);
+        if segment.quarter(0)? == INTERPRETER {
+            let length = segment.word(32)?.min(LONGEST_LOADER);
+            let name = part(&mut file, segment.word(8)?, length)?;
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            return Ok(Linkage::Loader(Path::new(std::ffi::OsStr::from_bytes(name)).to_owned()));
+        }
+    }
+    Ok(Linkage::Static)
+}
+
+fn part(file: &mut File, from: u64, length: u64) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Bytes with numbers in them.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn array<const N: usize>(&self, from: usize) -> Result<[u8; N], LinkageError> {
+        let bytes = self.0.get(from..from + N).and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or(LinkageError::NoProgram)
+    }
+
+    fn half(&self, from: usize) -> Result<u16, LinkageError> {
+        self.array(from).map(u16::from_le_bytes)
+    }
+
+    fn quarter(&self, from: usize) -> Result<u32, LinkageError> {
+        self.array(from).map(u32::from_le_bytes)
+    }
+
+    fn word(&self, from: usize) -> Result<u64, LinkageError> {
+        self.array(from).map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program with these segments, each a kind and the text that it points to.
+    fn program(segments: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[32..40].copy_from_slice(&(HEADER as u64).to_le_bytes());
+        bytes[54..56].copy_from_slice(&(SEGMENT as u16).to_le_bytes());
+        bytes[56..58].copy_from_slice(&(segments.len() as u16).to_le_bytes());
+        let mut texts = Vec::new();
+        for (kind, text) in segments {
+            let mut segment = [0; SEGMENT];
+            segment[..4].copy_from_slice(&kind.to_le_bytes());
+            let at = HEADER + segments.len() * SEGMENT + texts.len();
+            segment[8..16].copy_from_slice(&(at as u64).to_le_bytes());
+            segment[32..40].copy_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend(segment);
+            texts.extend_from_slice(text);
+        }
+        [bytes, texts].concat()
+    }
+
+    fn linkage(bytes: &[u8]) -> Result<Linkage, String> {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("program");
+        std::fs::write(&path, bytes).unwrap();
+        read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_loader_is_found_and_what_is_no_program_is_told() {
+        #[track_caller]
+        fn check(bytes: &[u8], expected: Result<Linkage, &str>) {
+            assert_eq!(linkage(bytes), expected.map_err(str::to_owned));
+        }
+        const NO_PROGRAM: Result<Linkage, &str> = Err("is no program of this machine");
+        let loader = |path: &str| Ok(Linkage::Loader(path.into()));
+        check(&program(&[]), Ok(Linkage::Static));
+        check(&program(&[(1, b"text"), (2, b"")]), Ok(Linkage::Static));
+        check(&program(&[(1, b"text"), (3, b"/lib/ld.so\0")]), loader("/lib/ld.so"));
+        check(&program(&[(3, b"/lib/ld.so")]), loader("/lib/ld.so"));
+        check(b"", NO_PROGRAM);
+        check(b"apiVersion: v1", NO_PROGRAM);
+        check(&program(&[(3, b"/lib/ld.so\0")])[..HEADER + 8], NO_PROGRAM);
+        check(&program(&[])[..40], NO_PROGRAM);
+        check(
+            b"#!/bin/sh\n",
+            Err("is a script, which a shell would have to run: name the program that it starts"),
+        );
+    }
+
+    #[test]
+    fn this_program_names_a_loader_that_is_there() {
+        let linkage = read(&std::env::current_exe().unwrap()).unwrap();
+        if let Linkage::Loader(loader) = &linkage {
+            assert!(loader.is_absolute() && loader.exists(), "{loader:?}");
+            assert!(linkage.libraries().iter().any(|path| loader.starts_with(path)), "{linkage:?}");
+        }
+    }
+}

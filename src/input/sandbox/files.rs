@@ -1,0 +1,93 @@
+//! The wall around files: Landlock's rules for one policy.
+
+use std::path::Path;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, PathFdError,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    make_bitflags,
+};
+
+use super::executable::Linkage;
+
+/// The newest of Landlock whose rules are known to fit: what the kernel does not have of it is left
+/// out.
+const NEWEST: ABI = ABI::V7;
+
+/// Everything that can be done below a private folder. No device, socket, pipe or link is made
+/// there, and nothing is run from there.
+const PRIVATE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+    ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir | Refer
+});
+const READ_TREE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+const READ_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile});
+const RUN_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | Execute});
+const READ_AND_WRITE_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile});
+
+/// The reason for a wall that does not stand.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileWallError {
+    #[error(
+        "the kernel does not know it, or the service or container does not let it be called: Linux 5.13 has it, and \
+         the packaged unit names its calls in SystemCallFilter="
+    )]
+    NotImplemented,
+    #[error("it is switched off: add `landlock` to the kernel's `lsm=` list")]
+    NotEnabled,
+    #[error("the kernel, the service or the container refuses it: {0}")]
+    Refused(#[from] RulesetError),
+    #[error("{0}")]
+    Path(#[from] PathFdError),
+}
+
+/// What may be reached.
+pub(super) struct ReachableFiles<'a> {
+    pub(super) readable: Vec<&'a Path>,
+    pub(super) private: &'a Path,
+    /// The program and how it is linked.
+    pub(super) program: Option<(&'a Path, &'a Linkage)>,
+}
+
+/// Bounds this process, and what it becomes, to these files for ever, and returns the version of
+/// Landlock that does it.
+pub(super) fn confine(files: &ReachableFiles<'_>) -> Result<u32, FileWallError> {
+    let ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?;
+    let status = with_rules(ruleset, files)?.restrict_self()?;
+    match status.landlock {
+        LandlockStatus::NotEnabled => Err(FileWallError::NotEnabled),
+        LandlockStatus::Available { effective_abi, kernel_abi }
+            if status.ruleset != RulesetStatus::NotEnforced && status.no_new_privs =>
+        {
+            Ok(kernel_abi.map_or(effective_abi as u32, i32::cast_unsigned))
+        }
+        _ => Err(FileWallError::NotImplemented),
+    }
+}
+
+fn with_rules(
+    mut ruleset: RulesetCreated,
+    files: &ReachableFiles<'_>,
+) -> Result<RulesetCreated, FileWallError> {
+    let mut rules = vec![(files.private, PRIVATE), (Path::new("/dev/null"), READ_AND_WRITE_FILE)];
+    rules.extend(files.readable.iter().map(|path| (*path, reading(path))));
+    let libraries = files.program.map(|(_, linkage)| linkage.libraries()).unwrap_or_default();
+    rules.extend(libraries.iter().map(|path| (&**path, reading(path))));
+    if let Some((program, linkage)) = files.program {
+        rules.push((program, RUN_FILE));
+        if let Linkage::Loader(loader) = linkage {
+            rules.push((loader, RUN_FILE));
+        }
+    }
+    for (path, access) in rules {
+        ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(path)?, access))?;
+    }
+    Ok(ruleset)
+}
+
+fn reading(path: &Path) -> BitFlags<AccessFs> {
+    if path.is_dir() { READ_TREE } else { READ_FILE }
+}

@@ -1,0 +1,162 @@
+//! What came of a run: its output, and which wall ended it.
+
+use std::fmt;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+/// The part of its time that a process has used at least when the kernel stops it. The kernel
+/// stops it by ticks and tells what was really used, which differ on a busy host.
+const USED_PART: f64 = 0.5;
+
+/// A wall that stopped a program, or a call of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SandboxWall {
+    /// Landlock: a file outside of what it may reach.
+    Files,
+    /// seccomp: a system call that it may not make.
+    SystemCalls,
+    /// The limit of memory.
+    Memory,
+    /// The limit of processor time.
+    Processor,
+    /// The limit of a file's size.
+    FileSize,
+    /// The limit of open descriptors.
+    Descriptors,
+    /// The limit of what it may print.
+    Output,
+    /// The limit of time.
+    Deadline,
+}
+
+impl fmt::Display for SandboxWall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Files => "it reached for a file outside of its input",
+            Self::SystemCalls => "it made a system call that it may not make",
+            Self::Memory => "it asked for more memory than it may have",
+            Self::Processor => "it used more processor time than it may have",
+            Self::FileSize => "it wrote a larger file than it may",
+            Self::Descriptors => "it opened more files at once than it may",
+            Self::Output => "it printed more than it may",
+            Self::Deadline => "it ran longer than it may",
+        })
+    }
+}
+
+/// What a program said until it ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunOutput {
+    /// Its exit code.
+    pub code: i32,
+    /// Its standard output.
+    pub output: Vec<u8>,
+    /// The beginning and the end of its standard error.
+    pub complaint: String,
+    /// Its time on all processors.
+    pub processor: Duration,
+}
+
+impl RunOutput {
+    /// Returns whether it says that all went well.
+    pub fn is_success(&self) -> bool {
+        self.code == 0
+    }
+
+    /// Returns the wall that it complains of, where it failed. The kernel answers a call with an
+    /// error number, and only the program knows which one ended it.
+    pub fn denied_by(&self) -> Option<SandboxWall> {
+        if self.is_success() { None } else { denied(&self.complaint) }
+    }
+}
+
+/// The complaints of programs about each wall: the C library's words and Go's.
+const COMPLAINTS: [(&str, SandboxWall); 7] = [
+    ("out of memory", SandboxWall::Memory),
+    ("cannot allocate memory", SandboxWall::Memory),
+    ("file too large", SandboxWall::FileSize),
+    ("too many open files", SandboxWall::Descriptors),
+    ("operation not permitted", SandboxWall::SystemCalls),
+    ("permission denied", SandboxWall::Files),
+    ("resource temporarily unavailable", SandboxWall::Memory),
+];
+
+fn denied(complaint: &str) -> Option<SandboxWall> {
+    let complaint = complaint.to_lowercase();
+    COMPLAINTS.into_iter().find(|(words, _)| complaint.contains(words)).map(|(_, wall)| wall)
+}
+
+/// Returns the wall that a signal comes from, if it comes from one.
+pub(super) fn wall_of_signal(signal: i32, (used, limit): (Duration, Duration)) -> Option<SandboxWall> {
+    match signal {
+        signal if signal == Signal::SYS.as_raw() => Some(SandboxWall::SystemCalls),
+        signal if signal == Signal::XFSZ.as_raw() => Some(SandboxWall::FileSize),
+        signal if signal == Signal::XCPU.as_raw() => Some(SandboxWall::Processor),
+        signal if signal == Signal::KILL.as_raw() && used >= limit.mul_f64(USED_PART) => {
+            Some(SandboxWall::Processor)
+        }
+        _ => None,
+    }
+}
+
+/// Reads the processor time from a process's line in `/proc`, whose clock ticks so often a second.
+pub(super) fn processor_time(stat: &str, ticks: u64) -> Option<Duration> {
+    // The name stands in brackets and may hold anything; user and system time come eleven words on.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_whitespace().skip(11).map(str::parse::<u64>);
+    let total = words.next()?.ok()?.checked_add(words.next()?.ok()?)?;
+    Some(Duration::from_millis(total.checked_mul(1000)?.checked_div(ticks)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_names_the_wall() {
+        #[track_caller]
+        fn check(complaint: &str, expected: Option<SandboxWall>) {
+            let output = RunOutput {
+                code: 1,
+                output: Vec::new(),
+                complaint: complaint.to_owned(),
+                processor: Duration::ZERO,
+            };
+            assert_eq!(output.denied_by(), expected, "{complaint}");
+            assert_eq!(RunOutput { code: 0, ..output }.denied_by(), None, "{complaint}");
+        }
+        check("open /etc/passwd: permission denied", Some(SandboxWall::Files));
+        check("fork/exec /bin/sh: operation not permitted", Some(SandboxWall::SystemCalls));
+        check("fatal error: runtime: out of memory", Some(SandboxWall::Memory));
+        check("probe: Cannot allocate memory", Some(SandboxWall::Memory));
+        check("open x: too many open files", Some(SandboxWall::Descriptors));
+        check("write x: File too large", Some(SandboxWall::FileSize));
+        check("Error: no such file or directory", None);
+        check("", None);
+    }
+
+    #[test]
+    fn a_signal_names_the_wall() {
+        #[track_caller]
+        fn check(signal: Signal, used: u64, expected: Option<SandboxWall>) {
+            let times = (Duration::from_millis(used), Duration::from_secs(2));
+            assert_eq!(wall_of_signal(signal.as_raw(), times), expected, "{signal:?} after {used} ms");
+        }
+        check(Signal::SYS, 0, Some(SandboxWall::SystemCalls));
+        check(Signal::XFSZ, 0, Some(SandboxWall::FileSize));
+        check(Signal::KILL, 2000, Some(SandboxWall::Processor));
+        check(Signal::KILL, 1000, Some(SandboxWall::Processor));
+        check(Signal::KILL, 990, None);
+        check(Signal::SEGV, 2000, None);
+    }
+
+    #[test]
+    fn processor_times_are_read() {
+        let line = "12 (a ) b) Z 1 12 12 0 -1 4 1 0 0 0 150 25 0 0 20 0 1 0 99 0 0";
+        assert_eq!(processor_time(line, 100), Some(Duration::from_millis(1750)));
+        assert_eq!(processor_time(line, 0), None);
+        assert_eq!(processor_time("12 (a) Z 1", 100), None);
+        assert_eq!(processor_time("", 100), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! The wall around system calls: a list of those that a program may make.
+//!
+//! It has what the Go runtime and the C library need to read files, compute and print, with threads
+//! of their own. What is not on it fails with `EPERM`: sockets, new processes, other processes'
+//! memory, mounts, keys, devices. `truncate` and its kin by path are not on it either, which older
+//! Landlocks do not bound.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+
+/// Those of every architecture, whatever their arguments.
+const ANY: [c_long; 79] = [
+    // Memory.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_mincore,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    // Files. Landlock says which.
+    libc::SYS_chdir,
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_copy_file_range,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_fadvise64,
+    libc::SYS_fchdir,
+    libc::SYS_fcntl,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fstat,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_lseek,
+    libc::SYS_mkdirat,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_renameat2,
+    libc::SYS_sendfile,
+    libc::SYS_statx,
+    libc::SYS_umask,
+    libc::SYS_unlinkat,
+    libc::SYS_write,
+    libc::SYS_writev,
+    // Waiting.
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_eventfd2,
+    libc::SYS_futex,
+    libc::SYS_gettimeofday,
+    libc::SYS_nanosleep,
+    libc::SYS_pipe2,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_sched_yield,
+    // Itself and its threads. `execve` is how it begins, and Landlock says of which file.
+    libc::SYS_execve,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_getcpu,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getrandom,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_membarrier,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_sigaltstack,
+    libc::SYS_uname,
+];
+
+/// The older forms of these that an architecture has.
+#[cfg(target_arch = "x86_64")]
+const OLDER: [c_long; 18] = [
+    libc::SYS_access,
+    libc::SYS_arch_prctl,
+    libc::SYS_dup2,
+    libc::SYS_epoll_wait,
+    libc::SYS_getrlimit,
+    libc::SYS_lstat,
+    libc::SYS_mkdir,
+    libc::SYS_open,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_rmdir,
+    libc::SYS_select,
+    libc::SYS_stat,
+    libc::SYS_time,
+    libc::SYS_unlink,
+];
+/// `renameat`, which the C library does not name there and Go uses.
+#[cfg(target_arch = "aarch64")]
+const OLDER: [c_long; 1] = [38];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const OLDER: [c_long; 0] = [];
+
+/// `TCGETS`: asks a terminal for its settings, and whether it is one.
+const ASK_TERMINAL: u64 = 0x5401;
+/// `FIOCLEX`: closes a file when another program begins.
+const CLOSE_AT_EXEC: u64 = 0x5451;
+
+/// `PR_SET_VMA`: names a range of memory, for whoever looks at `/proc`. Go does it.
+const NAME_MEMORY: u64 = 0x5356_4d41;
+
+/// The reason for a wall that does not stand.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallWallError {
+    #[error("there is no list of system calls for this architecture")]
+    Architecture,
+    #[error("the kernel, the service or the container refuses it: {0}")]
+    Refused(#[from] seccompiler::Error),
+}
+
+/// Bounds this process, and what it becomes, to these calls for ever.
+pub(super) fn confine(process: u32) -> Result<(), CallWallError> {
+    for program in programs(process)? {
+        seccompiler::apply_filter(&program)?;
+    }
+    Ok(())
+}
+
+/// Returns the filters, of which each only takes away.
+fn programs(process: u32) -> Result<[BpfProgram; 2], CallWallError> {
+    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| CallWallError::Architecture)?;
+    let build = |rules, otherwise, matched| -> Result<BpfProgram, CallWallError> {
+        let filter = SeccompFilter::new(rules, otherwise, matched, target);
+        Ok(filter.and_then(BpfProgram::try_from).map_err(seccompiler::Error::from)?)
+    };
+    let listed = build(
+        rules(process).map_err(seccompiler::Error::from)?,
+        SeccompAction::Errno(libc::EPERM.cast_unsigned()),
+        SeccompAction::Allow,
+    )?;
+    // Its flags lie in memory, where no filter sees them. The C library then takes the older form.
+    let unseen = build(
+        BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
+    )?;
+    Ok([unseen, listed])
+}
+
+fn rules(process: u32) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let own = [(0, SeccompCmpOp::Eq, u64::from(process))];
+    let thread = u64::from(libc::CLONE_THREAD.cast_unsigned());
+    let bounded: [(c_long, Vec<SeccompRule>); 6] = [
+        // Threads, and no processes.
+        (libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), thread)])?]),
+        (libc::SYS_kill, vec![rule(&own)?]),
+        (libc::SYS_tgkill, vec![rule(&own)?]),
+        // Limits are read and not set, and nobody else's.
+        (libc::SYS_prlimit64, vec![rule(&[(0, SeccompCmpOp::Eq, 0), (2, SeccompCmpOp::Eq, 0)])?]),
+        (libc::SYS_prctl, vec![rule(&[(0, SeccompCmpOp::Eq, NAME_MEMORY)])?]),
+        (
+            libc::SYS_ioctl,
+            vec![
+                rule(&[(1, SeccompCmpOp::Eq, ASK_TERMINAL)])?,
+                rule(&[(1, SeccompCmpOp::Eq, CLOSE_AT_EXEC)])?,
+            ],
+        ),
+    ];
+    let any = ANY.into_iter().chain(OLDER).chain([libc::SYS_clone3]).map(|call| (call, Vec::new()));
+    Ok(any.chain(bounded).collect())
+}
+
+/// Returns a rule over arguments: the number of each, and what it is compared with.
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
+    let conditions = conditions.iter().map(|(argument, comparison, value)| {
+        // A pointer counts whole, a number of 32 bits may have anything above it.
+        let length = if *argument == 2 { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
+        SeccompCondition::new(*argument, length, comparison.clone(), *value)
+    });
+    SeccompRule::new(conditions.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_beyond_the_process_is_not_on_the_list() {
+        let rules = rules(1).unwrap();
+        let calls = [
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_readv,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_io_uring_setup,
+            libc::SYS_bpf,
+            libc::SYS_mount,
+            libc::SYS_unshare,
+            libc::SYS_setns,
+            libc::SYS_keyctl,
+            libc::SYS_memfd_create,
+            libc::SYS_execveat,
+            libc::SYS_truncate,
+            libc::SYS_setpgid,
+            libc::SYS_setsid,
+            libc::SYS_symlinkat,
+            libc::SYS_linkat,
+            libc::SYS_mknodat,
+            libc::SYS_perf_event_open,
+            libc::SYS_userfaultfd,
+        ];
+        let allowed = calls.into_iter().filter(|call| rules.contains_key(call));
+        assert_eq!(allowed.collect::<Vec<_>>(), Vec::<c_long>::new());
+    }
+
+    #[test]
+    fn what_reaches_beyond_with_some_arguments_is_bound_to_others() {
+        let rules = rules(1).unwrap();
+        let calls = [libc::SYS_clone, libc::SYS_kill, libc::SYS_tgkill, libc::SYS_prlimit64, libc::SYS_ioctl];
+        for call in calls {
+            assert!(rules.get(&call).is_some_and(|rules| !rules.is_empty()), "{call}");
+        }
+    }
+
+    #[test]
+    fn the_filters_are_built() {
+        let [unseen, listed] = programs(1).unwrap();
+        assert!(unseen.len() > 4 && listed.len() > ANY.len());
+    }
+}

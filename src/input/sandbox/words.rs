@@ -1,0 +1,211 @@
+//! The policy as words of a command line, and back.
+//!
+//! They are made and read by the same program, in one fixed order. A variable could come from
+//! elsewhere.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::policy::{Confinement, ProgramCommand, SandboxLimits, SandboxPolicy};
+
+/// The part of a policy that the process raises around itself. Deadline and output are held by who
+/// started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ConfinedStart {
+    /// The process that started it, without which it must not live.
+    pub(super) parent: u32,
+    pub(super) confinement: Confinement,
+    pub(super) memory: u64,
+    pub(super) processor: u64,
+    pub(super) file: u64,
+    pub(super) descriptors: u64,
+    pub(super) readable: Vec<PathBuf>,
+    pub(super) private: PathBuf,
+    /// The program and its arguments; none only raises the walls and reports them.
+    pub(super) command: Option<(PathBuf, Vec<OsString>)>,
+}
+
+impl ConfinedStart {
+    pub(super) fn new(parent: u32, policy: &SandboxPolicy, command: Option<&ProgramCommand>) -> Self {
+        let SandboxLimits { memory, processor, file, descriptors, .. } = policy.limits;
+        Self {
+            parent,
+            confinement: policy.confinement,
+            memory,
+            processor: processor.as_secs().max(1),
+            file,
+            descriptors,
+            readable: policy.readable.clone(),
+            private: policy.private.clone(),
+            command: command.map(|command| (command.program.clone(), command.arguments.clone())),
+        }
+    }
+
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let confinement = match self.confinement {
+            Confinement::Full => "full",
+            Confinement::Seccomp => "seccomp",
+        };
+        let mut words: Vec<OsString> = vec![confinement.into(), self.parent.to_string().into()];
+        let numbers = [self.memory, self.processor, self.file, self.descriptors, self.readable.len() as u64];
+        words.extend(numbers.map(|number| number.to_string().into()));
+        words.extend(self.readable.iter().map(OsString::from));
+        words.push(self.private.clone().into());
+        if let Some((program, arguments)) = &self.command {
+            words.push(program.clone().into());
+            words.extend(arguments.iter().cloned());
+        }
+        words
+    }
+
+    /// None where the words are not those of [`Self::words`].
+    pub(super) fn read(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let mut words = words.into_iter();
+        let confinement = match words.next()?.as_bytes() {
+            b"full" => Confinement::Full,
+            b"seccomp" => Confinement::Seccomp,
+            _ => return None,
+        };
+        let parent = number(&words.next()?)?;
+        let mut numbers = [0; 5];
+        for place in &mut numbers {
+            *place = number(&words.next()?)?;
+        }
+        let [memory, processor, file, descriptors, readable] = numbers;
+        let mut paths = (0..readable).map(|_| words.next().map(PathBuf::from));
+        let readable = paths.by_ref().collect::<Option<_>>()?;
+        let private = words.next()?.into();
+        let command = words.next().map(|program| (program.into(), words.collect()));
+        Some(Self {
+            parent: u32::try_from(parent).ok()?,
+            confinement,
+            memory,
+            processor,
+            file,
+            descriptors,
+            readable,
+            private,
+            command,
+        })
+    }
+}
+
+fn number(word: &OsStr) -> Option<u64> {
+    word.to_str()?.parse().ok()
+}
+
+/// Comes before anything that goes wrong when all walls stand already.
+const BEGINS: &str = "begins\n";
+
+/// What the process says while it still is this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum StartReport {
+    /// All walls stand, and the program begins.
+    Begins,
+    /// This wall cannot be raised here, and the policy asks for it.
+    NoWall { wall: String, reason: String },
+    /// The program is none that can be run.
+    NoProgram(String),
+    /// Anything else that went wrong before the program ran.
+    Failed(String),
+    /// All walls stand, the newest Landlock among them that the kernel has.
+    Stands { landlock: u32 },
+}
+
+impl StartReport {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Begins => BEGINS.to_owned(),
+            Self::NoWall { wall, reason } => format!("no-wall\n{wall}\n{reason}"),
+            Self::NoProgram(reason) => format!("no-program\n{reason}"),
+            Self::Failed(reason) => format!("failed\n{reason}"),
+            Self::Stands { landlock } => format!("stands\n{landlock}"),
+        }
+    }
+
+    /// Reads the last report. None where nothing was said: the process ended before it began.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let last = text.strip_prefix(BEGINS).filter(|last| !last.is_empty()).unwrap_or(text);
+        let (kind, rest) = last.split_once('\n')?;
+        Some(match kind {
+            "no-wall" => {
+                let (wall, reason) = rest.split_once('\n')?;
+                Self::NoWall { wall: wall.to_owned(), reason: reason.to_owned() }
+            }
+            "begins" => Self::Begins,
+            "no-program" => Self::NoProgram(rest.to_owned()),
+            "stands" => Self::Stands { landlock: rest.parse().ok()? },
+            _ => Self::Failed(rest.to_owned()),
+        })
+    }
+}
+
+/// Returns a path without the bytes that no file has in its name.
+pub(super) fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    fn start(readable: &[&str], command: Option<(&str, &[&[u8]])>) -> ConfinedStart {
+        ConfinedStart {
+            parent: 7,
+            confinement: Confinement::Seccomp,
+            memory: 1 << 40,
+            processor: 60,
+            file: 0,
+            descriptors: 64,
+            readable: readable.iter().map(PathBuf::from).collect(),
+            private: "/run/private".into(),
+            command: command.map(|(program, arguments)| {
+                let arguments = arguments.iter().map(|word| OsString::from_vec(word.to_vec()));
+                (program.into(), arguments.collect())
+            }),
+        }
+    }
+
+    #[test]
+    fn words_are_read_as_they_were_written() {
+        for expected in [
+            start(&[], None),
+            start(&["/a", "/b c"], Some(("/usr/bin/kustomize", &[]))),
+            start(&["--full", "7"], Some(("-", &[b"build", b"", b"--", b"\xff\n"]))),
+        ] {
+            assert_eq!(ConfinedStart::read(expected.words()), Some(expected.clone()), "{expected:?}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_none() {
+        let whole = start(&["/a"], None).words();
+        for length in 0..whole.len() {
+            assert_eq!(ConfinedStart::read(whole[..length].to_vec()), None, "{length}");
+        }
+        for (place, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2")] {
+            let mut words = whole.clone();
+            words[place] = word.into();
+            assert_eq!(ConfinedStart::read(words), None, "{place}: {word}");
+        }
+    }
+
+    #[test]
+    fn reports_are_read_as_they_were_written() {
+        for expected in [
+            StartReport::Begins,
+            StartReport::NoWall { wall: "landlock".to_owned(), reason: "a\nb".to_owned() },
+            StartReport::NoProgram("/bin/x: no".to_owned()),
+            StartReport::Failed(String::new()),
+            StartReport::Stands { landlock: 7 },
+        ] {
+            assert_eq!(StartReport::read(&expected.text()), Some(expected.clone()), "{expected:?}");
+        }
+        assert_eq!(StartReport::read(""), None);
+        let late = StartReport::NoProgram("/bin/x: no".to_owned());
+        assert_eq!(StartReport::read(&(StartReport::Begins.text() + &late.text())), Some(late));
+    }
+}

@@ -1,0 +1,90 @@
+//! Programs of this host: found, asked for their versions behind the walls, and remembered.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rhumb::input::sandbox::{
+    Confinement, ProgramCatalog, ProgramError, ProgramPlace, ProgramVersion, RenderProgram,
+};
+use rhumb::object::ErrorClass;
+use tempfile::TempDir;
+
+use crate::bed::{helm, kustomize, sandbox, wait_for};
+
+/// A program of this name that prints a version.
+fn printing(dir: &Path, name: &str, version: &str) {
+    let source = format!("#include <stdio.h>\nint main(void) {{ puts(\"{version}\"); return 0; }}\n");
+    let file = dir.join("program.c");
+    fs::write(&file, source).unwrap();
+    let built = dir.join("built");
+    let status = std::process::Command::new("cc").arg("-o").arg(&built).arg(&file).status().unwrap();
+    assert!(status.success());
+    fs::rename(built, dir.join(name)).unwrap();
+}
+
+fn find(
+    catalog: &ProgramCatalog,
+    program: RenderProgram,
+    place: ProgramPlace<'_>,
+) -> Result<rhumb::input::sandbox::InstalledProgram, ProgramError> {
+    wait_for(catalog.find(program, place, Confinement::Full))
+}
+
+#[test]
+fn the_real_programs_tell_their_versions_behind_the_walls() {
+    let catalog = ProgramCatalog::new(sandbox());
+    let path = std::env::join_paths([kustomize(), helm()].map(|path| path.parent().unwrap())).unwrap();
+    for (program, file) in [(RenderProgram::Kustomize, kustomize()), (RenderProgram::Helm, helm())] {
+        let named = find(&catalog, program, ProgramPlace::File(file)).unwrap();
+        assert_eq!(named.path, file.canonicalize().unwrap());
+        assert!(named.version > program.floor(), "{named:?}");
+        assert_ne!(named.digest, [0; 32]);
+        let searched = find(&catalog, program, ProgramPlace::Search(&path)).unwrap();
+        assert_eq!(searched.program, program);
+    }
+}
+
+#[test]
+fn a_file_is_asked_again_when_it_is_another_one() {
+    let dir = TempDir::new().unwrap();
+    let catalog = ProgramCatalog::new(sandbox());
+    let place = ProgramPlace::Search(dir.path().as_os_str());
+    let found = || find(&catalog, RenderProgram::Kustomize, place).unwrap();
+    printing(dir.path(), "kustomize", "v5.0.1");
+    let first = found();
+    assert_eq!(first.version, ProgramVersion(5, 0, 1));
+    assert_eq!(found(), first);
+    printing(dir.path(), "kustomize", "v5.7.0");
+    let second = found();
+    assert_eq!(second.version, ProgramVersion(5, 7, 0));
+    assert_ne!(second.digest, first.digest);
+}
+
+#[test]
+fn what_cannot_be_used_says_why_and_what_to_do() {
+    let dir = TempDir::new().unwrap();
+    let catalog = ProgramCatalog::new(sandbox());
+    let check = |program, expected: &[&str]| {
+        let place = ProgramPlace::Search(dir.path().as_os_str());
+        let error = find(&catalog, program, place).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Config, "{error}");
+        let text = error.to_string();
+        for words in expected {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    };
+    check(RenderProgram::Kustomize, &["no kustomize in PATH", "go install", "`programs.kustomize`"]);
+    printing(dir.path(), "kustomize", "v4.5.7");
+    check(RenderProgram::Kustomize, &["is version 4.5.7", "5.0.0 or newer"]);
+    printing(dir.path(), "helm", "v3.17.3+ge4da497");
+    check(RenderProgram::Helm, &["is version 3.17.3", "3.18.0 or newer"]);
+    printing(dir.path(), "helm", "(devel)");
+    check(RenderProgram::Helm, &["names no version: (devel)"]);
+    fs::write(dir.path().join("helm"), "#!/bin/sh\nexec helm.real \"$@\"\n").unwrap();
+    fs::set_permissions(dir.path().join("helm"), fs::Permissions::from_mode(0o755)).unwrap();
+    check(RenderProgram::Helm, &["is a script", "name the program that it starts"]);
+    let nowhere = find(&catalog, RenderProgram::Helm, ProgramPlace::Search(OsStr::new(""))).unwrap_err();
+    assert!(matches!(nowhere, ProgramError::Missing { .. }), "{nowhere}");
+}

@@ -1,0 +1,262 @@
+//! Hostile kustomizations, rendered by the real program with everything on that could harm.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rhumb::input::sandbox::{RunOutput, SandboxError, SandboxWall};
+use rustix::fs::Mode;
+
+use crate::bed::{Bed, CANARY, Stop, assert_stopped, kustomize, text};
+
+const BUILD: [&str; 2] = ["build", "--load-restrictor=LoadRestrictionsNone"];
+const DANGEROUS: [&str; 4] =
+    ["--enable-alpha-plugins", "--enable-exec", "--enable-helm", "--helm-command=/bin/sh"];
+
+const FILES: Stop = Stop::Denied(SandboxWall::Files, "permission denied");
+const CALLS: Stop = Stop::Denied(SandboxWall::SystemCalls, "operation not permitted");
+
+fn words() -> Vec<&'static str> {
+    [&BUILD[..], &DANGEROUS].concat()
+}
+
+/// Builds with every flag on, and with the programs in reach that it would start.
+fn build(bed: &Bed) -> Result<RunOutput, SandboxError> {
+    let command = bed.command(kustomize(), &words()).variable("PATH", "/usr/bin:/bin");
+    bed.run(&command.go_runtime(192 << 20, 2))
+}
+
+fn resource(path: &str) -> Bed {
+    Bed::new(&[("kustomization.yaml", &format!("resources: ['{path}']\n"))])
+}
+
+fn generator(path: &str) -> Bed {
+    Bed::new(&[("kustomization.yaml", &format!("configMapGenerator: [{{name: a, files: ['{path}']}}]\n"))])
+}
+
+const OVERLAY: [(&str, &str); 4] = [
+    ("base/kustomization.yaml", "resources: [web.yaml]\n"),
+    (
+        "base/web.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  \
+         template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers:\n      - {name: web, image: 'web:1'}\n",
+    ),
+    (
+        "kustomization.yaml",
+        "namespace: prod\nresources: [base]\npatches: [{path: patch.yaml}]\n\
+         configMapGenerator: [{name: env, literals: [A=1]}]\n",
+    ),
+    (
+        "patch.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      \
+         containers:\n      - {name: web, resources: {limits: {memory: 1Gi}}}\n",
+    ),
+];
+
+#[test]
+fn what_it_renders_is_what_it_renders_without_walls() {
+    let bed = Bed::new(&OVERLAY);
+    let bare = bed.bare(kustomize(), &BUILD);
+    assert!(bare.success && bare.output.contains("memory: 1Gi") && bare.output.contains("image: web:1"));
+    assert_eq!(text(bed.render(kustomize(), &BUILD)), bare.output);
+}
+
+#[test]
+fn a_remote_base_starts_no_git_and_reaches_no_server() {
+    for url in [
+        "https://github.com/kubernetes-sigs/kustomize//examples/helloWorld?ref=v1.0.6",
+        "git@github.com:kubernetes-sigs/kustomize.git//examples",
+        "ssh://git@127.0.0.1/a.git",
+    ] {
+        assert_stopped(url, build(&resource(url)), &[CALLS]);
+    }
+}
+
+#[test]
+fn a_resource_of_the_cloud_s_metadata_is_not_fetched() {
+    for url in [
+        "http://169.254.169.254/latest/meta-data/a.yaml",
+        "http://127.0.0.1:1/a.yaml",
+        "https://10.0.0.1/a.yaml",
+    ] {
+        assert_stopped(url, build(&resource(url)), &[CALLS]);
+    }
+}
+
+/// Asserts that the bare program reads the canary where the confined one does not.
+#[track_caller]
+fn read_only_when_bare(case: &str, bed: &Bed, by: Stop) {
+    let bare = bed.bare(kustomize(), &words());
+    assert!(format!("{}{}", bare.output, bare.complaint).contains(CANARY), "{case}: {bare:?}");
+    assert_stopped(case, build(bed), &[by]);
+}
+
+#[test]
+fn a_file_outside_of_the_tree_is_not_read() {
+    let bed = generator("../canary");
+    read_only_when_bare("a path upwards", &bed, FILES);
+    let bed = Bed::new(&[]);
+    let path = bed.canary();
+    bed.add(
+        "kustomization.yaml",
+        &format!("configMapGenerator: [{{name: a, files: ['{}']}}]\n", path.display()),
+    );
+    read_only_when_bare("an absolute path", &bed, FILES);
+    for path in [
+        "/etc/passwd",
+        "../../../../../../etc/hostname",
+        "/proc/self/environ",
+        "/etc/ssh/ssh_host_ed25519_key",
+    ] {
+        let denied = [FILES, Stop::Refused("no such file or directory")];
+        assert_stopped(path, build(&generator(path)), &denied);
+        assert_stopped(path, build(&resource(path)), &denied);
+    }
+}
+
+#[test]
+fn a_link_out_of_the_tree_is_not_followed() {
+    let bed = generator("link");
+    bed.link("link", bed.canary());
+    read_only_when_bare("a link to a file", &bed, FILES);
+    let bed = generator("link/canary");
+    bed.link("link", bed.canary().parent().unwrap());
+    read_only_when_bare("a link to a folder", &bed, FILES);
+    for target in ["/etc/passwd", "/proc/self/environ", "/proc/thread-self/environ", "/dev/zero"] {
+        let bed = generator("link");
+        bed.link("link", target);
+        assert_stopped(target, build(&bed), &[FILES]);
+    }
+    let bed = generator("link");
+    bed.link("link", format!("/proc/{}/environ", std::process::id()));
+    assert_stopped("the environment of its starter", build(&bed), &[FILES]);
+}
+
+#[test]
+fn a_file_that_gives_nothing_ends_with_the_deadline() {
+    let bed = generator("pipe").limits(|limits| limits.deadline = Duration::from_millis(500));
+    rustix::fs::mkfifoat(rustix::fs::CWD, bed.tree().join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+    assert_stopped("a pipe", build(&bed), &[Stop::Killed(SandboxWall::Deadline)]);
+}
+
+#[test]
+fn no_plugin_is_run() {
+    let function = "apiVersion: a/v1\nkind: A\nmetadata:\n  name: a\n  annotations:\n    config.kubernetes.io/function: |\n      \
+                    exec: {path: /bin/sh}\n";
+    let container = function.replace("exec: {path: /bin/sh}", "container: {image: 'example.org/a:1'}");
+    for (name, text) in [("exec", function), ("container", &container)] {
+        for field in ["generators", "transformers"] {
+            let bed = Bed::new(&[
+                ("kustomization.yaml", &format!("{field}: [plugin.yaml]\nresources: [a.yaml]\n")),
+                ("plugin.yaml", text),
+                ("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+            ]);
+            let denied = [CALLS, FILES, Stop::Refused("executable file not found")];
+            assert_stopped(&format!("{field}, {name}"), build(&bed), &denied);
+        }
+    }
+}
+
+#[test]
+fn no_chart_is_rendered_by_another_program() {
+    let bed = Bed::new(&[
+        ("kustomization.yaml", "helmCharts: [{name: a, releaseName: a}]\n"),
+        ("charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 0.1.0\n"),
+    ]);
+    assert_stopped("helmCharts", build(&bed), &[CALLS]);
+}
+
+#[test]
+fn a_kustomization_that_includes_itself_ends() {
+    let cycle = Stop::Refused("cycle detected");
+    assert_stopped("itself", build(&Bed::new(&[("kustomization.yaml", "resources: [../tree]\n")])), &[cycle]);
+    // A diamond at each level: two to the power of the levels.
+    let bed = Bed::new(&[]).limits(|limits| limits.processor = Duration::from_secs(2));
+    bed.add("kustomization.yaml", "resources: [0/a, 0/b]\n");
+    for level in 0..20 {
+        for side in ["a", "b"] {
+            let next = level + 1;
+            let text = format!("resources: [../../{next}/a, ../../{next}/b]\n");
+            bed.add(&format!("{level}/{side}/kustomization.yaml"), &text);
+        }
+    }
+    for side in ["a", "b"] {
+        bed.add(&format!("20/{side}/kustomization.yaml"), "resources: []\n");
+    }
+    assert_stopped(
+        "diamonds",
+        build(&bed),
+        &[Stop::Killed(SandboxWall::Processor), Stop::Killed(SandboxWall::Deadline)],
+    );
+}
+
+#[test]
+fn yaml_that_grows_ends_with_the_memory() {
+    let mut bomb = String::from(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na0: &a0 [x, x, x, x, x, x, x, x]\n",
+    );
+    for level in 1..12 {
+        let alias = format!("*a{}", level - 1);
+        writeln!(bomb, "a{level}: &a{level} [{}]", [&*alias; 9].join(", ")).unwrap();
+    }
+    let deep =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\na: {}\n", "[".repeat(100_000));
+    for (case, text) in [("aliases", &bomb), ("depth", &deep)] {
+        let bed = Bed::new(&[("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", text)])
+            .limits(|limits| limits.processor = Duration::from_secs(2));
+        let stops = [
+            Stop::Denied(SandboxWall::Memory, "memory"),
+            Stop::Killed(SandboxWall::Processor),
+            Stop::Refused("excessive aliasing"),
+            Stop::Refused("exceeded max depth"),
+            Stop::Refused("trouble configuring builtin"),
+        ];
+        assert_stopped(case, build(&bed), &stops);
+    }
+}
+
+#[test]
+fn a_schema_of_one_root_changes_no_other() {
+    let mut files = OVERLAY.to_vec();
+    let last = format!("{}openapi: {{path: schema.json}}\n", OVERLAY[2].1);
+    files[2].1 = &last;
+    files.push(("schema.json", r#"{"definitions": {"io.k8s.api.apps.v1.Deployment": {"type": "object"}}}"#));
+    let odd = Bed::new(&files);
+    let changed = text(odd.render(kustomize(), &BUILD));
+    assert!(
+        !changed.contains("image: web:1"),
+        "the schema should have its effect in its own root: {changed}"
+    );
+    what_it_renders_is_what_it_renders_without_walls();
+}
+
+#[test]
+fn what_is_missing_in_the_tree_is_an_error() {
+    for missing in ["base/web.yaml", "patch.yaml", "base/kustomization.yaml"] {
+        let files: Vec<_> = OVERLAY.into_iter().filter(|(path, _)| *path != missing).collect();
+        let bed = Bed::new(&files);
+        let name = Path::new(missing).file_stem().unwrap().to_str().unwrap();
+        let output = bed.render(kustomize(), &BUILD).unwrap();
+        assert!(!output.is_success() && output.complaint.contains(name), "{missing}: {}", output.complaint);
+    }
+}
+
+#[test]
+fn more_output_than_may_be_ends_it() {
+    let data = "x".repeat(200_000);
+    let files: Vec<(String, String)> = (0..20)
+        .map(|number| {
+            let text = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\ndata: {{a: {data}}}\n"
+            );
+            (format!("{number}.yaml"), text)
+        })
+        .collect();
+    let names: Vec<&str> = files.iter().map(|(name, _)| &**name).collect();
+    let bed = Bed::new(&[("kustomization.yaml", &format!("resources: [{}]\n", names.join(", ")))]);
+    let bed = bed.limits(|limits| limits.output = 1 << 20);
+    for (name, text) in &files {
+        bed.add(name, text);
+    }
+    assert_stopped("4 MB", build(&bed), &[Stop::Killed(SandboxWall::Output)]);
+}

@@ -1,0 +1,30 @@
+//! Foreign programs behind the walls of [`rhumb::input::sandbox`]: what a hostile program or a
+//! hostile repository tries, and what stops it.
+//!
+//! Programs run that try everything by themselves (`probe.c`), and the real renderers on hostile
+//! input, with their most dangerous flags on. What rhumb refuses by name before it starts a program
+//! is let through here on purpose.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, also in its own functions"
+)]
+
+mod bed;
+mod calls;
+mod catalog;
+mod ends;
+mod files;
+mod helm;
+#[path = "../cluster/support/host.rs"]
+#[expect(dead_code, reason = "the tests of the service ask it for more")]
+mod host;
+mod kustomize;
+mod limits;
+mod probe;
+mod unit;
+#[path = "../cluster/support/wait.rs"]
+#[expect(dead_code, reason = "the tests of the cluster wait for more")]
+mod wait;
