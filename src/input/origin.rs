@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document};
-use crate::object::{ManifestOrigin, annotation};
+use crate::object::{ManifestOrigin, annotation_text};
 
 /// The annotation in which kustomize says where an object comes from.
 const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -75,7 +75,7 @@ impl OriginAnnotation {
 
 /// Returns the origin that a rendered object names, and leaves it there.
 pub fn read_origin(object: &Value) -> Option<OriginAnnotation> {
-    OriginAnnotation::parse(annotation(object, ORIGIN))
+    OriginAnnotation::parse(annotation_text(object, ORIGIN))
 }
 
 /// Takes the origin out of a rendered object, which is then as it would be without.

@@ -242,9 +242,9 @@ mod tests {
             find_roots(mode, start, snapshot(refused), &tree, &mut ParsedFiles::default()).unwrap()
         };
         let listing = find(RenderMode::Kustomize, "");
-        assert_eq!((folders(&listing), listing.plain.complete()), (vec![("", RootForm::Kustomize)], true));
+        assert_eq!((folders(&listing), listing.plain.is_complete()), (vec![("", RootForm::Kustomize)], true));
         let listing = find(RenderMode::Helm, "chart");
-        assert_eq!((folders(&listing), listing.plain.complete()), (vec![("chart", RootForm::Helm)], true));
+        assert_eq!((folders(&listing), listing.plain.is_complete()), (vec![("chart", RootForm::Helm)], true));
         for (mode, start) in [(RenderMode::Kustomize, "chart"), (RenderMode::Helm, "")] {
             let listing = find(mode, start);
             assert_eq!(listing.plain.refused.iter().map(|found| found.code).collect::<Vec<_>>(), ["no-root"]);

@@ -138,7 +138,7 @@ pub fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
 }
 
 fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader, &str)) -> PlacedFile {
-    let text = match text::decoded(bytes, MAX_FILE as usize) {
+    let text = match text::decode_text(bytes, MAX_FILE as usize) {
         Ok(text) => text,
         Err(length) => {
             let diagnostics = vec![super::too_large(file, length as u64)];
@@ -197,8 +197,8 @@ impl PlacedReader {
         match resolve::resolve(&mut tree, &mut self.expanded, &mut self.findings) {
             Ok(resolved) if resolved.value.is_null() => {}
             Ok(resolved) => {
-                let mut places = NodePlaces::of(&tree, DocumentTree::ROOT);
-                let root = tree.target(DocumentTree::ROOT);
+                let mut places = NodePlaces::of(&tree, DocumentTree::ROOT_NODE);
+                let root = tree.target(DocumentTree::ROOT_NODE);
                 let mark = tree.mark(root);
                 self.documents.push(placed(&mut places, root, mark, resolved.value, 0));
             }

@@ -237,7 +237,7 @@ impl RevisionReader {
     /// Reads one file's bytes.
     pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         self.look(|objects| {
-            let databases = objects.databases().map_err(|error| self.damaged(&error))?;
+            let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             self.bytes(&databases, blob)
         })
     }

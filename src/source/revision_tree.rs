@@ -160,7 +160,7 @@ impl RevisionTree {
         if let Some(known) = self.memory().listings.get(folder) {
             return Ok(known.clone());
         }
-        if folder.matches('/').count() >= file_names::MAX_DEPTH {
+        if folder.matches('/').count() >= file_names::MAX_FOLDER_DEPTH {
             return Ok(None);
         }
         let id = match folder.rsplit_once('/').unwrap_or(("", folder)) {
@@ -177,7 +177,7 @@ impl RevisionTree {
     }
 
     fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<GitListing>, SourceError> {
-        let tree = objects.tree(id).map_err(|error| self.reader.damaged(&error))?;
+        let tree = objects.tree(id).map_err(|error| self.reader.damaged_error(&error))?;
         let mut memory = self.memory();
         memory.entries += tree.len();
         if memory.entries > self.reader.most_entries() {
@@ -195,7 +195,7 @@ impl RevisionTree {
             EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
             EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
             EntryKind::Symlink => {
-                let size = objects.size(id).map_err(|error| self.reader.damaged(&error))?;
+                let size = objects.size(id).map_err(|error| self.reader.damaged_error(&error))?;
                 let text = if size > MAX_TARGET { None } else { String::from_utf8(self.read(blob)?).ok() };
                 text.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
                     TreeEntry::Link(TreeLink { blob, target })
@@ -229,7 +229,7 @@ impl TreeDiff<'_> {
         path: String,
         depth: usize,
     ) -> Result<(), WalkStop> {
-        if depth > file_names::MAX_DEPTH {
+        if depth > file_names::MAX_FOLDER_DEPTH {
             self.paths.push(path);
             return Ok(());
         }
@@ -244,7 +244,7 @@ impl TreeDiff<'_> {
                 (None, None) => return Ok(()),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(a), Some(b)) => changes::order(a, b),
+                (Some(a), Some(b)) => changes::compare_names(a, b),
             };
             let before = if side.is_le() { olds.next() } else { None };
             let after = if side.is_ge() { news.next() } else { None };

@@ -10,7 +10,7 @@ use rustix::io::FdFlags;
 
 use crate::bed::{Bed, sandbox, text, wait_for};
 use crate::probe::{Link, probe};
-use crate::wait::{SOON, until};
+use crate::wait::{DEFAULT_TIMEOUT, until};
 
 /// Makes this program the one that starts a confined one and then is killed.
 const OWNER: &str = "RHUMB_TEST_SANDBOX_OWNER";
@@ -107,7 +107,7 @@ fn it_is_killed_when_nobody_waits_for_it_any_more() {
 fn it_is_killed_when_the_process_that_started_it_is() {
     let word = "orphan";
     if std::env::var_os(OWNER).is_some() {
-        let bed = Bed::new(&[]).limits(|limits| limits.deadline = SOON);
+        let bed = Bed::new(&[]).limits(|limits| limits.deadline = DEFAULT_TIMEOUT);
         let outcome = bed.run(&bed.command(probe(Link::Static), &["stay", word]));
         panic!("it ended: {outcome:?}");
     }
