@@ -148,7 +148,9 @@ fn namespaces_come_first() {
     let window = site.window();
     let diff = site.diff(folder.path(), &[]).ends(1);
     diff.says(&["+ Deployment namespace-first/web", "starts 1 pod"]);
-    diff.says(&["2 objects: not checked by the API server yet, as the namespace namespace-first is created first"]);
+    diff.says(&[
+        "2 objects: not checked by the API server yet, as the namespace namespace-first is created first",
+    ]);
     assert_eq!(diff.stdout.matches("made first").count(), 1, "{diff:#?}");
     site.apply(folder.path(), &[]).ends(0);
     let writes = window.writes();
