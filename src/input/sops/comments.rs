@@ -19,7 +19,7 @@ pub(super) const NO_KEYS: &str = ":";
 const MAX_WORK: usize = 16 << 20;
 
 /// Writes a comment on one line, whatever it holds.
-pub(super) fn written(comment: &str) -> Zeroizing<String> {
+pub(super) fn write_comment(comment: &str) -> Zeroizing<String> {
     let fits = |character: char| {
         character == '\t' || !(character.is_control() || ('\u{2028}'..='\u{2029}').contains(&character))
     };
@@ -28,7 +28,11 @@ pub(super) fn written(comment: &str) -> Zeroizing<String> {
 }
 
 /// Opens the comments of a file that stand outside what is replaced already.
-pub(super) fn opened(documents: &OpenedDocuments<'_>, key: &DataKey, edits: &[TextEdit]) -> Vec<TextEdit> {
+pub(super) fn open_comments(
+    documents: &OpenedDocuments<'_>,
+    key: &DataKey,
+    edits: &[TextEdit],
+) -> Vec<TextEdit> {
     let text = documents.text;
     let start = format!("#{PREFIX}");
     if !has_comments(documents.format) || !text.contains(&start) {
@@ -56,7 +60,7 @@ pub(super) fn opened(documents: &OpenedDocuments<'_>, key: &DataKey, edits: &[Te
             let Some(left) = work.checked_sub(path.len() + value.len()) else { return found };
             work = left;
             if let Ok(OpenedValue::Comment(comment)) = key.open(&value, path) {
-                found.push(TextEdit { range: at..at + 1 + sealed.len(), text: written(&comment) });
+                found.push(TextEdit { range: at..at + 1 + sealed.len(), text: write_comment(&comment) });
                 break;
             }
         }

@@ -9,7 +9,7 @@ use crate::manifest::{
 };
 
 use super::age::{self, AgeFault, AgeIdentities, AttemptBudget};
-use super::error::{MetadataFault, SopsError, named, shown};
+use super::error::{MetadataFault, SopsError, recipient_names, text_excerpt};
 use super::leaves::{NamedFile, SOPS, walk};
 use super::metadata::SopsMetadata;
 use super::opening::{DocumentOpener, OpenedLeaf, OpeningState};
@@ -171,14 +171,14 @@ pub(super) fn data_key(
                 return DataKey::new(&key).ok_or(fault);
             }
             Err(fault) if is_own(&entry.recipient) || fault == AgeFault::TooManyAttempts => {
-                let recipient = shown(&entry.recipient);
+                let recipient = text_excerpt(&entry.recipient);
                 broken.get_or_insert(SopsError::DataKey { at: at(), recipient, fault });
             }
             Ok(None) | Err(_) => {}
         }
     }
     let recipients = metadata.entries.iter().map(|entry| entry.recipient.as_str());
-    Err(broken.unwrap_or_else(|| SopsError::NoKey { at: at(), recipients: named(recipients) }))
+    Err(broken.unwrap_or_else(|| SopsError::NoKey { at: at(), recipients: recipient_names(recipients) }))
 }
 
 /// Checks the code over the values of a file.

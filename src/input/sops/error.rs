@@ -6,9 +6,9 @@ use super::age::AgeFault;
 use super::value::SealedValueFault;
 
 /// Recipients that a message names.
-const NAMED: usize = 3;
+const MAX_RECIPIENT_NAMES: usize = 3;
 /// Characters of a key path, or of a recipient, that a message shows.
-const SHOWN: usize = 80;
+const MAX_TEXT_EXCERPT: usize = 80;
 
 /// The reason for which the metadata of a file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,20 +196,20 @@ impl SopsError {
 }
 
 /// Names recipients, not more than a few of them.
-pub(super) fn named<'r>(recipients: impl ExactSizeIterator<Item = &'r str>) -> String {
+pub(super) fn recipient_names<'r>(recipients: impl ExactSizeIterator<Item = &'r str>) -> String {
     let count = recipients.len();
-    let mut names: Vec<String> = recipients.take(NAMED).map(shown).collect();
-    if count > NAMED {
-        names.push(format!("{} more", count - NAMED));
+    let mut names: Vec<String> = recipients.take(MAX_RECIPIENT_NAMES).map(text_excerpt).collect();
+    if count > MAX_RECIPIENT_NAMES {
+        names.push(format!("{} more", count - MAX_RECIPIENT_NAMES));
     }
     names.join(", ")
 }
 
 /// Shows a text from a file: as much of it as a message bears, on one line.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn text_excerpt(text: &str) -> String {
     let plain = |character: char| if character.is_control() { ' ' } else { character };
-    let mut shown: String = text.chars().take(SHOWN).map(plain).collect();
-    if text.chars().nth(SHOWN).is_some() {
+    let mut shown: String = text.chars().take(MAX_TEXT_EXCERPT).map(plain).collect();
+    if text.chars().nth(MAX_TEXT_EXCERPT).is_some() {
         shown.push('…');
     }
     shown

@@ -10,7 +10,7 @@ use super::document::{check_code, data_key};
 use super::error::{MetadataFault, SopsError};
 use super::leaves::{MAX_MATCHED, NamedFile};
 use super::metadata::SopsMetadata;
-use super::opening::{OpeningState, shown_path};
+use super::opening::{OpeningState, path_excerpt};
 use super::value::{OpenedValue, PREFIX, SealedValue, SealedValueFault};
 use super::{OpenedContent, OpenedFile, comments};
 
@@ -75,7 +75,7 @@ pub(super) fn open<'f>(
                     .starts_with(PREFIX)
                     .then(|| key.open(&SealedValue::parse(comment)?, comments::NO_KEYS));
                 if let Some(Ok(OpenedValue::Comment(opened))) = opened {
-                    out.extend_from_slice(comments::written(&opened).as_bytes());
+                    out.extend_from_slice(comments::write_comment(&opened).as_bytes());
                 } else {
                     out.push(b'#');
                     out.extend_from_slice(comment.as_bytes());
@@ -91,7 +91,7 @@ pub(super) fn open<'f>(
                 let clear = value.replace("\\n", "\n");
                 let rule = metadata.rule.state(metadata.rule.is_met_by(name));
                 let fault =
-                    |fault| SopsError::Value { at: file.line(*number), path: shown_path(&path), fault };
+                    |fault| SopsError::Value { at: file.line(*number), path: path_excerpt(&path), fault };
                 out.extend_from_slice(name.as_bytes());
                 out.push(b'=');
                 match state.value(Some(&clear), rule, &path, &key).map_err(fault)? {

@@ -9,7 +9,7 @@ use super::rules::EncryptionRule;
 const MAX_ENTRIES: usize = 256;
 
 /// Services and programs that a data key may be encrypted with, besides age.
-const OTHERS: [(&str, &str); 6] = [
+const KEY_SERVICES: [(&str, &str); 6] = [
     ("pgp", "PGP"),
     ("kms", "AWS KMS"),
     ("gcp_kms", "Google Cloud KMS"),
@@ -56,7 +56,11 @@ impl SopsMetadata {
         };
         let metadata = Self {
             entries: age.iter().filter_map(entry).collect(),
-            others: OTHERS.iter().filter(|(key, _)| !list(key).is_empty()).map(|(_, name)| *name).collect(),
+            others: KEY_SERVICES
+                .iter()
+                .filter(|(key, _)| !list(key).is_empty())
+                .map(|(_, name)| *name)
+                .collect(),
             code: text("mac").to_owned(),
             last_modified: text("lastmodified").to_owned(),
             rule: EncryptionRule::read(sops)?,
@@ -72,7 +76,7 @@ impl SopsMetadata {
     /// Returns the mapping that has the lists of keys.
     fn key_group(sops: &Value) -> Result<&Value, MetadataFault> {
         let has = |key: &str| sops.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-        if has("age") || OTHERS.iter().any(|(key, _)| has(key)) {
+        if has("age") || KEY_SERVICES.iter().any(|(key, _)| has(key)) {
             return Ok(sops);
         }
         match sops.get("key_groups").and_then(Value::as_array).map(Vec::as_slice) {

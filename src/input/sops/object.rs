@@ -10,7 +10,7 @@ use crate::object::ManifestOrigin;
 
 use super::error::SopsError;
 use super::leaves::SOPS;
-use super::opening::shown_path;
+use super::opening::path_excerpt;
 use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
 
 /// What may stand before the key path of a value: it was in a list of objects, which readers and
@@ -113,7 +113,7 @@ impl ObjectOpener<'_> {
     }
 
     fn fault(&self, fault: SealedValueFault) -> SopsError {
-        SopsError::Value { at: self.at.clone(), path: shown_path(&self.path), fault }
+        SopsError::Value { at: self.at.clone(), path: path_excerpt(&self.path), fault }
     }
 }
 

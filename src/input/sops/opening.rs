@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::manifest::{DocumentTree, NodeId, NodeKind, ScalarTag, TextMark};
 
-use super::error::{SopsError, shown};
+use super::error::{SopsError, text_excerpt};
 use super::leaves::{ClearValue, Leaf, LeafVisitor, NamedFile};
 use super::metadata::SopsMetadata;
 use super::places::{MarkCursor, scalar_range};
@@ -238,7 +238,7 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
         }
         let text = matches!(clear, ClearValue::Text(_)).then(|| tree.text(leaf.node));
         let opened = self.state.value(text, state, leaf.path, self.key);
-        let fault = |fault| SopsError::Value { at: self.file.at(mark), path: shown_path(leaf.path), fault };
+        let fault = |fault| SopsError::Value { at: self.file.at(mark), path: path_excerpt(leaf.path), fault };
         let Some(value) = opened.map_err(fault)? else { return self.clear(&leaf) };
         let is_list = tree.kind(leaf.parent) == NodeKind::Sequence;
         let is_comment = matches!(value, OpenedValue::Comment(_));
@@ -256,13 +256,13 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
         let start = self.cursor.offset(mark);
         let range = scalar_range(self.cursor.text(), start, tree.text(leaf.node))
             .ok_or_else(|| self.file.form(mark, "an encrypted value in an unusual form"))?;
-        let (path, place) = (shown_path(leaf.path), self.place(leaf.parent));
+        let (path, place) = (path_excerpt(leaf.path), self.place(leaf.parent));
         self.leaves.push(OpenedLeaf { value, mark, path, range, place, empties_list });
         Ok(())
     }
 }
 
 /// Shows a key path as `data.password`.
-pub(super) fn shown_path(path: &str) -> String {
-    shown(&path.trim_end_matches(':').replace(':', "."))
+pub(super) fn path_excerpt(path: &str) -> String {
+    text_excerpt(&path.trim_end_matches(':').replace(':', "."))
 }

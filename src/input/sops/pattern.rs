@@ -9,11 +9,11 @@ const MAX_PATTERN: usize = 1024;
 const MAX_PROGRAM: usize = 64 << 10;
 
 /// Returns a pattern as Go understands it. None when it has a form that is not understood.
-pub(super) fn compiled(pattern: &str) -> Option<Regex> {
+pub(super) fn compile(pattern: &str) -> Option<Regex> {
     if pattern.len() > MAX_PATTERN {
         return None;
     }
-    RegexBuilder::new(&translated(pattern)?).octal(true).size_limit(MAX_PROGRAM).build().ok()
+    RegexBuilder::new(&translate(pattern)?).octal(true).size_limit(MAX_PROGRAM).build().ok()
 }
 
 /// Where the translation stands.
@@ -26,7 +26,7 @@ enum PatternPlace {
     },
 }
 
-fn translated(pattern: &str) -> Option<String> {
+fn translate(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut place = PatternPlace::Outside;
     let mut rest = pattern;
@@ -156,14 +156,14 @@ mod tests {
             ("\\C", "a", None),
             ("\\K", "a", None),
         ] {
-            let found = compiled(pattern).map(|pattern| pattern.is_match(text.as_bytes()));
+            let found = compile(pattern).map(|pattern| pattern.is_match(text.as_bytes()));
             assert_eq!(found, expected, "{pattern} on {text}");
         }
     }
 
     #[test]
     fn a_pattern_that_grows_without_measure_is_none() {
-        assert!(compiled("((a{100}){100}){100}").is_none());
-        assert!(compiled(&"a".repeat(MAX_PATTERN + 1)).is_none());
+        assert!(compile("((a{100}){100}){100}").is_none());
+        assert!(compile(&"a".repeat(MAX_PATTERN + 1)).is_none());
     }
 }

@@ -38,7 +38,7 @@ impl EncryptionRule {
     /// Reads the rule of a file.
     pub(super) fn read(sops: &Value) -> Result<Self, MetadataFault> {
         let text = |key: &str| sops.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let regex = |text: &str| pattern::compiled(text).ok_or(MetadataFault::Pattern);
+        let regex = |text: &str| pattern::compile(text).ok_or(MetadataFault::Pattern);
         let mut rules = Vec::new();
         if let Some(suffix) = text("unencrypted_suffix") {
             rules.push(Self::UnencryptedSuffix(suffix.to_owned()));

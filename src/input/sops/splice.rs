@@ -40,13 +40,13 @@ pub(super) fn plaintext(
         splice.metadata(&mut cursor, &mut edits);
     }
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
-    let with_comments = comments::opened(documents, key, &edits);
+    let with_comments = comments::open_comments(documents, key, &edits);
     let has_comments = !with_comments.is_empty();
     let attempts = [Some(with_comments).filter(|_| has_comments), Some(Vec::new())];
     for comments in attempts.into_iter().flatten() {
         let mut all: Vec<&TextEdit> = edits.iter().chain(&comments).collect();
         all.sort_by_key(|edit| (edit.range.start, edit.range.end));
-        let text = applied(documents.text, &all, layout);
+        let text = apply_edits(documents.text, &all, layout);
         if is_faithful(documents, &text) {
             return Ok(Zeroizing::new(text.as_bytes().to_vec()));
         }
@@ -58,7 +58,7 @@ pub(super) fn plaintext(
     }
 }
 
-fn applied(text: &str, edits: &[&TextEdit], layout: PlaintextLayout) -> Zeroizing<String> {
+fn apply_edits(text: &str, edits: &[&TextEdit], layout: PlaintextLayout) -> Zeroizing<String> {
     let added: usize = edits.iter().map(|edit| edit.text.len()).sum();
     // It never grows again, which would leave copies behind.
     let mut out = Zeroizing::new(String::with_capacity(text.len() * 2 + added));
@@ -179,7 +179,7 @@ impl DocumentSplice<'_, '_> {
         let before = text.get(line_start(text, start)..start).unwrap_or_default();
         let dash = before.rfind('-').map_or(start, |dash| start - before.len() + dash);
         let list = if leaf.empties_list { "  [] " } else { "" };
-        let text = Zeroizing::new(format!("{list}{}", comments::written(comment).as_str()));
+        let text = Zeroizing::new(format!("{list}{}", comments::write_comment(comment).as_str()));
         TextEdit { range: dash..end, text }
     }
 

@@ -15,7 +15,7 @@ const MAX_ARMOR: usize = 64 << 10;
 const MAX_BLANKS: usize = 1024;
 
 /// Returns the bytes inside the armor.
-pub(super) fn decoded(text: &str) -> Result<Vec<u8>, AgeFault> {
+pub(super) fn decode(text: &str) -> Result<Vec<u8>, AgeFault> {
     if text.len() > MAX_ARMOR {
         return Err(AgeFault::Armor("it is too long"));
     }

@@ -50,7 +50,7 @@ impl<'a> AgeHeader<'a> {
                     return Err(AgeFault::Header("it has no recipients"));
                 }
                 let signed = bytes.get(..bytes.len() - before.len() + END.len()).unwrap_or_default();
-                let code = fixed(code).ok_or(AgeFault::Header("its code is malformed"))?;
+                let code = decode_fixed(code).ok_or(AgeFault::Header("its code is malformed"))?;
                 return Ok(Self { stanzas, signed, code, payload: lines.rest });
             }
             if stanzas.len() == MAX_STANZAS {
@@ -73,7 +73,7 @@ impl<'a> AgeHeader<'a> {
 }
 
 /// Decodes a text of strict base64 without padding.
-pub(super) fn fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
+pub(super) fn decode_fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
     STANDARD_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 

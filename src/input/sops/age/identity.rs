@@ -11,7 +11,7 @@ use sha2::Sha256;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::header::{AgeStanza, fixed};
+use super::header::{AgeStanza, decode_fixed};
 use super::{AgeFault, AttemptBudget};
 
 /// Bytes of the longest file of identities.
@@ -131,7 +131,7 @@ impl AgeIdentities {
         }
         for stanza in stanzas.iter().filter(|stanza| stanza.kind == "X25519") {
             let share = match stanza.arguments[..] {
-                [share] => fixed(share).filter(|_| stanza.body.len() == WRAPPED),
+                [share] => decode_fixed(share).filter(|_| stanza.body.len() == WRAPPED),
                 _ => None,
             };
             let share: [u8; 32] = share.ok_or(AgeFault::Header("a recipient is malformed"))?;

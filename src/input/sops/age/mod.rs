@@ -65,7 +65,7 @@ pub(super) fn open(
     identities: &AgeIdentities,
     budget: &mut AttemptBudget,
 ) -> Result<Option<Zeroizing<Vec<u8>>>, AgeFault> {
-    open_bytes(&armor::decoded(armored)?, identities, budget)
+    open_bytes(&armor::decode(armored)?, identities, budget)
 }
 
 fn open_bytes(
@@ -76,7 +76,7 @@ fn open_bytes(
     let header = AgeHeader::read(bytes)?;
     let Some(file_key) = identities.unwrap(&header.stanzas, budget)? else { return Ok(None) };
     header.verify(&file_key)?;
-    payload::opened(header.payload, &file_key).map(Some)
+    payload::open(header.payload, &file_key).map(Some)
 }
 
 #[cfg(test)]

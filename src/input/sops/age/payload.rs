@@ -13,7 +13,7 @@ const CODE: usize = 16;
 const CHUNK: usize = (64 << 10) + CODE;
 
 /// Opens a payload with the key of its file.
-pub(super) fn opened(payload: &[u8], file_key: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeFault> {
+pub(super) fn open(payload: &[u8], file_key: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeFault> {
     let (salt, mut rest) = payload.split_at_checked(SALT).ok_or(AgeFault::Payload)?;
     let mut key = Zeroizing::new([0; 32]);
     Hkdf::<Sha256>::new(Some(salt), file_key)

@@ -122,7 +122,7 @@ fn a_file_that_git_gave_other_line_ends_is_opened() {
 /// As other tools write what SOPS wrote: quoted, in blocks, in brackets, indented otherwise.
 #[test]
 fn encrypted_values_are_found_in_every_style() {
-    let value = sealing::sealed("a:b:", "str", "one\ntwo");
+    let value = sealing::seal("a:b:", "str", "one\ntwo");
     for (content, expected) in [
         (format!("a:\n  b: {value}\n"), "a:\n  b: |-\n    one\n    two\n"),
         (format!("a:\n  b: '{value}'\n"), "a:\n  b: |-\n    one\n    two\n"),
@@ -139,7 +139,7 @@ fn encrypted_values_are_found_in_every_style() {
 
 #[test]
 fn comments_of_lists_are_items_no_more() {
-    let (comment, item) = (sealing::sealed("a:", "comment", " why"), sealing::sealed("a:", "str", "x"));
+    let (comment, item) = (sealing::seal("a:", "comment", " why"), sealing::seal("a:", "str", "x"));
     for (content, coded, expected) in [
         (format!("a:\n    - {comment}\n    - {item}\n"), "x", "a:\n    # why\n    - x\n"),
         (format!("a:\n    - {comment}\n"), "", "a:\n      [] # why\n"),
@@ -155,7 +155,7 @@ fn comments_of_lists_are_items_no_more() {
 /// A comment is text that anybody with the recipients can write.
 #[test]
 fn no_comment_becomes_a_value() {
-    let comment = sealing::sealed("a:", "comment", " x\nkey: value");
+    let comment = sealing::seal("a:", "comment", " x\nkey: value");
     let file = sealing::sops_file(&format!("a:\n    #{comment}\n    b_unencrypted: 1\n"), b"1", "");
     assert_eq!(opened_for_key_1("f.yaml", &file).as_deref(), Ok("a:\n    #\n    b_unencrypted: 1\n"));
 }

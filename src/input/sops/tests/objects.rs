@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::open_object;
 use super::super::value::DataKey;
-use super::sealing::{DATA_KEY, sealed};
+use super::sealing::{DATA_KEY, seal};
 use crate::object::ManifestOrigin;
 
 fn opened(mut object: Value, keys: &[DataKey]) -> Result<Value, String> {
@@ -19,16 +19,16 @@ fn keys() -> [DataKey; 2] {
 #[test]
 fn values_are_opened_at_their_key_paths() {
     for (object, expected) in [
-        (json!({"a": sealed("a:", "str", "x")}), json!({"a": "x"})),
-        (json!({"a": {"b": [sealed("a:b:", "str", "x"), "y"]}}), json!({"a": {"b": ["x", "y"]}})),
-        (json!({"a": sealed("a:", "int", "12")}), json!({"a": 12})),
-        (json!({"a": sealed("a:", "float", "1000")}), json!({"a": 1000})),
-        (json!({"a": sealed("a:", "float", "1.5")}), json!({"a": 1.5})),
-        (json!({"a": sealed("a:", "bool", "True")}), json!({"a": true})),
-        (json!({"a": sealed("a:", "time", "2020-02-03T00:00:00Z")}), json!({"a": "2020-02-03T00:00:00Z"})),
+        (json!({"a": seal("a:", "str", "x")}), json!({"a": "x"})),
+        (json!({"a": {"b": [seal("a:b:", "str", "x"), "y"]}}), json!({"a": {"b": ["x", "y"]}})),
+        (json!({"a": seal("a:", "int", "12")}), json!({"a": 12})),
+        (json!({"a": seal("a:", "float", "1000")}), json!({"a": 1000})),
+        (json!({"a": seal("a:", "float", "1.5")}), json!({"a": 1.5})),
+        (json!({"a": seal("a:", "bool", "True")}), json!({"a": true})),
+        (json!({"a": seal("a:", "time", "2020-02-03T00:00:00Z")}), json!({"a": "2020-02-03T00:00:00Z"})),
         // A list of objects was taken apart.
-        (json!({"data": {"a": sealed("items:data:a:", "str", "x")}}), json!({"data": {"a": "x"}})),
-        (json!({"a": [sealed("a:", "comment", "x"), sealed("a:", "str", "y")]}), json!({"a": ["y"]})),
+        (json!({"data": {"a": seal("items:data:a:", "str", "x")}}), json!({"data": {"a": "x"}})),
+        (json!({"a": [seal("a:", "comment", "x"), seal("a:", "str", "y")]}), json!({"a": ["y"]})),
         (json!({"a": 1, "sops": {"mac": "x"}}), json!({"a": 1})),
         // Only the root's is metadata.
         (json!({"a": {"sops": {"mac": "x"}}}), json!({"a": {"sops": {"mac": "x"}}})),
@@ -42,24 +42,24 @@ fn values_are_opened_at_their_key_paths() {
 fn values_that_do_not_fit_are_named_and_not_shown() {
     let edited = "web.yaml:3: the encrypted value of a.b was edited or moved to another key, or belongs to another file";
     for (value, expected) in [
-        (sealed("a:c:", "str", "canary"), edited),
-        (sealed("a:b:", "str", "canary").replace("iv:BQ", "iv:BA"), edited),
+        (seal("a:c:", "str", "canary"), edited),
+        (seal("a:b:", "str", "canary").replace("iv:BQ", "iv:BA"), edited),
         (
-            sealed("a:b:", "str", "canary").replace(",type:str", ""),
+            seal("a:b:", "str", "canary").replace(",type:str", ""),
             "web.yaml:3: the encrypted value of a.b is malformed",
         ),
-        (sealed("a:b:", "int", "canary"), "web.yaml:3: the encrypted value of a.b is not of its type"),
-        (sealed("a:b:", "other", "canary"), "web.yaml:3: the encrypted value of a.b is not of its type"),
-        (sealed("a:b:", "comment", "canary"), "web.yaml:3: the encrypted value of a.b is not of its type"),
-        (sealed("a:b:", "float", "NaN"), "web.yaml:3: the encrypted value of a.b is no number that JSON has"),
+        (seal("a:b:", "int", "canary"), "web.yaml:3: the encrypted value of a.b is not of its type"),
+        (seal("a:b:", "other", "canary"), "web.yaml:3: the encrypted value of a.b is not of its type"),
+        (seal("a:b:", "comment", "canary"), "web.yaml:3: the encrypted value of a.b is not of its type"),
+        (seal("a:b:", "float", "NaN"), "web.yaml:3: the encrypted value of a.b is no number that JSON has"),
         (
-            sealed("a:b:", "str", b"canary\xff"),
+            seal("a:b:", "str", b"canary\xff"),
             "web.yaml:3: the encrypted value of a.b is binary, so it cannot be text of a manifest: put it below `data`, in base64",
         ),
     ] {
         assert_eq!(opened(json!({"a": {"b": value.clone()}}), &keys()), Err(expected.to_owned()), "{value}");
     }
-    let nobody = opened(json!({"a": {"b": sealed("a:b:", "str", "canary")}}), &[]);
+    let nobody = opened(json!({"a": {"b": seal("a:b:", "str", "canary")}}), &[]);
     assert_eq!(nobody, Err(edited.to_owned()));
 }
 
@@ -67,7 +67,7 @@ fn values_that_do_not_fit_are_named_and_not_shown() {
 #[test]
 fn work_for_one_object_is_bounded() {
     let key = "k".repeat(1 << 20);
-    let value = sealed("other:", "str", "x");
+    let value = seal("other:", "str", "x");
     let object = json!({ key: vec![value; 100] });
     let many: Vec<DataKey> = (0..100).map(|byte| DataKey::new(&[byte; 32]).unwrap()).collect();
     let error = opened(object, &many).unwrap_err();

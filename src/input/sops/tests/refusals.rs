@@ -1,6 +1,6 @@
 //! What is refused: edits, missing keys, forms and sizes. No message has anything of a value.
 
-use super::sealing::{DATA_KEY, age_file, identity, sealed, sops_file, sops_file_for};
+use super::sealing::{DATA_KEY, age_file, identity, seal, sops_file, sops_file_for};
 use super::*;
 use crate::object::ErrorClass;
 
@@ -175,7 +175,7 @@ fn forms_that_sops_never_writes_are_refused_by_line() {
         let file = sops_file(content, b"", "    encrypted_suffix: none\n");
         assert_eq!(error("f.yaml", &file), expected, "{content}");
     }
-    let tagged = sops_file(&format!("a: !!str {}\n", sealed("a:", "str", "x")), b"x", "");
+    let tagged = sops_file(&format!("a: !!str {}\n", seal("a:", "str", "x")), b"x", "");
     assert_eq!(
         error("f.yaml", &tagged),
         "f.yaml:1: the encrypted file holds an encrypted value with a tag, which SOPS never writes"
@@ -192,7 +192,7 @@ fn forms_that_sops_never_writes_are_refused_by_line() {
         error("f.yaml", &format!("a: 1\n---\n{second}")),
         "f.yaml: the metadata below `sops` cannot be used: there is none in its first document"
     );
-    let escaped = sops_file(&format!("a: \"\\x45{}\"\n", &sealed("a:", "str", "x")[1..]), b"x", "");
+    let escaped = sops_file(&format!("a: \"\\x45{}\"\n", &seal("a:", "str", "x")[1..]), b"x", "");
     assert_eq!(
         error("f.yaml", &escaped),
         "f.yaml:1: the encrypted file holds an encrypted value in an unusual form, which SOPS never writes"
@@ -249,7 +249,7 @@ fn work_and_size_are_bounded() {
     let indented = |all: String, level| all + &" ".repeat(level) + &deep + ":\n";
     let mut content = (0..100).fold(String::new(), indented);
     let path = format!("{deep}:").repeat(100);
-    let value = sealed(&path, "str", "x");
+    let value = seal(&path, "str", "x");
     content.push_str(&format!("{}- {value}\n", " ".repeat(100)).repeat(800));
     let file = sops_file(&content, b"", "");
     assert!(
@@ -284,7 +284,7 @@ fn work_and_size_are_bounded() {
 
 #[test]
 fn values_without_a_form_in_the_format_are_refused() {
-    let binary = sealed("a:", "str", b"canary\xff");
+    let binary = seal("a:", "str", b"canary\xff");
     let yaml = sops_file(&format!("a: {binary}\n"), b"canary\xff", "");
     assert_eq!(opened_for_key_1("f.yaml", &yaml).as_deref(), Ok("a: !!binary Y2FuYXJ5/w==\n"));
     let braces = |value: &str, coded: &[u8]| {
@@ -305,7 +305,7 @@ fn values_without_a_form_in_the_format_are_refused() {
         )
     };
     assert_eq!(
-        opened_for_key_1("f.json", &braces(&sealed("a:", "str", "x<"), b"x<")).as_deref(),
+        opened_for_key_1("f.json", &braces(&seal("a:", "str", "x<"), b"x<")).as_deref(),
         Ok("{\"a\": \"x\\u003c\"}")
     );
     for (value, coded, expected) in [
@@ -314,7 +314,7 @@ fn values_without_a_form_in_the_format_are_refused() {
             b"canary\xff".as_slice(),
             "is binary, so it cannot be text of a manifest: put it below `data`, in base64",
         ),
-        (sealed("a:", "float", "+Inf"), b"+Inf", "is no number that JSON has"),
+        (seal("a:", "float", "+Inf"), b"+Inf", "is no number that JSON has"),
     ] {
         let error = opened_for_key_1("f.json", &braces(&value, coded)).unwrap_err();
         assert_eq!(error, format!("f.json:1: the encrypted value of a {expected}"));

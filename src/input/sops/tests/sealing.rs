@@ -88,7 +88,7 @@ pub(in crate::input::sops) fn age_file(recipients: &[u8], plain: &[u8]) -> Strin
 }
 
 /// A value of a file of SOPS.
-pub(in crate::input::sops) fn sealed(path: &str, kind: &str, plain: impl AsRef<[u8]>) -> String {
+pub(in crate::input::sops) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8]>) -> String {
     let cipher = AesGcm::<Aes256, U32>::new_from_slice(&DATA_KEY).unwrap();
     let iv = [5; 32];
     let mut data = plain.as_ref().to_vec();
@@ -110,7 +110,7 @@ pub(in crate::input::sops) fn sops_file_for(
     more: &str,
 ) -> String {
     let code = Sha512::digest(coded).iter().fold(String::new(), |code, byte| code + &format!("{byte:02X}"));
-    let mac = sealed("2026-01-01T00:00:00Z", "str", code);
+    let mac = seal("2026-01-01T00:00:00Z", "str", code);
     let armored = armored.trim_end().replace('\n', "\n            ");
     format!(
         "{content}sops:\n    age:\n        - recipient: age1of-nobody\n          enc: |\n            {armored}\n    \
