@@ -80,8 +80,8 @@ pub fn read_origin(object: &Value) -> Option<OriginAnnotation> {
 
 /// Takes the origin out of a rendered object, which is then as it would be without.
 ///
-/// Only for an output in which origins were asked for on top of what the root asks: kustomize itself
-/// takes this annotation out of every other output, whoever wrote it.
+/// Only for an output in which origins were asked for on top of what the root asks. kustomize
+/// itself takes this annotation out of every other output, whoever wrote it.
 pub fn strip_origin(object: &mut Value) -> Option<OriginAnnotation> {
     let origin = read_origin(object);
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut)?;
@@ -145,8 +145,8 @@ fn expected(root: &PlacedValue, key: &str, items: &[PlacedValue]) -> Value {
     value
 }
 
-/// Returns the texts with a field of its own: a line at the end, a line before all others, or a part
-/// of a mapping in braces.
+/// Returns the texts with a field of its own: a line at the end, a line before all others, or a
+/// part of a mapping in braces.
 fn beside_the_first_key(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
     let first = root.entries().iter().map(|entry| entry.place).min()?;
     let at = offset(text, first)?;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::SourceError;
+use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::reader::MAX_FILE;
 use super::refusal::RefusalReason;
@@ -49,6 +50,10 @@ impl DiskTree {
 
     /// As [`super::RevisionTree::entry`]. A repository's own files are not there.
     pub fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+        // The look at each folder on the way is recursive.
+        if path.matches('/').count() > file_names::MAX_DEPTH {
+            return Ok(None);
+        }
         if let Some(known) = self.seen().entries.get(path) {
             return Ok(known.clone());
         }
@@ -63,7 +68,7 @@ impl DiskTree {
             return Ok(None);
         }
         let names = self.root.names(folder).map_err(|error| self.unreadable(folder, error))?;
-        Ok(Some(names.into_iter().filter(|name| !is_repository(name)).collect()))
+        Ok(Some(names.into_iter().filter(|name| !is_hidden(name)).collect()))
     }
 
     /// Returns the bytes of a file that was looked at.
@@ -79,7 +84,7 @@ impl DiskTree {
             return Ok(Some(TreeEntry::Folder));
         }
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if is_repository(name) || self.entry(parent)? != Some(TreeEntry::Folder) {
+        if is_hidden(name) || self.entry(parent)? != Some(TreeEntry::Folder) {
             return Ok(None);
         }
         let Some(metadata) = self.root.metadata(path).map_err(|error| self.unreadable(path, error))? else {
@@ -110,12 +115,10 @@ impl DiskTree {
                 Ok(FileReadResult::Moving) => continue,
                 Ok(FileReadResult::Gone) => None,
                 Ok(FileReadResult::Refused(reason)) => Some(TreeEntry::Defect(reason.into())),
-                Ok(FileReadResult::Whole(_, bytes)) => {
-                    Some(match super::file_names::refused_content(&bytes) {
-                        Some(reason) => TreeEntry::Defect(reason.into()),
-                        None => self.keep(bytes, metadata.permissions().mode() & 0o111 != 0),
-                    })
-                }
+                Ok(FileReadResult::Whole(_, bytes)) => Some(match file_names::refused_content(&bytes) {
+                    Some(reason) => TreeEntry::Defect(reason.into()),
+                    None => self.keep(bytes, metadata.permissions().mode() & 0o111 != 0),
+                }),
                 Err(_) => Some(TreeEntry::Defect(RefusalReason::Unreadable.into())),
             });
         }
@@ -137,7 +140,8 @@ impl DiskTree {
     }
 }
 
-/// Returns whether a name is that of a repository's own files, which hold its credentials.
-fn is_repository(name: &str) -> bool {
-    name.eq_ignore_ascii_case(".git")
+/// Returns whether a name leads to no file of the tree: to another folder than it says, or to a
+/// repository's own files, which hold its credentials.
+fn is_hidden(name: &str) -> bool {
+    matches!(name, "" | "." | "..") || name.eq_ignore_ascii_case(".git")
 }
