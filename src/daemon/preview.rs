@@ -150,7 +150,7 @@ impl PreviewRun {
         engine.scoped(scopes(Some(&kinds)));
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
         let (outlooks, notes) = (Vec::new(), Vec::new());
-        Self { cluster, namespace, outlooks, source: 0, engine, contents, kinds, notes }
+        Self { cluster, namespace, outlooks, source: SourceId::new(0), engine, contents, kinds, notes }
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
@@ -169,7 +169,7 @@ impl PreviewRun {
         };
         let acting = self.cluster.acting_as(setup.acts_as(&self.namespace));
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
-        let reading = self.read(self.engine.sources().len(), &applyset, setup).await?;
+        let reading = self.read(SourceId::new(self.engine.sources().len()), &applyset, setup).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
@@ -183,7 +183,7 @@ impl PreviewRun {
     /// All sources were read a moment ago: none of them may want more than it says.
     fn all_read(&mut self) {
         let dropped = self.engine.dropped();
-        (0..self.outlooks.len()).for_each(|source| self.engine.checked(source, dropped));
+        self.engine.source_ids().for_each(|source| self.engine.checked(source, dropped));
     }
 
     async fn read(

@@ -380,7 +380,8 @@ impl Reconciler {
     /// Returns whether a kind of an inventory is still being listed: what is not wanted any more is
     /// not known yet.
     fn is_listing(&self) -> bool {
-        (0..self.engine.sources().len())
+        self.engine
+            .source_ids()
             .any(|source| self.engine.held_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
     }
 
@@ -458,8 +459,7 @@ impl Reconciler {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
-        let confirm =
-            self.engine.sources().iter().enumerate().any(|(source, _)| self.waits_for_person(source));
+        let confirm = self.engine.source_ids().any(|source| self.waits_for_person(source));
         match (confirm, self.timers.confirmation) {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
             (false, _) => self.timers.confirmation = None,

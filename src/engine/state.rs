@@ -114,13 +114,26 @@ impl Engine {
     pub fn add_source(&mut self, source: SourceState) -> SourceId {
         self.applysets.push(source.applyset.clone());
         self.heads.push(Revision::new(""));
+        let id = SourceId::new(self.sources.len());
         self.sources.push(source);
-        self.sources.len() - 1
+        id
     }
 
     /// Returns a source by its number.
     pub fn source(&self, id: SourceId) -> &SourceState {
         &self.sources[id]
+    }
+
+    /// Returns the ids of all sources, in the order of [`sources`](Self::sources).
+    pub fn source_ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = SourceId> + ExactSizeIterator + Clone + use<> {
+        SourceId::first(self.sources.len())
+    }
+
+    /// Returns the source whose objects have an `ApplySet` id.
+    pub(super) fn source_of_applyset(&self, applyset: &str) -> Option<SourceId> {
+        self.source_ids().find(|source| *self.applysets[*source] == *applyset)
     }
 
     /// Returns all sources, by number.
@@ -307,7 +320,7 @@ impl Engine {
     pub fn settle(&mut self) {
         self.begin_returns();
         self.settle_budget();
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             if std::mem::take(&mut self.sources[source].to_judge) {
                 let judged = self.judge(source);
                 let before = std::mem::replace(&mut self.sources[source].judged, judged);

@@ -332,7 +332,7 @@ pub fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
             *counts[source].entry(Phase::of(engine, id, entry, beside.open.get(id))).or_default() += 1;
         }
     }
-    let sources = counts.into_iter().enumerate();
+    let sources = engine.source_ids().zip(counts);
     DaemonStatus {
         api_version: VERSION.to_owned(),
         kind: "Status".to_owned(),
@@ -358,16 +358,16 @@ fn source(
     objects: BTreeMap<Phase, usize>,
 ) -> SourceStatus {
     let source = engine.source(number);
-    let trouble = beside.troubles.get(number).cloned().flatten();
+    let trouble = beside.troubles.get(number.position()).cloned().flatten();
     let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
     let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
-    let times = beside.times.get(number).copied().unwrap_or_default();
+    let times = beside.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
     let findings = source.diagnostics();
     SourceStatus {
         name: source.name.to_string(),
-        place: beside.places.get(number).cloned().unwrap_or_default(),
+        place: beside.places.get(number.position()).cloned().unwrap_or_default(),
         revision: source.head.as_ref().map(ToString::to_string),
         author: authored.map(|authored| authored.author.clone()),
         subject: authored.map(|authored| authored.subject.clone()),
@@ -488,7 +488,7 @@ pub fn first_objects(
     let mut found: Vec<Vec<(&ObjectId, &ObjectEntry)>> =
         engine.sources().iter().map(|_| Vec::new()).collect();
     for (id, entry) in engine.entries() {
-        let of = source_of(engine, id, entry).and_then(|source| found.get_mut(source));
+        let of = source_of(engine, id, entry).and_then(|source| found.get_mut(source.position()));
         if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, beside.open.get(id)))) {
             of.push((id, entry));
         }

@@ -170,7 +170,7 @@ impl Reconciler {
     ) -> T {
         let at = Timestamp::now();
         let (depth, times) = (self.queue.depth(), self.history.times());
-        let troubles: Vec<_> = (0..self.stores.len()).map(|source| self.trouble(source)).collect();
+        let troubles: Vec<_> = self.engine.source_ids().map(|source| self.trouble(source)).collect();
         let beside = StatusContext {
             open: &self.open,
             places: &self.places,

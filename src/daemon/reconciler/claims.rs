@@ -200,7 +200,7 @@ impl Reconciler {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             self.notice_unreadable(source, why.clone());
         }
         self.keeper.unreadable = Some(why);

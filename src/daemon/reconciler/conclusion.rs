@@ -116,7 +116,9 @@ impl Reconciler {
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
             left: self.endings(),
-            notes: (0..sources.len())
+            notes: self
+                .engine
+                .source_ids()
                 .flat_map(|source| self.engine.notes(source).chain(self.orders[source].notes().cloned()))
                 .collect(),
             revision: sources

@@ -129,7 +129,7 @@ impl Reconciler {
     /// Reacts to a change of the keys that open and seal hashes.
     fn seals_changed(&mut self) {
         self.keeper.unlocked();
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             self.show_inventory(source);
         }
     }

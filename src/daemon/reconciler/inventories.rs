@@ -24,7 +24,7 @@ const PERSON: Duration = Duration::from_secs(15);
 
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             if self.stores[source].inventory != InventoryState::Unread {
                 self.read_inventory(source);
             }
@@ -133,7 +133,7 @@ impl Reconciler {
     /// An inventory whose parent does not tell its place was made here where all that can be seen
     /// of it is wanted.
     fn find_origins(&mut self) {
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
@@ -198,7 +198,7 @@ impl Reconciler {
     /// Writes the parents that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             if self.stores[source].call == CallState::Busy
                 || self.stores[source].inventory == InventoryState::Unread
@@ -313,7 +313,7 @@ impl Reconciler {
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it
     /// had where nobody looks for it now.
     pub(super) fn log_unlisted(&mut self) {
-        for (source, store) in self.stores.iter_mut().enumerate() {
+        for (source, store) in self.engine.source_ids().zip(&mut self.stores) {
             let unwatched = self.engine.unwatched(source);
             if store.unwatched != unwatched {
                 let source = &self.engine.source(source).name;

@@ -133,7 +133,9 @@ impl EventHistory {
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
     /// left out are recorded.
     pub(super) fn go_on(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
-        let (Some(told), Some(inventory)) = (self.sources.get_mut(source), inventory) else { return };
+        let (Some(told), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
+            return;
+        };
         told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&inventory.data));
         told.opt_outs = OptOutHistory::after(&inventory.data);
         told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
@@ -303,7 +305,7 @@ impl Reconciler {
 
     /// Tells what holds for sources as a whole, and is new.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
-        for (source, stand) in status.sources.iter().enumerate() {
+        for (source, stand) in self.engine.source_ids().zip(&status.sources) {
             self.notice_settled(source, stand);
             self.notice_pending(source, stand);
             self.notice_opt_outs(source);

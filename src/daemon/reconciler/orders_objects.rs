@@ -100,7 +100,7 @@ impl Reconciler {
     pub(super) fn keep_orders(&mut self) {
         self.log_orders();
         let stays = self.until == StopCondition::Stopped;
-        for source in 0..self.orders.len() {
+        for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             let inventory =
                 self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());

@@ -42,7 +42,7 @@ impl Engine {
     pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
         let shown = self.live.get(id).and_then(|live| self.source_of(live));
         let Some(entry) = self.entries.get_mut(id) else { return false };
-        let wants = |source: &usize| entry.wants.iter().any(|(wanting, _)| wanting == source);
+        let wants = |source: &SourceId| entry.wants.iter().any(|(wanting, _)| wanting == source);
         let accepted = || entry.accepted.content().map(|accepted| accepted.place.source);
         let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
         let owner = owner.filter(|_| entry.wants.len() > 1);

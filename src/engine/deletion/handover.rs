@@ -174,7 +174,7 @@ impl Engine {
                 _ => false,
             })
         };
-        let all = 0..self.sources.len();
+        let all = self.source_ids();
         all.filter(|source| self.progress(*source).is_some_and(|own| differs(&own))).collect()
     }
 
@@ -201,7 +201,7 @@ impl Engine {
     /// that of others does: what moves is as safe whichever processes serve its two sources.
     fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
-        let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
+        let here = self.source_ids().filter(move |other| self.handover.minds && *other != source);
         others.chain(here.map(|other| Cow::Owned(self.neighbour(other))))
     }
 
@@ -296,7 +296,7 @@ impl Engine {
         set: &Arc<str>,
         now: Instant,
     ) -> InventoryHolder {
-        if let Some(source) = self.applysets.iter().position(|one| one == set) {
+        if let Some(source) = self.source_of_applyset(set) {
             return InventoryHolder::Releases(self.sources[source].name.clone());
         }
         if !self.handover.minds {
@@ -390,7 +390,7 @@ impl Engine {
                 self.handover.retaken.insert(id.clone(), now);
             }
         }
-        if let Some(source) = set.and_then(|set| self.applysets.iter().position(|one| *one == set))
+        if let Some(source) = set.and_then(|set| self.source_of_applyset(&set))
             && self.unwanted.contains(id)
             && self.knows_wants_of(source)
         {

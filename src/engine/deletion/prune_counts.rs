@@ -35,7 +35,7 @@ impl Engine {
 
     /// Keeps the set of objects with which a change of the newest revision is not done.
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             let moving = self.unfinished(source, id).is_some();
             let ids = &mut self.sources[source].moving;
             if moving {
@@ -69,7 +69,7 @@ impl Engine {
     /// Fails where a number is wrong, or a change that is not done would be taken for done.
     #[cfg(test)]
     pub(in crate::engine) fn assert_counts(&self) {
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.source_ids().zip(&self.sources) {
             let mut members = crate::engine::ObjectCounts::default();
             for (id, _) in self.live.iter().filter(|(_, live)| self.member_of(live) == Some(number)) {
                 members.add(id);

@@ -118,7 +118,7 @@ impl Engine {
                 ));
             }
         }
-        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
+        let others = self.source_ids().zip(&self.sources).filter(|(other, _)| *other != source);
         if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
             let name = &other.name;
             let why = format!("pruned when source {name}, which may want it, was looked at again");

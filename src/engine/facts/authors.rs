@@ -90,7 +90,9 @@ impl Engine {
 
     /// Returns the revisions of a source of which is remembered who made them, the newest first.
     pub fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
-        let (Some(source), Some(applyset)) = (self.sources.get(number), self.applysets.get(number)) else {
+        let (Some(source), Some(applyset)) =
+            (self.sources.get(number.position()), self.applysets.get(number.position()))
+        else {
             return Vec::new();
         };
         let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);

@@ -13,7 +13,7 @@ use crate::graph::{self, LabelSelection, SelectableLabels};
 use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation, at, text_at};
 
 /// The location of a body: a git blob, and the object's position among the objects of that file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLocation {
     /// Number of the source.
     pub source: SourceId,

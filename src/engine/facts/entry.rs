@@ -10,8 +10,7 @@ use crate::engine::{
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-/// Number of a source in its engine.
-pub type SourceId = usize;
+pub use crate::engine::facts::source_id::SourceId;
 
 /// The content that the cluster must show now.
 #[derive(Clone, Debug, Default, PartialEq)]

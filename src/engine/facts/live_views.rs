@@ -73,7 +73,7 @@ impl Engine {
     /// Returns the source in whose inventory an object is.
     pub fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
         match &live.owner {
-            ObjectOwner::Ours(set) => self.applysets.iter().position(|one| one == set),
+            ObjectOwner::Ours(set) => self.source_of_applyset(set),
             _ => None,
         }
     }

@@ -176,7 +176,8 @@ impl Engine {
 impl Engine {
     /// Tells of the pauses and holds of objects that rhumb has taken note of them.
     pub(in crate::engine) fn answer_states(&mut self) {
-        let mut room: Vec<usize> = (0..self.sources.len())
+        let mut room: Vec<usize> = self
+            .source_ids()
             .map(|source| MOST_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
         for id in self.orders.asked.clone() {
@@ -199,7 +200,7 @@ impl Engine {
                 }
             }
         }
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             self.answer_source(source);
         }
     }

@@ -145,7 +145,7 @@ impl Engine {
     pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_for(user)).collect();
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.source_ids().zip(&self.sources) {
             let asks = |id: &ObjectId| match source.catalog.want(id) {
                 Some(WantedObject::Object(newest)) => newest.uses().unwrap_or_default().contains(used),
                 _ => false,

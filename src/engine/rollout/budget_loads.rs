@@ -91,7 +91,7 @@ impl Engine {
                 let counts = self.counts(id, claim);
                 let token = if counts { TokenState::Held } else { TokenState::None };
                 let pods = if counts { claim.pods } else { self.left_away(id, claim) };
-                let source = self.applysets.iter().position(|applyset| *applyset == claim.applyset);
+                let source = self.source_of_applyset(&claim.applyset);
                 let load = WorkloadLoad { id: id.clone(), source, token, away: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })

@@ -203,7 +203,7 @@ impl Engine {
                 told(applyset).cloned()
             }
         };
-        self.applysets.iter().enumerate().filter_map(of).filter(|tally| !tally.is_empty()).collect()
+        self.source_ids().zip(&self.applysets).filter_map(of).filter(|tally| !tally.is_empty()).collect()
     }
 
     fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
@@ -289,7 +289,7 @@ impl Engine {
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
         let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
         told.filter_map(|tally| {
-            let source = self.applysets.iter().position(|applyset| *applyset == tally.applyset);
+            let source = self.source_of_applyset(&tally.applyset);
             let hidden = source.is_none_or(|source| !self.sees_workloads_of(source));
             (hidden && !self.rollouts.retired.contains(&tally.applyset)).then_some((source, tally))
         })
@@ -344,7 +344,7 @@ impl Engine {
     /// Returns how many pods the workloads of all sources of the cluster ask for.
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
-        let own = (0..self.sources.len()).map(seen).fold(0, u32::saturating_add);
+        let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
         // Of a source that is not seen whole yet the larger number counts.
         let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let told = told.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));

@@ -197,7 +197,7 @@ impl Engine {
             unread: self.unread(&BudgetScope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.source_ids().zip(&self.sources) {
             let narrowing = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());

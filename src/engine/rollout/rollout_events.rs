@@ -55,7 +55,7 @@ impl Engine {
         course: RolloutProgress,
     ) {
         let Some(claim) = &rollout.claim else { return };
-        let Some(source) = self.applysets.iter().position(|applyset| *applyset == claim.applyset) else {
+        let Some(source) = self.source_of_applyset(&claim.applyset) else {
             return;
         };
         let content = claim.content;

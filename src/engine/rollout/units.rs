@@ -105,7 +105,7 @@ impl Engine {
 
     /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
     pub(in crate::engine) fn is_over(&self, unit: &Unit) -> bool {
-        let Some(source) = self.applysets.iter().position(|one| *one == unit.applyset) else { return false };
+        let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
         }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::harness::Harness;
-use super::world::{World, WorldObject, config, desired, reading, workload};
+use super::world::{FIRST, World, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
@@ -263,7 +263,7 @@ impl<'a> ExhaustiveModel<'a> {
         if self.harness.engine.next_ledger().is_some() {
             steps.push(ModelStep::Claims);
         }
-        if self.harness.engine.next_rejections(0).is_some() {
+        if self.harness.engine.next_rejections(FIRST).is_some() {
             steps.push(ModelStep::Parents);
         }
         if !self.harness.engine.unresolved().is_empty() {
@@ -435,7 +435,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
         let dirty: BTreeSet<&ObjectId> = engine.dirty.iter().collect();
         let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.waits.iter().collect();
-        let source = engine.source(0);
+        let source = engine.source(FIRST);
         let _ = write!(
             print,
             "{dirty:?}{waits:?}{:?}{:?}{}",

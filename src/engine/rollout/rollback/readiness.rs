@@ -66,7 +66,7 @@ impl Engine {
     /// Returns the source whose parent says that something else stands in for what it wants of an
     /// object.
     pub fn returns_in(&self, id: &ObjectId) -> Option<SourceId> {
-        self.sources.iter().position(|source| source.instead.contains(id))
+        self.source_ids().find(|source| self.sources[*source].instead.contains(id))
     }
 
     /// Begins the ways back of which all is known, and gives up those that lack something.
@@ -74,7 +74,7 @@ impl Engine {
         if self.returning.is_empty() {
             return;
         }
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
                 one.way == RejectionAction::RollBack
