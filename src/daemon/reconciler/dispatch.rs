@@ -355,7 +355,10 @@ impl Reconciler {
         match failure {
             WriteFailure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
-                WriteFailure::Unknown(why, wait.max(backoff(&mut self.queue).min(super::OUTAGE)))
+                WriteFailure::Unknown(
+                    why,
+                    wait.max(backoff(&mut self.queue).min(super::event_handlers::OUTAGE)),
+                )
             }
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
                 let most = RIGHTS.max(RIGHTS_EACH * self.engine.denied() as u32);
