@@ -122,7 +122,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
         Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Uninstall(args) => {
-            uninstall::carry_out((args, global.name.as_ref()), &settings::connection(global), terminal)
+            uninstall::carry_out(args, global.name.as_ref(), &settings::connection(global), terminal)
         }
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
         Command::Generate(args) => generate::carry_out(args),

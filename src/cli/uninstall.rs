@@ -43,7 +43,8 @@ const LEASE: &str = "rhumb-";
 
 /// Carries the command out, for the source that is named, also by `--name`, or for all.
 pub(super) fn carry_out(
-    (args, name): (&UninstallArgs, Option<&DnsLabel>),
+    args: &UninstallArgs,
+    name: Option<&DnsLabel>,
     config: &Config,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
@@ -153,7 +154,7 @@ impl Uninstallation<'_> {
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
                     reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
-                    by_namespace(&self.cluster, &kind, (&set, inventory), refused).await
+                    by_namespace(&self.cluster, &kind, &set, inventory, refused).await
                 }
                 listed => listed,
             };
@@ -272,7 +273,7 @@ impl Uninstallation<'_> {
     ) -> Result<Option<&'a DnsLabel>, CommandError> {
         let namespace = &self.config.namespace;
         for name in names {
-            self.cluster.give_order(namespace, name.as_str(), (token, IS_SERVED)).await?;
+            self.cluster.give_order(namespace, name.as_str(), token, IS_SERVED).await?;
         }
         let deadline = Instant::now() + ANSWER;
         while Instant::now() < deadline && !names.is_empty() {

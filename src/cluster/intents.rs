@@ -51,7 +51,7 @@ impl Cluster {
         value: Option<&str>,
     ) -> Result<(), ClusterError> {
         let url = path::query(path::object(kind, id), &[("fieldManager", PERSON)]);
-        self.merge(url, spot, (key, value), CallSubject::Object(id.clone())).await
+        self.merge(url, spot, key, value, CallSubject::Object(id.clone())).await
     }
 
     /// As [`Cluster::annotate`], on the parent of a source.
@@ -65,14 +65,15 @@ impl Cluster {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name);
         let url = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
         let url = path::query(url, &[("fieldManager", PERSON)]);
-        self.merge(url, AnnotationTarget::Object, (key, value), CallSubject::Object(id)).await
+        self.merge(url, AnnotationTarget::Object, key, value, CallSubject::Object(id)).await
     }
 
     async fn merge(
         &self,
         url: String,
         spot: AnnotationTarget,
-        (key, value): (&str, Option<&str>),
+        key: &str,
+        value: Option<&str>,
         on: CallSubject,
     ) -> Result<(), ClusterError> {
         let annotations = Map::from_iter([(key.to_owned(), value.map_or(Value::Null, Value::from))]);

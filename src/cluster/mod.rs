@@ -69,6 +69,7 @@ pub use orders::{OrdersObject, orders_name, source_of_orders};
 pub use path::{ListSelector, NamespaceSelector};
 pub use pods::{EvictionResult, ObjectWarning, PodFollower, PodsChange, PodsEvent, pod_selector};
 pub use read::{LiveLookup, PartialList};
+pub use source_objects::CustomSourceVersion;
 pub use wire::{ScaleTarget, Scaler};
 pub use write::{ApplyForce, ApplyResult, DeleteResult, PropagationPolicy};
 

@@ -124,7 +124,8 @@ impl Cluster {
         &self,
         namespace: &str,
         source: &str,
-        (token, text): (&str, &str),
+        token: &str,
+        text: &str,
     ) -> Result<(), ClusterError> {
         let on = on(namespace, source);
         let data = BTreeMap::from([(token.to_owned(), text.to_owned())]);

@@ -22,6 +22,17 @@ fn kind() -> GroupKind {
     GroupKind::new("rhumb.dev", "Source")
 }
 
+/// An object of kind `Source` in the version in which it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct CustomSourceVersion<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its incarnation.
+    pub uid: &'a str,
+    /// Its resource version.
+    pub version: &'a str,
+}
+
 impl Cluster {
     /// Returns all of them at a path.
     pub async fn custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
@@ -38,9 +49,10 @@ impl Cluster {
     pub async fn tie_custom_source(
         &self,
         path: &str,
-        (name, uid, version): (&str, &str, &str),
+        read: CustomSourceVersion<'_>,
         finalizers: &[String],
     ) -> Result<(), ClusterError> {
+        let CustomSourceVersion { name, uid, version } = read;
         let on = CallSubject::Object(ObjectId::new(&kind(), None, name));
         let url = path::query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
         let metadata = json!({ "uid": uid, "resourceVersion": version, "finalizers": finalizers });

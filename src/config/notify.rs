@@ -98,7 +98,8 @@ impl NotifySpec {
     pub(super) fn checked(
         self,
         environment: &Environment,
-        (document, number): (&ConfigNode, usize),
+        document: &ConfigNode,
+        number: usize,
         faults: &mut Vec<ConfigFault>,
     ) -> Option<NotifyConfig> {
         let mark = document.get("notify").and_then(|notify| notify.at(number)).unwrap_or(document).mark;

@@ -133,10 +133,7 @@ fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Reject
 }
 
 /// Returns why not all is known of what failed; none where each line of it can be read.
-pub(super) fn unreadable(
-    inventory: Option<&InventoryObject>,
-    (namespace, name): (&str, &str),
-) -> Option<String> {
+pub(super) fn unreadable(inventory: Option<&InventoryObject>, namespace: &str, name: &str) -> Option<String> {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED))?;
     let count = unreadable_rejections(text);
     let lines = if count == 1 { "1 line of".to_owned() } else { format!("{count} lines of") };

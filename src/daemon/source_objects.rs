@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
-use crate::cluster::{Cluster, ClusterFault};
+use crate::cluster::{Cluster, ClusterFault, CustomSourceVersion};
 use crate::config::{API_VERSION, CustomSource, CustomSourcePolicy, FINALIZER, FinalizerState, custom_path};
 use crate::object::ErrorClass;
 use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, source_conditions};
@@ -243,8 +243,8 @@ impl CustomSourceFollower {
         for custom in customs {
             if let Some(duty) = duties.get(&*custom.name).filter(|duty| duty.uid == custom.uid) {
                 let tie = duty.finalizer_state(custom);
-                if self.set_finalizer(custom, duty, (tie, &known)).await {
-                    self.write_status(custom, duty, (tie, &known)).await;
+                if self.set_finalizer(custom, duty, tie, &known).await {
+                    self.write_status(custom, duty, tie, &known).await;
                 }
             }
         }
@@ -255,7 +255,8 @@ impl CustomSourceFollower {
         &mut self,
         custom: &CustomSource,
         duty: &SourceDuty,
-        (tie, known): (FinalizerState, &CustomSourceState),
+        tie: FinalizerState,
+        known: &CustomSourceState,
     ) -> bool {
         if tie == FinalizerState::HeldUntilEmpty && !is_empty(custom, known) {
             return true;
@@ -265,8 +266,8 @@ impl CustomSourceFollower {
         if self.refused.get(&custom.name).is_some_and(rests) {
             return true;
         }
-        let at = (&*custom.name, &*custom.uid, &*custom.version);
-        match duty.cluster.tie_custom_source(&self.path, at, &finalizers).await {
+        let read = CustomSourceVersion { name: &custom.name, uid: &custom.uid, version: &custom.version };
+        match duty.cluster.tie_custom_source(&self.path, read, &finalizers).await {
             Ok(()) => {
                 self.refused.remove(&custom.name);
                 let does = if tie == FinalizerState::Missing { "has" } else { "no longer has" };
@@ -294,7 +295,8 @@ impl CustomSourceFollower {
         &self,
         custom: &CustomSource,
         duty: &SourceDuty,
-        (tie, known): (FinalizerState, &CustomSourceState),
+        tie: FinalizerState,
+        known: &CustomSourceState,
     ) {
         let CustomSourceState { status, endings } = known;
         let followed = status.sources.iter().find(|source| source.name == custom.name);

@@ -373,7 +373,12 @@ fn source(
         subject: authored.map(|authored| authored.subject.clone()),
         since: times.since,
         looked: times.looked,
-        changes: engine.commits_of(number).into_iter().take(CHANGES).map(commit).collect(),
+        changes: engine
+            .commits_of(number)
+            .into_iter()
+            .take(CHANGES)
+            .map(|(revision, authored)| commit(&revision, authored))
+            .collect(),
         drift_repaired: beside.metrics.repaired_of(&source.name),
         complete: incomplete.is_none(),
         observed: source.writes == SourceWrites::Observed,
@@ -403,7 +408,7 @@ fn first_findings(findings: &[Diagnostic]) -> Vec<String> {
     order.iter().take(SHOWN_FINDINGS).map(words).collect()
 }
 
-fn commit((revision, authored): (Revision, Authorship)) -> CommitStatus {
+fn commit(revision: &Revision, authored: Authorship) -> CommitStatus {
     CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
@@ -469,7 +474,7 @@ impl ObjectFilter {
 pub fn objects(engine: &Engine, beside: &StatusContext<'_>, filter: &ObjectFilter) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
     let queued = queued(engine);
-    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, (id, entry))?)));
+    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
     let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
     let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
     let mut told: Vec<(&ObjectId, ObjectStatus)> =
@@ -496,14 +501,17 @@ pub fn first_objects(
     let queued = queued(engine);
     let told = found.into_iter().map(|mut of| {
         of.sort_by_key(|(id, _)| *id);
-        of.into_iter().take(most).filter_map(|found| object(engine, beside, &queued, found)).collect()
+        of.into_iter()
+            .take(most)
+            .filter_map(|(id, entry)| object(engine, beside, &queued, id, entry))
+            .collect()
     });
     told.collect()
 }
 
 /// One object; none where no source of this process knows it.
 pub fn object_of(engine: &Engine, beside: &StatusContext<'_>, id: &ObjectId) -> Option<ObjectStatus> {
-    object(engine, beside, &queued(engine), (id, engine.entry(id)?))
+    object(engine, beside, &queued(engine), id, engine.entry(id)?)
 }
 
 /// Returns the present reason of each object in the rollout queue: it changes without a new
@@ -517,7 +525,8 @@ fn object(
     engine: &Engine,
     beside: &StatusContext<'_>,
     queued: &BTreeMap<ObjectId, String>,
-    (id, entry): (&ObjectId, &ObjectEntry),
+    id: &ObjectId,
+    entry: &ObjectEntry,
 ) -> Option<ObjectStatus> {
     let open = beside.open.get(id);
     let phase = Phase::of(engine, id, entry, open);

@@ -32,6 +32,18 @@ pub struct ProcessHandle {
 }
 
 impl ProcessHandle {
+    /// Returns a handle whose endpoints have not answered anything yet.
+    pub fn new(
+        running: watch::Receiver<Option<Inquiries>>,
+        heartbeats: &Heartbeats,
+        metrics: Metrics,
+        service: SystemdService,
+        recorder: EventRecorder,
+    ) -> Self {
+        let (heartbeats, endpoints) = (heartbeats.clone(), EndpointMetrics::default());
+        Self { running, heartbeats, metrics, service, recorder, endpoints }
+    }
+
     pub(super) fn inquiries(&self) -> Result<Inquiries, ErrorResponse> {
         let none = || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
         self.running.borrow().clone().ok_or_else(none)

@@ -133,7 +133,8 @@ impl CommitVerifier {
         &self,
         store: &RevisionStore,
         foreign: Option<&Path>,
-        (older, newer): (&Revision, &Revision),
+        older: &Revision,
+        newer: &Revision,
     ) -> Result<CommitRange, SourceError> {
         let (own, foreign) = (store.clone(), foreign.map(Path::to_owned));
         let (older, newer) = (older.clone(), newer.clone());
@@ -187,7 +188,8 @@ impl CommitVerifier {
     /// are in the store, or in a repository of this host.
     pub(super) async fn check(
         &self,
-        (store, lock): (&RevisionStore, &StateLock),
+        store: &RevisionStore,
+        lock: &StateLock,
         foreign: Option<&Path>,
         revision: &Revision,
         commits: &[Oid],

@@ -282,7 +282,7 @@ impl Source {
             _ => None,
         };
         let deadline = self.store.settings().fetch;
-        let check = guard.check((&self.store, &lock), foreign.as_deref(), revision, commits);
+        let check = guard.check(&self.store, &lock, foreign.as_deref(), revision, commits);
         let checked = tokio::time::timeout(deadline, check).await;
         checked.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })?
     }
@@ -295,7 +295,7 @@ impl Source {
             VerificationRange::Itself => return self.vouch(revision).await,
             VerificationRange::Since(base) => base,
         };
-        let commits = match guard.commits_between(&self.store, Some(path), (&base, revision)).await? {
+        let commits = match guard.commits_between(&self.store, Some(path), &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
             CommitRange::Apart => return Err(guard.apart(revision, &base)),
             CommitRange::Unknown => return Err(guard.cut(revision, &base)),
@@ -335,7 +335,7 @@ impl Source {
             RevisionOrigin::Remote(remote) => {
                 let lock = self.prepared().await?;
                 let revision =
-                    Box::pin(remote.newest(&lock, known, (&self.reader, self.guard.as_ref()))).await?;
+                    Box::pin(remote.newest(&lock, known, &self.reader, self.guard.as_ref())).await?;
                 (lock, revision)
             }
             RevisionOrigin::Directory(directory) => {

@@ -170,7 +170,7 @@ impl TopModel {
     /// Returns where everything stands on the screen.
     pub(super) fn layout(&self, items: &[Vec<PaneItem>; PANES.len()]) -> ScreenLayout {
         let wants = PANES.map(|pane| layout::want(pane, &items[pane as usize]));
-        ScreenLayout::of(self.size, wants, self.focus)
+        ScreenLayout::of(self.size.1, wants, self.focus)
     }
 
     /// Returns the item that is chosen in the pane that the keys move in.
@@ -183,7 +183,7 @@ impl TopModel {
     /// Returns the detail view, in lines of a width.
     pub(super) fn details(&self, columns: usize) -> Vec<Line<'static>> {
         match &self.mode {
-            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, (self.palette, columns)),
+            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, self.palette, columns),
             _ => Vec::new(),
         }
     }

@@ -33,7 +33,7 @@ pub(super) use decoder::{Condition, condition};
 pub use evict::EvictionResult;
 pub use warnings::ObjectWarning;
 
-use self::follow::PodFollowTask;
+use self::follow::{FollowedWorkload, PodFollowTask};
 use self::store::PodController;
 use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
@@ -110,7 +110,8 @@ impl Cluster {
         sink: mpsc::Sender<PodsEvent>,
     ) -> Option<PodFollower> {
         let controller = controller(id)?;
-        let follow = PodFollowTask::new(self, controller, workload, id, (uid, selector), sink.clone())?;
+        let followed = FollowedWorkload { controller, kind: workload, id, uid, selector };
+        let follow = PodFollowTask::new(self, followed, sink.clone())?;
         let id = id.clone();
         let task = async move {
             if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {

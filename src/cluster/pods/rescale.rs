@@ -20,7 +20,8 @@ impl Cluster {
         &self,
         namespace: &str,
         name: &str,
-        (uid, rv): (&Uid, ResourceVersion),
+        uid: &Uid,
+        rv: ResourceVersion,
         replicas: u32,
     ) -> Result<(), ClusterError> {
         let sets = kind(&REPLICA_SETS);

@@ -112,7 +112,7 @@ impl Reconciler {
     fn log_unreadable_rejections(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.stores[source];
-        let why = inventory::unreadable(store.inventory.inventory(), (&self.namespace, &name));
+        let why = inventory::unreadable(store.inventory.inventory(), &self.namespace, &name);
         if store.unreadable == why {
             return;
         }
@@ -245,7 +245,7 @@ impl Reconciler {
                 self.stores[source].need = InventoryNeed::Growth;
                 continue;
             };
-            handover::record(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
+            handover::record(&mut self.engine, source, tidy, known.as_ref(), &mut wanted.data);
             if let Some(stand) = self.status_summary(source) {
                 stand.write_to(&mut wanted.data);
             }

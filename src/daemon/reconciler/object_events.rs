@@ -191,7 +191,7 @@ impl Reconciler {
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
             let about = if turn.back.is_some() { head } else { revision };
-            self.notice(reason, turn.source, Some(&turn.id), (message, about));
+            self.notice(reason, turn.source, Some(&turn.id), message, about);
         }
     }
 
@@ -239,7 +239,7 @@ impl Reconciler {
         let (source, revision) = self.whence(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
             self.history.sources[source].worked |= is_work(reason);
-            self.notice(reason, source, Some(id), (message(reason, &told), revision.clone()));
+            self.notice(reason, source, Some(id), message(reason, &told), revision.clone());
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &told {
@@ -286,10 +286,10 @@ impl Reconciler {
             let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
             let message = format!("revision {words} is in force{from}");
-            self.notice(EventReason::RevisionRead, source, None, (message, head.clone()));
+            self.notice(EventReason::RevisionRead, source, None, message, head.clone());
         }
         if let Some(why) = incomplete {
-            self.notice(EventReason::SourceIncomplete, source, None, (why, head));
+            self.notice(EventReason::SourceIncomplete, source, None, why, head);
         }
     }
 
@@ -299,7 +299,8 @@ impl Reconciler {
             EventReason::RecordUnreadable,
             source,
             None,
-            (why, self.engine.source(source).head.clone()),
+            why,
+            self.engine.source(source).head.clone(),
         );
     }
 
@@ -330,7 +331,7 @@ impl Reconciler {
             return;
         }
         let message = format!("revision {}: all {}", head.short(), well_words(&stand.objects));
-        self.notice(EventReason::RevisionSettled, source, None, (message, Some(head)));
+        self.notice(EventReason::RevisionSettled, source, None, message, Some(head));
     }
 
     fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -357,7 +358,7 @@ impl Reconciler {
             "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
-        self.notice(EventReason::PruneWaiting, source, None, (message, head));
+        self.notice(EventReason::PruneWaiting, source, None, message, head);
     }
 
     /// Says once that more pauses and holds stand than are acknowledged.
@@ -378,7 +379,8 @@ impl Reconciler {
         reason: EventReason,
         source: SourceId,
         id: Option<&ObjectId>,
-        (message, revision): (String, Option<Revision>),
+        message: String,
+        revision: Option<Revision>,
     ) {
         let Some(recorder) = &self.history.recorder else { return };
         let regarding = || {

@@ -110,7 +110,7 @@ impl Reconciler {
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
                     let heartbeat = self.executor.cluster.heartbeats().expect(&name, super::TURN);
-                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), (events, heartbeat));
+                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), events, heartbeat);
                     let feed = feed.noting(self.history.last_look(source));
                     match self.engine.source(source).life {
                         SourceLifecycle::Lives => {

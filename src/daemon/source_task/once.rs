@@ -67,7 +67,7 @@ pub(in crate::daemon) async fn at_newest(
     let observed = source.observe().await?;
     let reader = source.reader();
     let step =
-        blocking(move || advance(&reader, &dialect, scopes, (None, ReadExtent::Changes), &observed.revision))
+        blocking(move || advance(&reader, &dialect, scopes, None, ReadExtent::Changes, &observed.revision))
             .await?;
     Ok(step.reading)
 }

@@ -65,7 +65,7 @@ impl FeedFixture {
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), (events, heartbeat)),
+            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), events, heartbeat),
             told,
         }
     }

@@ -49,6 +49,7 @@ pub(super) fn verify(
         _ => None,
     };
     let form = ApplyVariant { replicas, overlay, started: live.started };
+    let repair = |lost| repair(view, &RepairTarget { source, want, form, lost }, live, now);
     let content = form.hash(want);
     let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, form, live));
     match verified.map(|verified| verified.cover) {
@@ -61,25 +62,28 @@ pub(super) fn verify(
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
             Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
-                repair(view, source, want, (form, RepairImpact::InPlace), live, now)
+                repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),
         },
         Some(FieldCoverage::Empty | FieldCoverage::Unequal) => {
             Decision::act(Action::Inspect(want.clone(), form))
         }
-        Some(FieldCoverage::Lost(lost)) => repair(view, source, want, (form, lost), live, now),
+        Some(FieldCoverage::Lost(lost)) => repair(lost),
     }
 }
 
-pub(super) fn repair(
-    view: &DecisionInput<'_>,
+/// The content that a repair restores.
+struct RepairTarget<'a> {
     source: SourceId,
-    want: &SharedDesired,
-    (form, lost): (ApplyVariant, RepairImpact),
-    live: &LiveObject,
-    now: Instant,
-) -> Decision {
+    want: &'a SharedDesired,
+    form: ApplyVariant,
+    /// The worst that was lost of it.
+    lost: RepairImpact,
+}
+
+fn repair(view: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
+    let RepairTarget { source, want, form, lost } = *target;
     if let Some(reason) = hindrance(view, want, now).or_else(|| fight(view, lost, now)) {
         return Decision::wait(reason);
     }

@@ -157,7 +157,7 @@ impl Engine {
                     continue;
                 }
                 if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
-                    self.carried_out(source, (token, &order.object, &order.by), words);
+                    self.carried_out(source, token, &order.object, &order.by, words);
                 }
             }
         }
@@ -189,7 +189,9 @@ impl Engine {
     pub(in crate::engine) fn carried_out(
         &mut self,
         source: SourceId,
-        (token, id, by): (&Arc<str>, &ObjectId, &str),
+        token: &Arc<str>,
+        id: &ObjectId,
+        by: &str,
         mut words: String,
     ) {
         if !by.is_empty() {

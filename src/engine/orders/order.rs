@@ -118,8 +118,10 @@ struct OrderText {
 /// Returns the text of an order, as [`parse_orders`] reads it.
 pub fn order_text(
     object: &ObjectId,
-    (verb, argument): (&str, &str),
-    (by, at): (&str, Timestamp),
+    verb: &str,
+    argument: &str,
+    by: &str,
+    at: Timestamp,
 ) -> Result<String, serde_json::Error> {
     serde_json::to_string(&OrderText {
         verb: verb.to_owned(),
@@ -140,7 +142,8 @@ pub fn order_text(
 pub fn confirmation_text<'a>(
     object: &ObjectId,
     uids: impl IntoIterator<Item = &'a Uid>,
-    (by, at): (&str, Timestamp),
+    by: &str,
+    at: Timestamp,
 ) -> Result<String, serde_json::Error> {
     serde_json::to_string(&OrderText {
         verb: CONFIRM.to_owned(),
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn an_order_is_read_as_it_is_written() {
         fn check(verb: &str, argument: &str, expected: OrderVerb) {
-            let text = order_text(&web(), (verb, argument), ("ann", at())).unwrap();
+            let text = order_text(&web(), verb, argument, "ann", at()).unwrap();
             let order = Order { token: "17-a0".into(), verb: expected, object: web(), by: "ann".into() };
             assert_eq!(only("17-a0", &text).orders, [order], "{text}");
         }
@@ -319,7 +322,7 @@ mod tests {
             .map(|number| Uid(format!("8d2f0f7e-0000-4000-8000-{number:012}").into()))
             .collect();
         let env = ObjectId::new(&GroupKind::parse("ConfigMap"), Some("shop"), &"e".repeat(253));
-        let text = confirmation_text(&env, &uids, (&"ä".repeat(300), at())).unwrap();
+        let text = confirmation_text(&env, &uids, &"ä".repeat(300), at()).unwrap();
         let orders = only("17-a0", &text).orders;
         assert_eq!(orders[0].verb, OrderVerb::Confirm(Arc::new(uids)));
         assert_eq!(orders[0].object, env);
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn so_many_orders_stand_and_no_more() {
-        let text = order_text(&web(), ("retry", ""), ("", at())).unwrap();
+        let text = order_text(&web(), "retry", "", "", at()).unwrap();
         let data = (0..150).map(|number| (format!("{number:03}"), text.clone())).collect();
         let list = parse_orders(&data);
         assert_eq!((list.orders.len(), list.refused.len()), (MOST_ORDERS, 50));
@@ -343,10 +346,10 @@ mod tests {
 
     #[test]
     fn of_a_long_name_of_a_user_the_beginning_is_told() {
-        let text = order_text(&web(), ("retry", ""), (&"ä".repeat(300), at())).unwrap();
+        let text = order_text(&web(), "retry", "", &"ä".repeat(300), at()).unwrap();
         assert_eq!(only("a", &text).orders[0].by.len(), 256);
         let verb = "v".repeat(500);
-        let text = order_text(&web(), (&verb, ""), ("", at())).unwrap();
+        let text = order_text(&web(), &verb, "", "", at()).unwrap();
         assert_eq!(only("a", &text).orders[0].verb, OrderVerb::Unknown("v".repeat(64).into()));
     }
 }

@@ -129,7 +129,7 @@ impl Engine {
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
-        self.undone(source, (id, &order.by), unit, &to)
+        self.undone(source, id, &order.by, unit, &to)
     }
 
     pub(in crate::engine) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    fn undone(&mut self, source: SourceId, (id, by): (&ObjectId, &str), unit: Unit, to: &str) -> String {
+    fn undone(&mut self, source: SourceId, id: &ObjectId, by: &str, unit: Unit, to: &str) -> String {
         let from = unit.revision.short().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", hand(by)).into();
@@ -198,7 +198,7 @@ impl Engine {
             Ok(past) => self.go_back(&undo, &release, &past),
             Err(why) => format!("nothing to undo: {why}"),
         };
-        self.carried_out(undo.source, (&undo.token, &undo.id, &undo.by), words);
+        self.carried_out(undo.source, &undo.token, &undo.id, &undo.by, words);
     }
 
     fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
@@ -222,6 +222,6 @@ impl Engine {
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),
         };
-        self.undone(undo.source, (id, &undo.by), unit, to)
+        self.undone(undo.source, id, &undo.by, unit, to)
     }
 }

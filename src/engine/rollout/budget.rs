@@ -385,9 +385,20 @@ struct BudgetAccounts<'a> {
     bounds: &'a [BudgetBound],
     loads: HashMap<&'a ObjectId, &'a WorkloadLoad>,
     rolling: Vec<ObjectId>,
-    /// For each bound: workloads in flight, unavailable pods, starts, and the object that waits for
-    /// pods there.
-    used: Vec<(u32, u32, u32, Option<ObjectId>)>,
+    /// The usage of each bound.
+    used: Vec<BoundUsage>,
+}
+
+/// The part of a bound that is taken.
+struct BoundUsage {
+    /// Workloads in flight.
+    workloads: u32,
+    /// Unavailable pods.
+    away: u32,
+    /// Starts that were granted now.
+    starts: u32,
+    /// The first object that waits for pods there.
+    first_waiting: Option<ObjectId>,
 }
 
 impl<'a> BudgetAccounts<'a> {
@@ -397,7 +408,7 @@ impl<'a> BudgetAccounts<'a> {
             let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
             let tokens = tokens.saturating_add(bound.unread);
             let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
-            (tokens, away, 0, None)
+            BoundUsage { workloads: tokens, away, starts: 0, first_waiting: None }
         };
         let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
         Self {
@@ -410,32 +421,31 @@ impl<'a> BudgetAccounts<'a> {
 
     fn consider(&mut self, ask: &ReleaseRequest, window: u32) -> Option<BudgetShortage> {
         let own = self.loads.get(&ask.id).copied();
-        let holds = own.is_some_and(|load| load.token == TokenState::Held);
-        let away = own.map_or(0, |load| load.away);
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
             if bound.scope.holds_for(&ask.id, Some(ask.source)) {
-                short = lacks(ask, (holds, away), bound, used, window, &self.rolling);
+                short = lacks(ask, own, bound, used, window, &self.rolling);
                 if short.is_some() {
                     break;
                 }
             }
         }
         if short.is_none() {
-            self.start(ask, holds, away);
+            self.start(ask, own);
         }
         short
     }
 
-    fn start(&mut self, ask: &ReleaseRequest, holds: bool, away: u32) {
+    fn start(&mut self, ask: &ReleaseRequest, own: Option<&WorkloadLoad>) {
+        let (holds, away) = own_share(own);
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
             if bound.scope.holds_for(&ask.id, Some(ask.source)) {
-                used.0 += u32::from(!holds);
+                used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.
                 let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
-                used.1 = used.1.saturating_add(more);
-                used.2 += u32::from(!holds);
+                used.away = used.away.saturating_add(more);
+                used.starts += u32::from(!holds);
             }
         }
         if !holds {
@@ -444,23 +454,29 @@ impl<'a> BudgetAccounts<'a> {
     }
 }
 
+/// Returns whether a workload is in flight, and how many of its pods count as unavailable.
+fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
+    own.map_or((false, 0), |load| (load.token == TokenState::Held, load.away))
+}
+
 fn lacks(
     ask: &ReleaseRequest,
-    (holds, own): (bool, u32),
+    own: Option<&WorkloadLoad>,
     bound: &BudgetBound,
-    used: &mut (u32, u32, u32, Option<ObjectId>),
+    used: &mut BoundUsage,
     window: u32,
     rolling: &[ObjectId],
 ) -> Option<BudgetShortage> {
     let scope = || bound.scope.clone();
+    let (holds, away) = own_share(own);
     if !holds {
-        if used.0 >= bound.workloads {
+        if used.workloads >= bound.workloads {
             return Some(BudgetShortage::Workloads(scope(), bound.workloads, rolling.into()));
         }
-        if bound.scope == BudgetScope::Cluster && used.0.saturating_sub(bound.unread) >= window {
+        if bound.scope == BudgetScope::Cluster && used.workloads.saturating_sub(bound.unread) >= window {
             return Some(BudgetShortage::SlowStart(window, rolling.into()));
         }
-        if used.2 >= bound.starts.0 {
+        if used.starts >= bound.starts.0 {
             return Some(BudgetShortage::Starts(scope(), bound.starts.1));
         }
     }
@@ -470,10 +486,10 @@ fn lacks(
     if ask.cost > bound.away {
         return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.away));
     }
-    let elsewhere = used.1.saturating_sub(own);
+    let elsewhere = used.away.saturating_sub(away);
     if elsewhere.saturating_add(ask.cost) > bound.away {
-        used.3.get_or_insert_with(|| ask.id.clone());
+        used.first_waiting.get_or_insert_with(|| ask.id.clone());
         return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.away));
     }
-    used.3.clone().map(BudgetShortage::Behind)
+    used.first_waiting.clone().map(BudgetShortage::Behind)
 }

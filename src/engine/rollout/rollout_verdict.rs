@@ -42,8 +42,9 @@ pub(in crate::engine) struct RolloutMemory {
 }
 
 impl RolloutMemory {
-    /// Notes how far it has come: updated pods, and available ones.
-    fn with_progress(mut self, came: (u32, u32), now: Instant) -> Self {
+    /// Notes how far it has come.
+    fn with_progress(mut self, rolling: RolloutNumbers, now: Instant) -> Self {
+        let came = (rolling.updated, rolling.available);
         let best = self.best.unwrap_or_default();
         // Pods that come and go are no progress; another template begins anew.
         if self.best.is_none() || came > best || came.0 < best.0 {
@@ -98,7 +99,7 @@ impl Engine {
         let live = self.shown(id).filter(|live| rollout.written.is_some_and(|written| live.rv >= written));
         let Some(live) = live else { return memory.judged(RolloutVerdict::Going(None)) };
         let Some(rolling) = live.rolling else { return memory.judged(RolloutVerdict::Done) };
-        let mut memory = memory.with_progress((rolling.updated, rolling.available), now);
+        let mut memory = memory.with_progress(rolling, now);
         let condition = self.rollout_condition(id, rollout, live, rolling, now);
         if !matches!(condition, RolloutCondition::Over | RolloutCondition::Whole) {
             memory.whole = None;

@@ -165,14 +165,14 @@ fn the_time_to_claim_begins_with_the_deletion_and_anew_after_a_return() {
     let left = |engine: &mut Engine, now| engine.decide(&id, now).again;
     let second = Duration::from_secs(1);
     // The others were read for another object a moment before this one is given up.
-    engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     engine.peers_read(elsewhere(), now);
-    engine.read(0, reading("c4", &[("a", None)]));
+    engine.read(FIRST, reading("c4", &[("a", None)]));
     assert_eq!(left(&mut engine, now + second), Some(30 * second));
     engine.peers_read(elsewhere(), now + 11 * second);
     assert_eq!(left(&mut engine, now + 11 * second), Some(20 * second));
-    engine.read(0, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.read(0, reading("c6", &[("a", None)]));
+    engine.read(FIRST, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c6", &[("a", None)]));
     engine.peers_read(elsewhere(), now + 40 * second);
     assert_eq!(left(&mut engine, now + 40 * second), Some(30 * second));
     engine.peers_read(elsewhere(), now + 70 * second);
